@@ -1,0 +1,109 @@
+// Runs every check of the repository in order, each whatever became of the one before, and ends with one line
+// `N passed, N failed`. Shared by test.mjs (everything) and check.mjs (no tests but the tidy test).
+// Types, lint and format count as one check each; the rest of the numbers is vitest's own report.
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ready, root } from "./ready.mjs";
+
+// Everything together, so that a hanging test ends as a failure and not as a killed job somewhere above us.
+const BUDGET_MS = 15 * 60_000;
+const startedAt = Date.now();
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+const bin = (name) => join(root, "node_modules", name);
+
+/** Runs all checks, vitest with the given arguments, prints the closing line and sets the exit code. */
+export async function verify(vitestArgs) {
+  const seconds = stopwatch();
+  const built = ready({ build: "optional" });
+  console.log(`ready   ${seconds()}`);
+
+  const checks = [
+    await step("types", [bin("typescript/bin/tsc"), "--noEmit", "-p", "tsconfig.json"]),
+    await step("lint", [bin("oxlint/bin/oxlint"), "--type-aware"]),
+    await step("format", [bin("@biomejs/biome/bin/biome"), "format", "--reporter=summary"], "npx biome format --write"),
+  ];
+  if (!built) {
+    if (checks[0]) await step("build", [bin("typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
+    checks[0] = false;
+  }
+  const tests = await runTests(vitestArgs);
+
+  const passed = checks.filter(Boolean).length + tests.passed;
+  const failed = checks.filter((ok) => !ok).length + tests.failed;
+  console.log(`${passed} passed, ${failed} failed${tests.skipped ? `, ${tests.skipped} skipped` : ""}`);
+  process.exitCode = failed > 0 ? 1 : 0;
+}
+
+async function step(name, command, remedy) {
+  const seconds = stopwatch();
+  const { code, output } = await node(command, "pipe");
+  if (code !== 0) console.log(output.trimEnd());
+  console.log(`${name.padEnd(7)} ${seconds()}  ${code === 0 ? "ok" : `FAILED${remedy ? `; to fix: ${remedy}` : ""}`}`);
+  return code === 0;
+}
+
+async function runTests(args) {
+  const seconds = stopwatch();
+  const folder = mkdtempSync(join(tmpdir(), "redrive-test-"));
+  process.once("exit", () => rmSync(folder, { recursive: true })); // Also when interrupted.
+  const file = join(folder, "report.json");
+  const reporters = ["--reporter=minimal", "--reporter=json", `--outputFile.json=${file}`];
+  const { code } = await node([bin("vitest/vitest.mjs"), "run", ...reporters, ...args], "inherit");
+  const counts = countTests(file, code);
+  console.log(`tests   ${seconds()}  ${counts.failed === 0 ? "ok" : "FAILED"}`);
+  return counts;
+}
+
+// A file that fails before its first test is a failure that vitest's totals omit. So is an error outside every test,
+// which shows only in the exit code; and a run of no test at all has proved nothing.
+function countTests(file, code) {
+  if (code === null) console.log(`vitest was stopped: all checks together have ${BUDGET_MS / 60_000} minutes.`);
+  if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };
+  const report = JSON.parse(readFileSync(file, "utf8"));
+  const broken = report.testResults.filter(
+    (suite) => suite.status === "failed" && suite.assertionResults.every((test) => test.status !== "failed"),
+  );
+  const passed = report.numPassedTests;
+  const failed = report.numFailedTests + broken.length;
+  if (passed + failed === 0) console.log("No test ran, which counts as one failure.");
+  return {
+    passed,
+    failed: failed === 0 && (code !== 0 || passed === 0) ? 1 : failed,
+    skipped: report.numPendingTests + report.numTodoTests,
+  };
+}
+
+// A process group of its own, so that vitest's workers end with it, even one that spins in a loop.
+function node(args, output) {
+  return new Promise((resolve) => {
+    const grouped = process.platform !== "win32";
+    const child = spawn(process.execPath, args, { cwd: root, detached: grouped, stdio: ["ignore", output, output] });
+    const end = () => {
+      if (grouped && child.pid) process.kill(-child.pid, "SIGKILL");
+      else child.kill("SIGKILL");
+    };
+    const interrupted = (_signal, number) => {
+      end();
+      process.exit(128 + number);
+    };
+    const chunks = [];
+    child.stdout?.on("data", (chunk) => chunks.push(chunk));
+    child.stderr?.on("data", (chunk) => chunks.push(chunk));
+    const timer = setTimeout(end, Math.max(1000, BUDGET_MS - (Date.now() - startedAt)));
+    for (const signal of SIGNALS) process.on(signal, interrupted);
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      for (const signal of SIGNALS) process.off(signal, interrupted);
+      resolve({ code, output: Buffer.concat(chunks).toString() });
+    });
+  });
+}
+
+function stopwatch() {
+  const from = Date.now();
+  return () => `${((Date.now() - from) / 1000).toFixed(1)} s`.padStart(7);
+}

@@ -1,0 +1,72 @@
+// A retry budget as a plain value: retries are paid with tokens, which come from successes and from a small floor per
+// second. So a service that fails altogether is not also buried under retries; what is refused waits, it is not lost.
+
+import { parseNumber, parseOptions } from "./options.ts";
+
+/** What is left of a budget, and when it was last counted. */
+export interface Budget {
+  readonly tokens: number;
+  readonly countedAt: number;
+}
+
+/** Resolved settings of a budget. */
+export interface BudgetSettings {
+  readonly share: number;
+  readonly floorPerSecond: number;
+  readonly capacity: number;
+}
+
+/** Settings of a budget as people write them; `BUDGET_DEFAULTS` for what is left out. */
+export interface BudgetOptions {
+  /** Retries allowed per success; default 0.2, from 0 to 10. */
+  readonly share?: number;
+  /** Retries allowed each second whatever happens; default 10, from 0 to 1,000,000. */
+  readonly floorPerSecond?: number;
+  /** Tokens that can be saved up; default 100, from 1 to 1,000,000. */
+  readonly capacity?: number;
+}
+
+/** The settings of a budget nobody configured. */
+export const BUDGET_DEFAULTS: BudgetSettings = Object.freeze({ share: 0.2, floorPerSecond: 10, capacity: 100 });
+
+/** Complete settings from options; throws `invalid_argument` for what makes no sense. */
+export function resolveBudget(options: BudgetOptions = {}): BudgetSettings {
+  const given = parseOptions(options, ["share", "floorPerSecond", "capacity"], "budget");
+  const number = (key: keyof BudgetSettings, min: number, max: number) =>
+    parseNumber(given[key] ?? BUDGET_DEFAULTS[key], `budget.${key}`, { min, max });
+  return Object.freeze({
+    share: number("share", 0, 10),
+    floorPerSecond: number("floorPerSecond", 0, 1_000_000),
+    capacity: number("capacity", 1, 1_000_000),
+  });
+}
+
+/** An empty budget; it starts to fill at `now`. */
+export function initialBudget(now: number): Budget {
+  return { tokens: 0, countedAt: now };
+}
+
+/** The budget after so many successes. */
+export function deposit(budget: Budget, successes: number, settings: BudgetSettings, now: number): Budget {
+  const filled = fill(budget, settings, now);
+  return { ...filled, tokens: Math.min(settings.capacity, filled.tokens + Math.max(0, successes) * settings.share) };
+}
+
+/** Pays for up to `n` retries; `granted` says for how many there was enough. */
+export function withdraw(
+  budget: Budget,
+  n: number,
+  settings: BudgetSettings,
+  now: number,
+): { readonly granted: number; readonly budget: Budget } {
+  const filled = fill(budget, settings, now);
+  const granted = Math.max(0, Math.min(Math.floor(n), Math.floor(filled.tokens)));
+  return { granted, budget: { ...filled, tokens: filled.tokens - granted } };
+}
+
+/** Adds the floor for the time passed; a clock that stepped back adds nothing and is waited for. */
+function fill(budget: Budget, settings: BudgetSettings, now: number): Budget {
+  const passedMs = Math.max(0, now - budget.countedAt);
+  const tokens = Math.min(settings.capacity, budget.tokens + (passedMs / 1000) * settings.floorPerSecond);
+  return { tokens, countedAt: Math.max(budget.countedAt, now) };
+}

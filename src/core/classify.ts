@@ -1,0 +1,240 @@
+// What kind of failure was this? The user's rules first, then the markers of this library, then what the ecosystem is
+// known to throw; what nobody recognises is transient. Reads only, never throws, and looks at a bounded part.
+
+import { invalid, parseOptions } from "./options.ts";
+import { PermanentError, RetryAfterError } from "./errors.ts";
+import { isA, linksOf, messageOf, nameOf, read, readMembers, readPath, readText } from "./error-shape.ts";
+import { classOfStatus, statusOf } from "./http-status.ts";
+import { FAILURE_CLASSES, type FailureClass, type Severity } from "./job.ts";
+import { retryAfterOf } from "./retry-after.ts";
+import { ERROR_NAMES, GRPC_STATUSES, REDRIVE_CODES, SYSTEM_CODES } from "./system-codes.ts";
+
+/** What the failed run belonged to. */
+export interface ClassifyContext {
+  readonly type?: string | null;
+  readonly service?: string | null;
+  readonly tenant?: string | null;
+}
+
+/** What `classify` found out; `failureFrom` makes the stored failure of it. */
+export interface Judged {
+  readonly class: FailureClass;
+  readonly severity: Severity;
+  readonly retryAfterMs?: number;
+  readonly code?: string;
+}
+
+/** An existing classifier plugged in as a rule; undefined (or throwing) leaves the judgement to the next rule. */
+export type ClassifyFunction = (error: unknown, context: ClassifyContext) => FailureClass | undefined;
+
+/**
+ * A rule as data: every field given must match, `*` stands for any text, and the first matching rule wins. It is tried
+ * on the error and on each of its causes. `message` matches anywhere in the first 8 KiB; the others match whole.
+ */
+export interface MatchRule {
+  readonly class: FailureClass;
+  readonly severity?: Severity;
+  readonly name?: string;
+  readonly code?: string | number;
+  /** An HTTP status such as `409` or `"5*"`. */
+  readonly status?: string | number;
+  readonly message?: string;
+  readonly type?: string;
+  readonly service?: string;
+  readonly tenant?: string;
+}
+
+/** One rule of the user's; earlier ones win. */
+export type ClassifyRule = MatchRule | ClassifyFunction;
+
+const RULE_KEYS = ["class", "severity", "name", "code", "status", "message", "type", "service", "tenant"] as const;
+const MAX_INPUT = 8192;
+const FINAL: readonly FailureClass[] = ["permanent", "validation", "authentication"];
+
+/** The severity of each class where no rule says otherwise. */
+export const DEFAULT_SEVERITY: Readonly<Record<FailureClass, Severity>> = Object.freeze({
+  transient: "warning",
+  rate_limited: "warning",
+  network: "warning",
+  timeout: "warning",
+  validation: "warning",
+  permanent: "error",
+  authentication: "error",
+  system: "error",
+  stuck: "error",
+  crashed: "critical",
+});
+
+/** Whether failures of this class are worth another try. */
+export function isRetryable(found: FailureClass): boolean {
+  return !FINAL.includes(found);
+}
+
+/** The rules, checked: unknown fields, classes and severities are refused. */
+export function resolveRules(rules: unknown, name: string): readonly ClassifyRule[] {
+  if (!Array.isArray(rules)) throw invalid(name, "a list of rules", rules, "pass an array");
+  return rules.map((rule: unknown, index) => {
+    if (typeof rule === "function") return rule as ClassifyFunction;
+    const at = `${name}[${index}]`;
+    const { class: found, severity, ...patterns } = parseOptions(rule, RULE_KEYS, at);
+    if (!isClass(found)) throw invalid(`${at}.class`, FAILURE_CLASSES.join(", "), found, "use one of these");
+    if (severity !== undefined && !["info", "warning", "error", "critical"].includes(severity as string)) {
+      throw invalid(`${at}.severity`, "info, warning, error or critical", severity, "use one of these");
+    }
+    for (const [key, pattern] of Object.entries(patterns)) {
+      const isNumber = typeof pattern === "number" && (key === "code" || key === "status");
+      if (typeof pattern === "string" ? pattern.length > 0 && pattern.length <= 256 : isNumber) continue;
+      throw invalid(`${at}.${key}`, "text of 1 to 256 characters, * for any", pattern, "no regular expressions");
+    }
+    return Object.freeze({ ...(rule as MatchRule) });
+  });
+}
+
+/** The class and severity of anything thrown, with the delay it asked for and its code; never throws. */
+export function classify(
+  thrown: unknown,
+  context: ClassifyContext,
+  rules: readonly ClassifyRule[],
+  now: number,
+): Judged {
+  return judge(thrown, { context, rules, now, left: 32 }) ?? judged({ class: "transient" }, linksOf(thrown), now);
+}
+
+interface Found {
+  readonly class: FailureClass;
+  readonly severity?: Severity | undefined;
+  readonly code?: string | undefined;
+}
+
+interface Inquiry {
+  readonly context: ClassifyContext;
+  readonly rules: readonly ClassifyRule[];
+  readonly now: number;
+  /** Errors that may still be looked at, over all nested aggregates. */
+  left: number;
+}
+
+function judge(thrown: unknown, inquiry: Inquiry): Judged | undefined {
+  const links = linksOf(thrown);
+  const ruled = byRules(thrown, links, inquiry);
+  if (ruled) return judged(ruled, links, inquiry.now);
+  for (const link of links) {
+    if (inquiry.left-- <= 0) return undefined;
+    const found = recognise(link);
+    if (found) return judged(found, links, inquiry.now);
+    const members = nameOf(link) === "AggregateError" ? byMembers(link, inquiry) : undefined;
+    if (members) return members;
+  }
+  return undefined;
+}
+
+function judged(found: Found, links: readonly unknown[], now: number): Judged {
+  const code = found.code ?? links.map(codeOf).find((text) => text !== undefined);
+  const asked = isRetryable(found.class) ? links.map((link) => retryAfterOf(link, now)) : [];
+  const retryAfterMs = asked.find((ms) => ms !== undefined);
+  return {
+    class: found.class,
+    severity: found.severity ?? DEFAULT_SEVERITY[found.class],
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(code === undefined ? {} : { code }),
+  };
+}
+
+function byRules(thrown: unknown, links: readonly unknown[], { context, rules }: Inquiry): Found | undefined {
+  for (const rule of rules) {
+    if (typeof rule !== "function") {
+      if (links.some((link) => matches(rule, link, context))) return { class: rule.class, severity: rule.severity };
+      continue;
+    }
+    try {
+      const found = rule(thrown, context);
+      if (isClass(found)) return { class: found };
+    } catch {
+      // A classifier that fails has no opinion; the failure it was asked about must still be judged.
+    }
+  }
+  return undefined;
+}
+
+function matches(rule: MatchRule, link: unknown, context: ClassifyContext): boolean {
+  const fits = (pattern: string | number | undefined, text: () => string | number | null | undefined) =>
+    pattern === undefined || glob(String(pattern), String(text() ?? "").slice(0, MAX_INPUT));
+  return (
+    fits(rule.type, () => context.type) &&
+    fits(rule.service, () => context.service) &&
+    fits(rule.tenant, () => context.tenant) &&
+    fits(rule.name, () => nameOf(link)) &&
+    fits(rule.code, () => codeText(read(link, "code"))) &&
+    fits(rule.status, () => statusOf(link)) &&
+    fits(rule.message === undefined ? undefined : `*${rule.message}*`, () => messageOf(link))
+  );
+}
+
+/** Whole-text match with `*` for any text: each literal part is searched once, so time is linear in practice. */
+function glob(pattern: string, text: string): boolean {
+  const [first = "", ...rest] = pattern.split("*");
+  const last = rest.pop();
+  if (last === undefined) return text === first;
+  if (!text.startsWith(first)) return false;
+  let position = first.length;
+  for (const part of rest) {
+    const at = text.indexOf(part, position);
+    if (at < 0) return false;
+    position = at + part.length;
+  }
+  return text.length - last.length >= position && text.endsWith(last);
+}
+
+/** One error by itself, without its causes. */
+function recognise(link: unknown): Found | undefined {
+  if (isA(link, PermanentError)) return { class: "permanent" };
+  if (isA(link, RetryAfterError)) return { class: "rate_limited" };
+  const name = nameOf(link);
+  const code = codeText(read(link, "code"));
+  if (name === "RedriveError") return { class: REDRIVE_CODES.get(code ?? "") ?? "transient", code };
+  const named = ERROR_NAMES.get(name);
+  if (named) return { class: named };
+  if (readPath(link, "$retryable", "throttling") === true) return { class: "rate_limited" };
+  const grpc = grpcStatus(link);
+  if (grpc) return { class: grpc[1], code: grpc[0] };
+  const status = statusOf(link);
+  if (status !== undefined) return { class: classOfStatus(status, link), code: String(status) };
+  if (code === "ECONNABORTED" && /timeout/i.test(messageOf(link).slice(0, 256))) return { class: "timeout", code };
+  const known = SYSTEM_CODES.get(code ?? "") ?? byPrefix(code ?? "");
+  if (known) return { class: known, code };
+  return read(link, "$retryable") === undefined ? undefined : { class: "transient" };
+}
+
+function byPrefix(code: string): FailureClass | undefined {
+  return code.startsWith("UND_ERR_") || code.startsWith("ERR_HTTP2_") ? "network" : undefined;
+}
+
+function grpcStatus(link: unknown): (typeof GRPC_STATUSES)[number] | undefined {
+  const code = read(link, "code");
+  const looksLikeGrpc = read(link, "details") !== undefined || read(link, "metadata") !== undefined;
+  return looksLikeGrpc && typeof code === "number" ? GRPC_STATUSES[code] : undefined;
+}
+
+/** Several errors at once: a rate limit among them rules, then anything worth a retry, then the first. */
+function byMembers(link: unknown, inquiry: Inquiry): Judged | undefined {
+  const transient: Judged = { class: "transient", severity: DEFAULT_SEVERITY.transient };
+  const members = readMembers(link, "errors").map((member) => judge(member, inquiry) ?? transient);
+  const limited = members.filter((member) => member.class === "rate_limited");
+  const longest = limited.sort((a, b) => (b.retryAfterMs ?? 0) - (a.retryAfterMs ?? 0))[0];
+  return longest ?? members.find((member) => isRetryable(member.class)) ?? members[0];
+}
+
+function codeOf(link: unknown): string | undefined {
+  // The numbers of DOMException are a legacy nobody reads; its name says the same.
+  if (readText(read(link, "constructor"), "name") === "DOMException") return undefined;
+  return statusOf(link)?.toString() ?? codeText(read(link, "code")) ?? readText(link, "signal")?.slice(0, 64);
+}
+
+function codeText(code: unknown): string | undefined {
+  if (typeof code === "number" && Number.isSafeInteger(code)) return String(code);
+  return typeof code === "string" && code !== "" ? code.slice(0, 64) : undefined;
+}
+
+function isClass(value: unknown): value is FailureClass {
+  return FAILURE_CLASSES.some((known) => known === value);
+}

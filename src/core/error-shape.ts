@@ -1,0 +1,96 @@
+// Reading what was thrown. Anything can be thrown: proxies, getters that throw, cycles, no object at all; so every
+// property is read through `read`, and nothing here throws or walks without a bound.
+
+const MAX_LINKS = 8;
+const MAX_PREVIEW_KEYS = 16;
+
+/** The property, or undefined where there is none or reading it throws. */
+export function read(value: unknown, key: PropertyKey): unknown {
+  if ((typeof value !== "object" || value === null) && typeof value !== "function") return undefined;
+  try {
+    return Reflect.get(value, key);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The property at the end of a path. */
+export function readPath(value: unknown, ...path: readonly PropertyKey[]): unknown {
+  return path.reduce(read, value);
+}
+
+/** The text of a property that is a string, else undefined. */
+export function readText(value: unknown, key: PropertyKey): string | undefined {
+  const text = read(value, key);
+  return typeof text === "string" ? text : undefined;
+}
+
+/** The members of a property that is an array, at most 16 of them. */
+export function readMembers(value: unknown, key: PropertyKey): unknown[] {
+  const list = read(value, key);
+  try {
+    return Array.isArray(list) ? list.slice(0, 16) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** The thrown value and its causes, outermost first; at most 8, cycles cut. */
+export function linksOf(thrown: unknown): unknown[] {
+  const links = [thrown];
+  for (let cause = read(thrown, "cause"); links.length < MAX_LINKS; cause = read(cause, "cause")) {
+    if (cause === undefined || cause === null || links.includes(cause)) break;
+    links.push(cause);
+  }
+  return links;
+}
+
+/** `instanceof` that survives a revoked proxy. */
+export function isA(value: unknown, type: abstract new (...args: never[]) => unknown): boolean {
+  try {
+    return value instanceof type;
+  } catch {
+    return false;
+  }
+}
+
+/** The error's name: its own, its constructor's, or what it is. */
+export function nameOf(thrown: unknown): string {
+  if (thrown === null) return "null";
+  if (typeof thrown !== "object" && typeof thrown !== "function") return typeof thrown;
+  if (typeof thrown === "function") return "function";
+  return readText(thrown, "name") || readText(read(thrown, "constructor"), "name") || "Object";
+}
+
+/** The error's message as text: its own where it has one, else a short picture of the value. */
+export function messageOf(thrown: unknown): string {
+  if ((typeof thrown !== "object" || thrown === null) && typeof thrown !== "function") return textOf(thrown);
+  const message = read(thrown, "message");
+  if (message !== undefined && message !== null) return textOf(message);
+  const status = read(thrown, "status");
+  if (typeof status === "number") return `HTTP ${status} ${readText(thrown, "statusText") ?? ""}`.trimEnd();
+  return textOf(thrown);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "function") return `function ${readText(value, "name") || "(anonymous)"}`;
+  return typeof value === "object" && value !== null ? preview(value) : String(value);
+}
+
+/** One level of an object, a few keys, no `toString` or `toJSON` of the user's. */
+function preview(value: object): string {
+  try {
+    const keys = Object.keys(value);
+    const isList = Array.isArray(value);
+    const parts = keys.slice(0, MAX_PREVIEW_KEYS).map((key) => {
+      const inner = read(value, key);
+      const text = typeof inner === "object" && inner !== null ? (Array.isArray(inner) ? "[…]" : "{…}") : textOf(inner);
+      return isList ? text.slice(0, 200) : `${key.slice(0, 200)}: ${text.slice(0, 200)}`;
+    });
+    if (keys.length > MAX_PREVIEW_KEYS) parts.push("…");
+    return isList ? `[${parts.join(", ")}]` : `{ ${parts.join(", ")} }`;
+  } catch {
+    return "an object that cannot be read";
+  }
+}

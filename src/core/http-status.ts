@@ -1,0 +1,46 @@
+// HTTP statuses in every shape the ecosystem throws them, and what each means for the next try.
+
+import { messageOf, read, readMembers, readPath, readText } from "./error-shape.ts";
+import type { FailureClass } from "./job.ts";
+import { headerOf, rateLimitSpent } from "./retry-after.ts";
+
+/** Fetch responses, axios, got, undici, octokit, AWS SDK v3, gaxios (whose `code` is a status, at times as text). */
+const STATUS_HOLDERS = [
+  ["response", "status"],
+  ["response", "statusCode"],
+  ["status"],
+  ["statusCode"],
+  ["$metadata", "httpStatusCode"],
+  ["$response", "statusCode"],
+  ["code"],
+];
+const QUOTA_REASON =
+  /^(?:(?:user|sharing)?rate_?limit_?exceeded|quota_?exceeded|(?:daily|concurrent)limitexceeded|resource_exhausted)$/i;
+
+/** The HTTP error status (400 to 599) an error or response carries, if any. */
+export function statusOf(error: unknown): number | undefined {
+  for (const path of STATUS_HOLDERS) {
+    const value = readPath(error, ...path);
+    const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
+    if (typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  }
+  return undefined;
+}
+
+/** What a status means; a 403 is a rate limit where the rest of the error says so (Google, GitHub). */
+export function classOfStatus(status: number, error: unknown): FailureClass {
+  if (status >= 500 || status === 425) return "transient";
+  if (status === 429 || (status === 403 && saysRateLimit(error))) return "rate_limited";
+  if (status === 401 || status === 403 || status === 407) return "authentication";
+  if (status === 408) return "timeout";
+  return status === 400 || status === 422 ? "validation" : "permanent";
+}
+
+function saysRateLimit(error: unknown): boolean {
+  if (headerOf(error, "retry-after") !== undefined || rateLimitSpent(error)) return true;
+  const body = readPath(error, "response", "data", "error");
+  const reasons = [...readMembers(error, "errors"), ...readMembers(body, "errors")].map((item) => read(item, "reason"));
+  const isQuota = (reason: unknown) => typeof reason === "string" && reason.length < 64 && QUOTA_REASON.test(reason);
+  if (reasons.some(isQuota) || isQuota(readText(body, "status"))) return true;
+  return /rate limit/i.test(messageOf(error).slice(0, 1024));
+}

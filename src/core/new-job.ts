@@ -1,0 +1,117 @@
+// What may be enqueued: the shape of a new job and the checks every store makes before it writes one. Nothing is
+// clamped or repaired; a bad value is refused with its legal range and changes nothing.
+import { invalid } from "./options.ts";
+import { RedriveError } from "./errors.ts";
+import type { Belonging, JobLimits } from "./job.ts";
+
+/** A job on its way into a store. The id is made by the caller, so that a repeated write is recognised. */
+export interface NewJob extends Belonging, JobLimits {
+  readonly id: string;
+  /** JSON text. */
+  readonly payload: string;
+  /** Unique per (type, key); null for none. */
+  readonly key: string | null;
+  /** Digest of the payload; with a key, the same digest means the same body. */
+  readonly digest: string | null;
+  /** Wait before it is due, added to the store's clock; or an instant. */
+  readonly delayMs: number;
+  readonly runAt: number | null;
+}
+
+/** Limits of what a job may carry, in bytes, levels and milliseconds. */
+export const JOB_BOUNDS = {
+  payloadBytes: 1_048_576,
+  payloadBytesMost: 16_777_216,
+  payloadDepth: 64,
+  keyBytes: 255,
+  attempts: 10_000,
+  crashes: 1_000,
+  delayMs: 10 * 366 * 86_400_000,
+  resultBytes: 65_536,
+} as const;
+
+const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const LATEST_INSTANT = 8_640_000_000_000_000;
+
+/** Throws `invalid_argument` or `payload_too_large` unless the job may be stored as it is. */
+export function checkNewJob(job: NewJob): void {
+  if (typeof job.id !== "string" || !ID.test(job.id)) refuse("id", "1 to 64 letters, digits, _ or -", job.id);
+  checkName("type", job.type);
+  checkName("queue", job.queue);
+  if (job.service !== null) checkName("service", job.service);
+  if (job.tenant !== null) checkText("tenant", job.tenant);
+  if (job.key !== null) checkText("key", job.key);
+  if (job.key !== null && job.digest === null)
+    refuse("digest", "the digest of the payload, because the job has a key", null);
+  checkPriority(job.priority);
+  checkInteger("maxAttempts", job.maxAttempts, 1, JOB_BOUNDS.attempts);
+  checkInteger("maxCrashes", job.maxCrashes, 1, JOB_BOUNDS.crashes);
+  if (job.deadlineMs !== null) checkInteger("deadline", job.deadlineMs, 1, JOB_BOUNDS.delayMs);
+  if (job.stuckMs !== null) checkInteger("stuck.after", job.stuckMs, 1, JOB_BOUNDS.delayMs);
+  checkDelay(job.delayMs);
+  if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
+  if (byteLength(job.payload) > JOB_BOUNDS.payloadBytesMost) {
+    throw tooLarge("payload", JOB_BOUNDS.payloadBytesMost, byteLength(job.payload));
+  }
+}
+
+/** Throws unless the value is a name of a queue, job type or service. */
+export function checkName(field: string, value: unknown): void {
+  if (typeof value !== "string" || !NAME.test(value)) {
+    refuse(field, "1 to 128 letters, digits, dots, colons, dashes or underscores", value);
+  }
+}
+
+/** Throws unless the value is a priority. */
+export function checkPriority(value: unknown): void {
+  checkInteger("priority", value, 0, 9);
+}
+
+/** Throws unless the value is a delay in milliseconds. */
+export function checkDelay(value: unknown): void {
+  checkInteger("delay", value, 0, JOB_BOUNDS.delayMs);
+}
+
+/** Throws unless the value is a whole number within the range. */
+export function checkInteger(field: string, value: unknown, least: number, most: number): void {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least || value > most) {
+    refuse(field, `a whole number from ${least} to ${most}`, value);
+  }
+}
+
+/** Bytes of a text as UTF-8, without encoding it. */
+export function byteLength(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    // A surrogate pair is two units and four bytes; a lone one is written as three.
+    const pair = unit >= 0xd800 && unit < 0xdc00 && isLow(text.charCodeAt(i + 1));
+    bytes += unit < 0x800 ? 1 : 2;
+    if (pair) i += 1;
+  }
+  return bytes;
+}
+
+/** The error for something over its byte limit. */
+export function tooLarge(field: string, most: number, came: number): RedriveError {
+  const advice = "Store the data elsewhere and enqueue a reference to it.";
+  return new RedriveError("payload_too_large", `${field} may have at most ${most} bytes, it has ${came}. ${advice}`);
+}
+
+function isLow(unit: number): boolean {
+  return unit >= 0xdc00 && unit < 0xe000;
+}
+
+/** Throws unless the value is a short text that every store can keep. */
+export function checkText(field: string, value: unknown): void {
+  const legal = typeof value === "string" && value !== "" && byteLength(value) <= JOB_BOUNDS.keyBytes;
+  if (!legal || value.includes("\0") || !value.isWellFormed()) {
+    refuse(field, `well-formed text of 1 to ${JOB_BOUNDS.keyBytes} bytes without U+0000`, value);
+  }
+}
+
+function refuse(field: string, expected: string, came: unknown): never {
+  throw invalid(field, expected, came, "change it; nothing was stored");
+}

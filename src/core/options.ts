@@ -1,0 +1,74 @@
+// Values people write in options: numbers, the keys themselves, and the error for whatever is wrong with them.
+// Everything is checked once, at the door, and refused with what was expected, what came and what to do.
+
+import { RedriveError } from "./errors.ts";
+
+/** A number option within its range; throws `invalid_argument` otherwise. */
+export function parseNumber(
+  value: unknown,
+  name: string,
+  range: { min: number; max: number; integer?: boolean; infinite?: boolean },
+): number {
+  const { min, max, integer = false, infinite = false } = range;
+  if (infinite && value === Number.POSITIVE_INFINITY) return value;
+  const legal = typeof value === "number" && value >= min && value <= max && (!integer || Number.isSafeInteger(value));
+  if (legal) return value;
+  const kind = integer ? "a whole number" : "a number";
+  throw invalid(name, `${kind} from ${min} to ${max}${infinite ? ", or Infinity for never" : ""}`, value, "change it");
+}
+
+/** The options as an object without prototype, undefined ones left out; an unknown key is refused with the nearest known. */
+export function parseOptions<K extends string>(
+  value: unknown,
+  known: readonly K[],
+  name: string,
+): { readonly [key in K]?: unknown } {
+  const expected = `an object with ${known.join(", ")}`;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalid(name, expected, value, "pass an object, or nothing for the defaults");
+  }
+  const options: { [key in K]?: unknown } = Object.create(null);
+  for (const key of Object.keys(value)) {
+    const match = known.find((candidate) => candidate === key);
+    if (match === undefined) {
+      throw invalid(name, expected, key, `did you mean "${nearest(key, known)}"?`);
+    }
+    const option = (value as Record<string, unknown>)[key];
+    if (option !== undefined) options[match] = option;
+  }
+  return options;
+}
+
+/** The `invalid_argument` error in the house form: expected, what came, what to do. */
+export function invalid(name: string, expected: string, came: unknown, remedy: string): RedriveError {
+  return new RedriveError("invalid_argument", `${name}: expected ${expected}; got ${shown(came)}; ${remedy}`);
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === "bigint") return `the bigint ${value}`;
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
+  return typeof value === "function" ? "a function" : String(value);
+}
+
+function nearest(key: string, known: readonly string[]): string {
+  const ranked = known.map((candidate) => ({
+    candidate,
+    distance: editDistance(key.toLowerCase(), candidate.toLowerCase()),
+  }));
+  return ranked.sort((a, b) => a.distance - b.distance)[0]?.candidate ?? "";
+}
+
+function editDistance(a: string, b: string): number {
+  const from = a.slice(0, 40);
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

@@ -1,0 +1,123 @@
+// From a value to the JSON text that stores keep, without losing anything on the way. What JSON would drop or change
+// in silence (`undefined`, functions, dates, cycles, big integers) is refused with the path where it stands.
+import { isRedriveError, RedriveError } from "./errors.ts";
+import { byteLength, JOB_BOUNDS, tooLarge } from "./new-job.ts";
+
+/** The JSON text of a payload; throws `invalid_payload` or `payload_too_large`. */
+export function encodePayload(value: unknown, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
+  try {
+    check(value, "payload", 1, { above: new Set(), left: maxBytes });
+  } catch (error) {
+    if (isRedriveError(error)) throw error;
+    throw refuse("payload", "a property that throws when it is read", "send plain data");
+  }
+  const text = JSON.stringify(value);
+  const bytes = byteLength(text);
+  if (bytes > maxBytes) throw tooLarge("payload", maxBytes, bytes);
+  return text;
+}
+
+/** The JSON text of a handler's result; one that is too large or cannot be JSON is replaced by a marker that says so. */
+export function encodeResult(value: unknown): string | null {
+  if (value === undefined) return null;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    text = undefined;
+  }
+  if (text === undefined) return JSON.stringify({ $unserializable: typeof value });
+  const bytes = byteLength(text);
+  return bytes <= JOB_BOUNDS.resultBytes ? text : JSON.stringify({ $truncated: true, bytes });
+}
+
+/** Checks a payload that came as JSON text, which is kept as it is but for lone surrogates, which are escaped. */
+export function checkPayloadText(text: string, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
+  const bytes = byteLength(text);
+  if (bytes > maxBytes) throw tooLarge("payload", maxBytes, bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new RedriveError(
+      "invalid_payload",
+      `payload: expected JSON; got something else (${said}); quote strings and keys`,
+    );
+  }
+  depthOf(value, "payload", 1);
+  return text.isWellFormed() ? text : escapeLone(text);
+}
+
+function escapeLone(text: string): string {
+  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (found) =>
+    found.length === 2 ? found : `\\u${found.charCodeAt(0).toString(16)}`,
+  );
+}
+
+/** Objects above the present one, and how many values may still follow: each is at least a byte of JSON. */
+interface Walk {
+  readonly above: Set<object>;
+  left: number;
+}
+
+function check(value: unknown, path: string, depth: number, walk: Walk): void {
+  if (--walk.left < 0) throw tooMany();
+  if (value === null || typeof value === "string" || typeof value === "boolean") return;
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw refuse(path, String(value), "send it as text, or leave it out");
+    return;
+  }
+  if (typeof value === "bigint") throw refuse(path, "a bigint", "send it as text");
+  if (typeof value !== "object")
+    throw refuse(path, typeof value === "undefined" ? "undefined" : `a ${typeof value}`, "leave it out");
+  if (depth > JOB_BOUNDS.payloadDepth) throw tooDeep(path);
+  if (walk.above.has(value)) throw refuse(path, "a cycle", "send plain data");
+  walk.above.add(value);
+  // Counted, not iterated: a hole in an array must not be passed over.
+  if (Array.isArray(value))
+    for (let at = 0; at < value.length; at++) check(value[at], `${path}[${at}]`, depth + 1, walk);
+  else {
+    refuseClass(value, path);
+    for (const key of Object.keys(value))
+      check((value as Record<string, unknown>)[key], `${path}.${key}`, depth + 1, walk);
+  }
+  walk.above.delete(value);
+}
+
+/** Dates, maps and other classes would come out as something else. */
+function refuseClass(value: object, path: string): void {
+  if ("toJSON" in value && typeof value.toJSON === "function") {
+    throw refuse(path, `a ${value.constructor?.name ?? "class"}`, "send its text, e.g. toISOString()");
+  }
+  if (Object.getOwnPropertySymbols(value).length > 0) throw refuse(path, "a symbol as a key", "use text keys");
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return;
+  // Plain objects of another realm have a prototype whose own prototype is null.
+  if (Object.getPrototypeOf(prototype) === null) return;
+  throw refuse(path, `a ${value.constructor?.name ?? "class"}`, "send plain data");
+}
+
+function depthOf(value: unknown, path: string, depth: number): void {
+  if (typeof value !== "object" || value === null) return;
+  if (depth > JOB_BOUNDS.payloadDepth) throw tooDeep(path);
+  for (const item of Object.values(value)) depthOf(item, path, depth + 1);
+}
+
+function refuse(path: string, came: string, remedy: string): RedriveError {
+  return new RedriveError("invalid_payload", `${path}: expected something JSON can carry; got ${came}; ${remedy}`, {
+    details: { path },
+  });
+}
+
+function tooMany(): RedriveError {
+  return new RedriveError(
+    "payload_too_large",
+    "payload: expected fewer values than its limit has bytes; got more; send a reference instead",
+  );
+}
+
+function tooDeep(path: string): RedriveError {
+  const message = `${path}: expected at most ${JOB_BOUNDS.payloadDepth} levels; got more; flatten the data`;
+  return new RedriveError("payload_too_large", message, { details: { path } });
+}

@@ -1,0 +1,117 @@
+// Decides which lanes a claim takes from and how many of each: strict priority, then fair turns between tenants.
+// The answer is a list of quotas that the store works through in order until it has taken as many as were wanted, so
+// nothing here needs to know how many jobs a lane holds, and what is parked, paused or foreign costs nothing.
+import { type ActiveLane, isSuspect } from "./lane.ts";
+
+/** How many jobs to take from a lane; the same lane may appear twice, first its fair share, then what is left over. */
+export interface Quota {
+  readonly lane: number;
+  readonly limit: number;
+}
+
+/** What a worker may take at this moment. */
+export interface Appetite {
+  /** Jobs wanted in all. */
+  readonly want: number;
+  /** Job types this worker has handlers for. */
+  readonly serves: ReadonlySet<string>;
+  /** Queues it serves; null for all. */
+  readonly queues: ReadonlySet<string> | null;
+  /**
+   * What may still be taken for a `type:…`, `queue:…`, `service:…` or `tenant:…`; 0 for parked, paused and used up.
+   * A name that is not in the map is not limited.
+   */
+  readonly grants: ReadonlyMap<string, number>;
+  /** Suspects that may be taken: 1 for a claim of its own while none is held, else 0. */
+  readonly suspects: number;
+  /** Counts the claims of this worker; tenants take turns by it. */
+  readonly turn: number;
+}
+
+/** The quotas of one claim, in order. Pure: the same lanes and appetite give the same plan. */
+export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] {
+  const grants = new Map(appetite.grants);
+  const quotas: Quota[] = [];
+  // Every active lane has at least one job, so lanes beyond the number wanted would not be reached.
+  const planned = new Set<number>();
+  let suspects = appetite.suspects;
+  const give = (lane: ActiveLane, most: number): void => {
+    const suspect = isSuspect(lane.kind);
+    const limit = Math.min(most, room(lane, grants), suspect ? suspects : most);
+    if (limit <= 0) return;
+    if (suspect) suspects -= limit;
+    spend(lane, grants, limit);
+    planned.add(lane.lane);
+    quotas.push({ lane: lane.lane, limit });
+  };
+  const open = lanes.filter((lane) => isServed(lane, appetite) && room(lane, grants) > 0);
+  for (const level of levels(open)) {
+    const tenants = turns(level, appetite.turn);
+    const share = Math.max(1, Math.ceil(appetite.want / tenants.length));
+    const reached: ActiveLane[] = [];
+    for (const own of tenants) {
+      if (planned.size >= appetite.want) break;
+      const part = Math.max(1, Math.ceil(share / own.length));
+      for (const lane of own) give(lane, part);
+      reached.push(...own);
+    }
+    // What the fair shares left over goes to whoever has more. Alone, the first share was already everything.
+    if (share < appetite.want || level.length > 1) for (const lane of reached) give(lane, appetite.want);
+    if (planned.size >= appetite.want) break;
+  }
+  return quotas;
+}
+
+function isServed(lane: ActiveLane, { serves, queues }: Appetite): boolean {
+  return serves.has(lane.type) && (queues === null || queues.has(lane.queue));
+}
+
+/** Lanes grouped by priority, highest first. */
+function levels(lanes: readonly ActiveLane[]): ActiveLane[][] {
+  const groups = new Map<number, ActiveLane[]>();
+  for (const lane of lanes) {
+    const group = groups.get(lane.priority);
+    if (group) group.push(lane);
+    else groups.set(lane.priority, [lane]);
+  }
+  return [...groups.entries()].sort(([a], [b]) => b - a).map(([, group]) => group);
+}
+
+/** Lanes grouped by tenant, each oldest first, beginning with the tenant whose turn it is. */
+function turns(level: readonly ActiveLane[], turn: number): ActiveLane[][] {
+  const tenants = new Map<string | null, ActiveLane[]>();
+  for (const lane of level) {
+    const own = tenants.get(lane.tenant);
+    if (own) own.push(lane);
+    else tenants.set(lane.tenant, [lane]);
+  }
+  const groups = [...tenants.values()];
+  for (const own of groups) if (own.length > 1) own.sort((a, b) => a.headRunAt - b.headRunAt || a.lane - b.lane);
+  const start = turn % groups.length;
+  return [...groups.slice(start), ...groups.slice(0, start)];
+}
+
+/** The names under which a lane may be limited; the same place is null where it has none. */
+function limits({ type, queue, service, tenant }: ActiveLane): (string | null)[] {
+  return [
+    `type:${type}`,
+    `queue:${queue}`,
+    service === null ? null : `service:${service}`,
+    tenant === null ? null : `tenant:${tenant}`,
+  ];
+}
+
+function room(lane: ActiveLane, grants: ReadonlyMap<string, number>): number {
+  let least = Number.POSITIVE_INFINITY;
+  if (grants.size === 0) return least;
+  for (const name of limits(lane)) if (name !== null) least = Math.min(least, grants.get(name) ?? least);
+  return least;
+}
+
+function spend(lane: ActiveLane, grants: Map<string, number>, count: number): void {
+  if (grants.size === 0) return;
+  for (const name of limits(lane)) {
+    const left = name === null ? undefined : grants.get(name);
+    if (name !== null && left !== undefined) grants.set(name, left - count);
+  }
+}

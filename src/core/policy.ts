@@ -1,0 +1,183 @@
+// What a job type allows itself: attempts, delays, deadlines, stuck limits. The presets are the only place where
+// defaults are set; three layers (library < type < job) are merged once, and the answer remembers who said what.
+import { type Backoff, type CustomDelay, exponential, fixed, immediate, resolveBackoff } from "./backoff.ts";
+import { type Duration, parseDuration } from "./duration.ts";
+import { invalid, parseNumber, parseOptions } from "./options.ts";
+import { JOB_BOUNDS } from "./new-job.ts";
+
+/** A complete policy; nothing below the resolution sees an optional. */
+export interface Policy {
+  readonly maxAttempts: number;
+  readonly maxCrashes: number;
+  readonly backoff: Backoff;
+  readonly deadlineMs: number | null;
+  /** Limit of one attempt; null for none. */
+  readonly timeoutMs: number | null;
+  readonly stuckMs: number | null;
+  readonly stuckRetryMs: number | null;
+  /** How long completed and cancelled jobs are kept. */
+  readonly keepFinishedMs: number;
+  /** How long dead letters are kept. */
+  readonly keepDeadMs: number;
+}
+
+/** What users write; every field is optional and narrows what the layer below says. */
+export interface PolicyOptions {
+  readonly preset?: PresetName;
+  /** Runs in all, the first one included: 1 to 10,000. */
+  readonly maxAttempts?: number;
+  /** The same counted without the first run: 0 to 9,999. Give one of the two. */
+  readonly maxRetries?: number;
+  /** Worker deaths a job may be part of before it dies: 1 to 1,000. */
+  readonly maxCrashes?: number;
+  readonly backoff?: Backoff | CustomDelay;
+  /** Time over all attempts from the first due time; time parked or paused is not counted. */
+  readonly deadline?: Duration | null;
+  /** Limit of one attempt. */
+  readonly timeout?: Duration | null;
+  /** A run longer than `after` is given up and tried again `retryAfter` later. */
+  readonly stuck?: { readonly after: Duration; readonly retryAfter?: Duration } | null;
+  readonly keep?: { readonly finished?: Duration; readonly dead?: Duration };
+}
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+const LIBRARY: Policy = {
+  maxAttempts: 10,
+  maxCrashes: 3,
+  backoff: exponential({ initial: "1s", multiplier: 3, max: "1h", jitter: "full" }),
+  deadlineMs: null,
+  timeoutMs: null,
+  stuckMs: null,
+  stuckRetryMs: null,
+  keepFinishedMs: DAY_MS,
+  keepDeadMs: 7 * DAY_MS,
+};
+
+/** The defaults of each face, by name; `default` is the library's own. */
+export const PRESETS = {
+  default: LIBRARY,
+  handler: {
+    ...LIBRARY,
+    maxAttempts: 6,
+    backoff: exponential({ initial: "1s", multiplier: 3, min: "0.1s", max: "60s", jitter: "full" }),
+    deadlineMs: 300_000,
+  },
+  worker: {
+    ...LIBRARY,
+    maxAttempts: 3,
+    backoff: exponential({ initial: "5s", multiplier: 3, max: "1h", jitter: "none" }),
+    keepDeadMs: 30 * DAY_MS,
+  },
+  runs: { ...LIBRARY, maxAttempts: 5, backoff: fixed("4h"), stuckMs: HOUR_MS, stuckRetryMs: 4 * HOUR_MS },
+  records: {
+    ...LIBRARY,
+    maxAttempts: 6,
+    backoff: exponential({ initial: "2m", multiplier: 2, max: "32m", jitter: "none" }),
+  },
+  batch: { ...LIBRARY, maxAttempts: 4, backoff: immediate() },
+} as const satisfies Record<string, Policy>;
+
+/** The name of a preset. */
+export type PresetName = keyof typeof PRESETS;
+
+/** The layers, from the weakest to the strongest. */
+export const LAYERS = ["library", "type", "job"] as const;
+/** Who said a value: a layer, or nobody and so the preset `default`. */
+export type Origin = (typeof LAYERS)[number] | "default";
+
+/** A policy and, for each of its values, the layer it came from. */
+export interface ResolvedPolicy {
+  readonly policy: Policy;
+  readonly origins: Readonly<Record<keyof Policy, Origin>>;
+}
+
+/** Merges the layers; a later layer wins field by field, and its preset counts as its own word. */
+export function resolvePolicy(layers: { readonly [L in (typeof LAYERS)[number]]?: PolicyOptions }): ResolvedPolicy {
+  const policy: { -readonly [K in keyof Policy]: Policy[K] } = { ...LIBRARY };
+  const origins = Object.fromEntries(Object.keys(LIBRARY).map((field) => [field, "default"])) as Record<
+    keyof Policy,
+    Origin
+  >;
+  for (const layer of LAYERS) {
+    const said = parsePolicy(layers[layer] ?? {}, layer);
+    Object.assign(policy, said);
+    for (const field of Object.keys(said) as (keyof Policy)[]) origins[field] = layer;
+  }
+  return Object.freeze({ policy: Object.freeze(policy), origins: Object.freeze(origins) });
+}
+
+const FIELDS = [
+  "preset",
+  "maxAttempts",
+  "maxRetries",
+  "maxCrashes",
+  "backoff",
+  "deadline",
+  "timeout",
+  "stuck",
+  "keep",
+] as const;
+const LONGEST = { minMs: 1, maxMs: JOB_BOUNDS.delayMs };
+
+function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
+  const given = parseOptions(options, FIELDS, layer);
+  const said: { -readonly [K in keyof Policy]?: Policy[K] } = {
+    ...presetOf(given.preset, layer),
+    ...attemptsOf(given, layer),
+  };
+  if (given.maxCrashes !== undefined) {
+    said.maxCrashes = parseNumber(given.maxCrashes, `${layer}.maxCrashes`, {
+      min: 1,
+      max: JOB_BOUNDS.crashes,
+      integer: true,
+    });
+  }
+  if (given.backoff !== undefined) said.backoff = resolveBackoff(given.backoff, `${layer}.backoff`);
+  if (given.deadline !== undefined) said.deadlineMs = durationOrNull(given.deadline, `${layer}.deadline`);
+  if (given.timeout !== undefined) said.timeoutMs = durationOrNull(given.timeout, `${layer}.timeout`);
+  if (given.stuck === null) Object.assign(said, { stuckMs: null, stuckRetryMs: null });
+  else if (given.stuck !== undefined) {
+    const stuck = parseOptions(given.stuck, ["after", "retryAfter"], `${layer}.stuck`);
+    said.stuckMs = parseDuration(stuck.after, `${layer}.stuck.after`, LONGEST);
+    const { retryAfter } = stuck;
+    said.stuckRetryMs =
+      retryAfter === undefined ? null : parseDuration(retryAfter, `${layer}.stuck.retryAfter`, { maxMs: 7 * DAY_MS });
+  }
+  if (given.keep !== undefined) {
+    const keep = parseOptions(given.keep, ["finished", "dead"], `${layer}.keep`);
+    if (keep.finished !== undefined) said.keepFinishedMs = parseDuration(keep.finished, `${layer}.keep.finished`);
+    if (keep.dead !== undefined) said.keepDeadMs = parseDuration(keep.dead, `${layer}.keep.dead`);
+  }
+  return said;
+}
+
+function presetOf(name: unknown, layer: string): Partial<Policy> {
+  if (name === undefined) return {};
+  const known = (Object.keys(PRESETS) as PresetName[]).find((preset) => preset === name);
+  if (known === undefined) throw invalid(`${layer}.preset`, Object.keys(PRESETS).join(", "), name, "use one of these");
+  return PRESETS[known];
+}
+
+function attemptsOf(
+  given: { readonly maxAttempts?: unknown; readonly maxRetries?: unknown },
+  layer: string,
+): Partial<Policy> {
+  const { maxAttempts, maxRetries } = given;
+  const most = JOB_BOUNDS.attempts;
+  if (maxRetries === undefined) {
+    if (maxAttempts === undefined) return {};
+    return { maxAttempts: parseNumber(maxAttempts, `${layer}.maxAttempts`, { min: 1, max: most, integer: true }) };
+  }
+  const attempts = parseNumber(maxRetries, `${layer}.maxRetries`, { min: 0, max: most - 1, integer: true }) + 1;
+  if (maxAttempts !== undefined && maxAttempts !== attempts) {
+    const remedy = "maxAttempts counts the first run too; give one of the two";
+    throw invalid(`${layer}.maxAttempts`, `${attempts}, because maxRetries is ${attempts - 1}`, maxAttempts, remedy);
+  }
+  return { maxAttempts: attempts };
+}
+
+function durationOrNull(value: unknown, name: string): number | null {
+  return value === null ? null : parseDuration(value, name, LONGEST);
+}

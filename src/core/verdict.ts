@@ -1,0 +1,161 @@
+// Decides what a finished run deserves. Every retry rule of Redrive is in this file and nowhere else: a worker, a
+// reaper and a test call the same function, and a store applies its answer without a thought of its own.
+//
+//   completed ───────────────────────────────► complete
+//   cancelled, or a cancel was asked for ────► cancel
+//   released (shutdown, breaker, snooze …) ──► release   nothing charged
+//   late: no run before the deadline ────────► dead      deadline, nothing charged
+//   failed ── not worth retrying ────────────► dead      permanent
+//          ── attempts used up ──────────────► dead      exhausted
+//          ── next try after the deadline ───► dead      deadline
+//          ── otherwise ─────────────────────► retry     after the backoff
+//   stuck ─── like failed, with words of its own
+//   lost ──── crash budget or attempts spent ► dead      crashed
+//          ── otherwise ─────────────────────► retry     at once, as a suspect
+import { type Backoff, delayBefore } from "./backoff.ts";
+import { isRetryable } from "./classify.ts";
+import { fingerprint } from "./fingerprint.ts";
+import type { DeathReason, Failure, Job } from "./job.ts";
+import { type LaneKind, laneKind } from "./lane.ts";
+
+/** Why a run was handed back uncharged. */
+export const RELEASE_REASONS = ["shutdown", "breaker", "rate_limit", "snooze", "not_started", "contact_lost"] as const;
+/** One of `RELEASE_REASONS`. */
+export type ReleaseReason = (typeof RELEASE_REASONS)[number];
+
+/** How a run ended. */
+export type Outcome =
+  | { readonly kind: "completed"; readonly result: string | null }
+  | { readonly kind: "failed"; readonly failure: Failure }
+  | { readonly kind: "released"; readonly reason: ReleaseReason; readonly delayMs: number }
+  | { readonly kind: "cancelled" }
+  /** The deadline passed before the run could begin. */
+  | { readonly kind: "late"; readonly failure: Failure }
+  | { readonly kind: "stuck"; readonly ranMs: number }
+  | { readonly kind: "lost"; readonly started: boolean; readonly worker: string };
+
+/** What a bad run adds to the record of its job. */
+export interface Charge {
+  readonly attempts: 0 | 1;
+  readonly crashes: 0 | 1;
+}
+
+/** What the store is to do with the job. */
+export type Verdict =
+  | { readonly kind: "complete"; readonly result: string | null }
+  | {
+      readonly kind: "retry";
+      readonly delayMs: number;
+      readonly lane: LaneKind;
+      readonly charge: Charge;
+      readonly failure: Failure;
+    }
+  | { readonly kind: "release"; readonly delayMs: number; readonly reason: ReleaseReason }
+  | { readonly kind: "dead"; readonly reason: DeathReason; readonly charge: Charge; readonly failure: Failure }
+  | { readonly kind: "cancel" };
+
+/** The part of a policy that judging needs. */
+export interface RetryPolicy {
+  readonly backoff: Backoff;
+  /** Delay after a stuck run; null for the backoff's. */
+  readonly stuckRetryMs: number | null;
+}
+
+/** The part of a job that judging needs. */
+export type JudgedJob = Pick<
+  Job,
+  "attempts" | "crashes" | "maxAttempts" | "maxCrashes" | "deadlineMs" | "dueAt" | "lastDelayMs" | "cancelRequested"
+>;
+
+const FAILED: Charge = { attempts: 1, crashes: 0 };
+const UNCHARGED: Charge = { attempts: 0, crashes: 0 };
+
+/**
+ * The verdict about a run. `heldMs` is the time the job was parked or paused, which no deadline counts. Pure: the same
+ * arguments and dice give the same answer.
+ */
+export function verdict(
+  job: JudgedJob,
+  outcome: Outcome,
+  policy: RetryPolicy,
+  now: number,
+  random: () => number,
+  heldMs = 0,
+): Verdict {
+  if (outcome.kind === "completed") return { kind: "complete", result: outcome.result };
+  if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };
+  if (outcome.kind === "lost") return lostVerdict(job, outcome);
+  if (outcome.kind === "late") return { kind: "dead", reason: "deadline", charge: UNCHARGED, failure: outcome.failure };
+  if (outcome.kind === "released") return { kind: "release", delayMs: outcome.delayMs, reason: outcome.reason };
+
+  const attempts = job.attempts + 1;
+  const exhausted = attempts >= job.maxAttempts;
+  if (outcome.kind === "stuck") {
+    const failure = stuckFailure(outcome.ranMs, attempts, job.maxAttempts);
+    if (exhausted) return { kind: "dead", reason: "stuck", charge: FAILED, failure };
+    return retryBefore(job, failure, attempts, policy.stuckRetryMs, policy, now, random, heldMs);
+  }
+  const { failure } = outcome;
+  if (!isRetryable(failure.class)) return { kind: "dead", reason: "permanent", charge: FAILED, failure };
+  if (exhausted) return { kind: "dead", reason: "exhausted", charge: FAILED, failure };
+  return retryBefore(job, failure, attempts, null, policy, now, random, heldMs);
+}
+
+/** True when a job's deadline has passed, so that it dies instead of being run. */
+export function pastDeadline(job: Pick<Job, "deadlineMs" | "dueAt">, at: number, heldMs = 0): boolean {
+  return job.deadlineMs !== null && at - job.dueAt - heldMs > job.deadlineMs;
+}
+
+function retryBefore(
+  job: JudgedJob,
+  failure: Failure,
+  attempts: number,
+  fixedMs: number | null,
+  policy: RetryPolicy,
+  now: number,
+  random: () => number,
+  heldMs: number,
+): Verdict {
+  const delayMs =
+    fixedMs ?? delayBefore(policy.backoff, { attempt: attempts, failure, previousDelayMs: job.lastDelayMs, random });
+  if (pastDeadline(job, now + delayMs, heldMs)) return { kind: "dead", reason: "deadline", charge: FAILED, failure };
+  return { kind: "retry", delayMs, lane: laneKind(attempts, job.crashes, job.maxCrashes), charge: FAILED, failure };
+}
+
+/** A worker died with the job in its hands: a crash for every job, an attempt only for those that had started. */
+function lostVerdict(job: JudgedJob, outcome: { readonly started: boolean; readonly worker: string }): Verdict {
+  const charge: Charge = { attempts: outcome.started ? 1 : 0, crashes: 1 };
+  const crashes = job.crashes + 1;
+  const attempts = job.attempts + charge.attempts;
+  const failure = crashFailure(outcome.worker, outcome.started, crashes, job.maxCrashes);
+  if (crashes >= job.maxCrashes) return { kind: "dead", reason: "crashed", charge, failure };
+  if (attempts >= job.maxAttempts) return { kind: "dead", reason: "exhausted", charge, failure };
+  return { kind: "retry", delayMs: 0, lane: laneKind(attempts, crashes, job.maxCrashes), charge, failure };
+}
+
+function crashFailure(worker: string, started: boolean, crashes: number, maxCrashes: number): Failure {
+  const when = started ? "while this job was running" : "before this job had started";
+  const message = `Worker ${worker} died ${when} - crash ${crashes}/${maxCrashes}`;
+  return runtimeFailure("crashed", "WorkerDied", message);
+}
+
+function stuckFailure(ranMs: number, attempts: number, maxAttempts: number): Failure {
+  const hours = `${(ranMs / 3_600_000).toFixed(1)}h`;
+  const retries = maxAttempts - 1;
+  const end =
+    attempts < maxAttempts ? `retry ${attempts}/${retries} scheduled` : `permanently failed after ${retries} attempts`;
+  return runtimeFailure("stuck", "RunStuck", `Run stuck for ${hours} - ${end}`);
+}
+
+/** A failure the runtime found, not a handler: no stack, and one fingerprint per name. */
+export function runtimeFailure(kind: "crashed" | "stuck" | "timeout", name: string, message: string): Failure {
+  const severity = kind === "crashed" ? "critical" : kind === "stuck" ? "error" : "warning";
+  return {
+    class: kind,
+    severity,
+    name,
+    message,
+    stack: null,
+    fingerprint: fingerprint({ name, message: name, stack: null, class: kind }),
+  };
+}

@@ -1,0 +1,44 @@
+// Logs: any pino-shaped logger fits, and one that writes plain lines to stderr comes along.
+
+/** What the library needs of a logger; pino and its likes have it. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** The levels of a log, from the most talkative. */
+export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+/** One of `LOG_LEVELS`. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** A logger that writes one line per message, fields as `name=value` behind it. */
+export function lineLog(
+  level: LogLevel,
+  write: (line: string) => void = (line) => void process.stderr.write(line),
+): Log {
+  const from = LOG_LEVELS.indexOf(level);
+  const at = (name: Exclude<LogLevel, "silent">) => (fields: object, message: string) => {
+    if (LOG_LEVELS.indexOf(name) < from) return;
+    const rest = Object.entries(fields).map(
+      ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+    );
+    write(`${name.padEnd(5)} ${message}${rest.join("")}\n`);
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** Lets one message per cause through each second, and says how many it held back. */
+export function oncePerSecond(now: () => number): (cause: string, say: (heldBack: number) => void) => void {
+  const seen = new Map<string, { at: number; heldBack: number }>();
+  return (cause, say) => {
+    const last = seen.get(cause);
+    if (last && now() - last.at < 1_000) {
+      last.heldBack += 1;
+      return;
+    }
+    seen.set(cause, { at: now(), heldBack: 0 });
+    say(last?.heldBack ?? 0);
+  };
+}

@@ -1,0 +1,75 @@
+// Processes: which host and which pid we are, whether another one lives, and running a child that may die.
+import { spawn } from "node:child_process";
+import { readFileSync, readlinkSync } from "node:fs";
+import { hostname } from "node:os";
+
+/** How a child ended, with the last of what it said. */
+export interface ChildEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly output: string;
+}
+
+const OUTPUT_BYTES = 4_096;
+
+/** A name for the space in which our pids mean something: host, boot and pid namespace. */
+export function hostId(): string {
+  const parts = [hostname(), readOr("/proc/sys/kernel/random/boot_id").trim().slice(0, 8), pidNamespace()];
+  return parts.filter((part) => part !== "").join("/");
+}
+
+/** False only if a process of that pid on this host is known to be gone. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return !(error instanceof Error && "code" in error && error.code === "ESRCH");
+  }
+}
+
+/** Runs a Node module in a child process of its own group, with a cap on its memory, and waits for its end. */
+export function runChild(
+  module: string,
+  args: readonly string[],
+  options: { readonly memoryMb: number; readonly signal?: AbortSignal },
+): Promise<ChildEnd> {
+  const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString("utf8")).slice(-OUTPUT_BYTES);
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  const end = (): void => void child.kill("SIGKILL");
+  options.signal?.addEventListener("abort", end);
+  return new Promise((resolve) => {
+    const finish = (code: number | null, signal: string | null): void => {
+      options.signal?.removeEventListener("abort", end);
+      resolve({ code, signal, output });
+    };
+    child.on("error", (error) => {
+      output += error.message;
+      finish(1, null);
+    });
+    child.on("close", finish);
+  });
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
+  } catch {
+    return "";
+  }
+}
+
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

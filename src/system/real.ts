@@ -1,0 +1,40 @@
+// The real world: this machine's clocks, timers and randomness.
+import { ascendingId, randomNonce, randomWorkerId } from "./ids.ts";
+import type { System } from "./system.ts";
+
+/** Timers further away than this are armed again; beyond 2^31 ms Node fires them at once. */
+const LONGEST_TIMER_MS = 2_000_000_000;
+
+/** Clock, timers and dice of the machine we run on. */
+export const realSystem: System = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const end = (): void => {
+        stop();
+        signal?.removeEventListener("abort", end);
+        resolve();
+      };
+      const stop = after(ms, end);
+      signal?.addEventListener("abort", end);
+    }),
+  after,
+  random: () => Math.random(),
+  jobId: () => ascendingId(Date.now()),
+  nonce: randomNonce,
+  workerId: randomWorkerId,
+};
+
+function after(ms: number, callback: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const arm = (left: number): void => {
+    timer = setTimeout(
+      () => (left > LONGEST_TIMER_MS ? arm(left - LONGEST_TIMER_MS) : callback()),
+      Math.min(left, LONGEST_TIMER_MS),
+    );
+  };
+  arm(ms);
+  return () => clearTimeout(timer);
+}

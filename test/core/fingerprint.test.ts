@@ -1,0 +1,160 @@
+// Fingerprints group failures by cause: measured on a labelled corpus, then on single rules and hostile input.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { classify } from "../../src/core/classify.ts";
+import { failureFrom } from "../../src/core/failure.ts";
+import { fingerprint, normalizeMessage } from "../../src/core/fingerprint.ts";
+import { CAUSES, type Sample } from "./fingerprint-corpus.ts";
+
+const fingerprintOf = (sample: Sample) => {
+  const error = Object.assign(new Error(sample.message), { name: sample.name ?? "Error", ...sample.fields });
+  const frames = (sample.frames ?? []).map((frame) => `    at ${frame}`);
+  error.stack = [`${error.name}: ${sample.message}`, ...frames].join("\n");
+  return failureFrom(error, classify(error, {}, [], 0)).fingerprint;
+};
+
+test("one cause has one fingerprint and two causes have two, on the labelled corpus", () => {
+  const labelled = Object.entries(CAUSES).flatMap(([cause, samples]) =>
+    samples.map((sample) => ({ cause, print: fingerprintOf(sample), message: sample.message })),
+  );
+  let together = 0;
+  let wronglyTogether = 0;
+  let apart = 0;
+  const mistakes: string[] = [];
+  labelled.forEach((a, index) => {
+    for (const b of labelled.slice(index + 1)) {
+      if (a.cause === b.cause && a.print === b.print) together++;
+      if (a.cause === b.cause && a.print !== b.print) apart++;
+      if (a.cause !== b.cause && a.print === b.print) wronglyTogether++;
+      if ((a.cause === b.cause) !== (a.print === b.print))
+        mistakes.push(`${a.cause}: ${a.message} | ${b.cause}: ${b.message}`);
+    }
+  });
+  const precision = together / (together + wronglyTogether);
+  const recall = together / (together + apart);
+  const report = `precision ${precision.toFixed(4)}, recall ${recall.toFixed(4)}\n${mistakes.slice(0, 20).join("\n")}`;
+  expect(Object.keys(CAUSES).length, report).toBeGreaterThanOrEqual(40);
+  expect(precision, report).toBeGreaterThanOrEqual(0.95);
+  expect(recall, report).toBeGreaterThanOrEqual(0.95);
+});
+
+describe("normalizeMessage", () => {
+  test.each([
+    ["User 42 not found", "User <n> not found"],
+    ["User 550e8400-e29b-41d4-a716-446655440000 not found", "User <n> not found"],
+    ["Cannot read properties of undefined (reading 'price')", "Cannot read properties of undefined (reading price)"],
+    ["open '/srv/app/x.txt' failed", "open <value> failed"],
+    ["can't parse \"abc\" or 'def', won't try", "can't parse <value> or <value>, won't try"],
+    ["connect ECONNREFUSED 10.0.3.7:5432", "connect ECONNREFUSED <address>:5432"],
+    ["read from 10.0.3.7:51234 failed", "read from <address> failed"],
+    ["mail to bob.x+y@example.com bounced", "mail to <email> bounced"],
+    ["GET https://u:p@api.example.com/v1/users/42?x=1 failed", "GET https://api.example.com/v1/users/<n> failed"],
+    ["GET /users/42/orders failed", "GET /users/<n>/orders failed"],
+    ["missing /data/in/cat.jpg", "missing <path>"],
+    ["missing C:\\data\\cat.jpg", "missing <path>"],
+    ["Request failed with status code 503", "Request failed with status code 503"],
+    ["expired at 2024-01-02T03:04:05.678Z", "expired at <n>"],
+    ["expired at Tue, 02 Jan 2024 03:04:05 GMT", "expired at <n>"],
+    ["0xdeadbeef at 1.5s, -3", "<n> at <n>"],
+    ["bad utf8 in s3 object", "bad utf8 in s3 object"],
+    ["ids [1, 2, 3]", "ids [<n>]"],
+    ["", ""],
+  ])("%j becomes %j", (message, expected) => {
+    expect(normalizeMessage(message)).toBe(expected);
+  });
+
+  test("is stable when applied to a message with other numbers", () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.uuid(), fc.nat(), fc.uuid(), (a, b, c, d) => {
+        expect(normalizeMessage(`Order ${a} of ${b} failed`)).toBe(normalizeMessage(`Order ${c} of ${d} failed`));
+      }),
+      { seed: 10 },
+    );
+  });
+
+  test.each([
+    "a",
+    "a.",
+    "'",
+    '"',
+    "'a",
+    '"\\',
+    "/",
+    "a/",
+    "a@",
+    "1.",
+    "<n> ",
+    "http://",
+    "http ",
+    "-",
+    "`\n",
+    "Mon ",
+    "1,",
+  ])("takes no time for %j repeated to 10 MB", (unit) => {
+    const text = unit.repeat(Math.ceil(1e7 / unit.length));
+    text.charCodeAt(1);
+    const started = performance.now();
+    normalizeMessage(text);
+    fingerprint({ name: text, message: text, stack: `Error\n    at ${text}`, class: "transient" });
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+});
+
+describe("fingerprint", () => {
+  const base = { name: "Error", message: "boom", stack: null, class: "transient" } as const;
+
+  test("is 16 hexadecimal characters for any text", () => {
+    const text = fc.string({ unit: "binary" });
+    fc.assert(
+      fc.property(text, text, fc.option(text), (name, message, stack) => {
+        expect(fingerprint({ name, message, stack, class: "transient" })).toMatch(/^[0-9a-f]{16}$/);
+      }),
+      { seed: 11, numRuns: 300 },
+    );
+  });
+
+  test("differs by name, message, code and, without a stack, class", () => {
+    const all = [
+      base,
+      { ...base, name: "TypeError" },
+      { ...base, message: "bang" },
+      { ...base, code: "EPIPE" },
+      { ...base, class: "stuck" } as const,
+    ];
+    expect(new Set(all.map(fingerprint)).size).toBe(all.length);
+  });
+
+  test("has no collisions among 100,000 messages", () => {
+    const words = (index: number) => index.toString(2).replaceAll("0", "x").replaceAll("1", "y");
+    const prints = new Set(
+      Array.from({ length: 100_000 }, (_, index) => fingerprint({ ...base, message: words(index) })),
+    );
+    expect(prints.size).toBe(100_000);
+  });
+
+  test("tells causes inside one wrapper apart, and only those", () => {
+    const wrapped = (message: string) => {
+      const error = new Error("job failed", { cause: new Error(message) });
+      return failureFrom(error, classify(error, {}, [], 0)).fingerprint;
+    };
+    expect(wrapped("User 1 not found")).toBe(wrapped("User 77 not found"));
+    expect(wrapped("User 1 not found")).not.toBe(wrapped("disk is slow"));
+  });
+
+  test("ignores line shifts, directories, minified names and frames of libraries and Node", () => {
+    const stack = (...frames: string[]) => ["Error: boom", ...frames.map((frame) => `    at ${frame}`)].join("\n");
+    const print = (...frames: string[]) => fingerprint({ ...base, stack: stack(...frames) });
+    const expected = print("render (/app/src/a.ts:1:2)", "async Thumbnailer.run (/app/src/b.ts:3:4)");
+    expect(print("render (/srv/a.ts:9:9)", "Thumbnailer.run (file:///srv/b.js:1:1)")).toBe(expected);
+    expect(print("Object.render [as x] (C:\\app\\a.ts:9:9)", "async Thumbnailer.run (/b.js:1:1)")).toBe(expected);
+    expect(print("parse (/app/node_modules/x/i.js:1:1)", "render (/a.ts:1:2)", "Thumbnailer.run (/b.ts:3:4)")).toBe(
+      expected,
+    );
+    expect(print("render (/a.ts:1:2)", "node:internal/timers:5:5", "Thumbnailer.run (/b.ts:3:4)")).toBe(expected);
+    expect(print("render (/a.ts:1:2)", "a.b (/c.js:1:1)", "Thumbnailer.run (/b.ts:3:4)")).toBe(expected);
+    expect(print("draw (/app/src/a.ts:1:2)", "async Thumbnailer.run (/app/src/b.ts:3:4)")).not.toBe(expected);
+    expect(print("/x/chunk-3fa9c2.js:1:99")).toBe(print("/y/chunk-77bb01.js:1:12"));
+    expect(print("/x/resize.ts:1:99")).not.toBe(print("/x/upload.ts:1:99"));
+  });
+});

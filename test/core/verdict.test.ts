@@ -1,0 +1,303 @@
+// Every outcome against every policy: what a finished run deserves.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Backoff, custom, exponential, fixed, immediate, linear, MAX_DELAY_MS } from "../../src/core/backoff.ts";
+import { isRetryable } from "../../src/core/classify.ts";
+import { FAILURE_CLASSES } from "../../src/core/job.ts";
+import {
+  type JudgedJob,
+  type Outcome,
+  pastDeadline,
+  RELEASE_REASONS,
+  type RetryPolicy,
+  runtimeFailure,
+  type Verdict,
+  verdict,
+} from "../../src/core/verdict.ts";
+import { failure } from "../support/verdicts.ts";
+
+const NOW = 1_767_225_600_000;
+const HOUR = 3_600_000;
+const middle = () => 0.5;
+
+function job(overrides: Partial<JudgedJob> = {}): JudgedJob {
+  const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false };
+  return { ...clean, maxAttempts: 3, maxCrashes: 3, deadlineMs: null, dueAt: NOW, ...overrides };
+}
+
+const policy = (overrides: Partial<RetryPolicy> = {}): RetryPolicy => ({
+  backoff: fixed(5_000),
+  stuckRetryMs: null,
+  ...overrides,
+});
+
+const failed = (overrides = {}): Outcome => ({ kind: "failed", failure: failure(overrides) });
+const stuck = (ranMs = 1.2 * HOUR): Outcome => ({ kind: "stuck", ranMs });
+const lost = (started: boolean): Outcome => ({ kind: "lost", started, worker: "w1" });
+const judge = (given: JudgedJob, outcome: Outcome, rules = policy()): Verdict =>
+  verdict(given, outcome, rules, NOW, middle);
+
+describe("a completed run", () => {
+  it.each(["1", null])("completes with its result %s", (result) => {
+    expect(judge(job(), { kind: "completed", result })).toEqual({ kind: "complete", result });
+  });
+
+  it("completes although a cancel was asked for, its deadline passed and its attempts are used up", () => {
+    const spent = job({ cancelRequested: true, attempts: 9, crashes: 9, deadlineMs: 1, dueAt: 0 });
+    expect(judge(spent, { kind: "completed", result: "1" })).toEqual({ kind: "complete", result: "1" });
+  });
+});
+
+describe("a cancel", () => {
+  it("ends a run that stopped", () => {
+    expect(judge(job(), { kind: "cancelled" })).toEqual({ kind: "cancel" });
+  });
+
+  const outcomes: Outcome[] = [
+    failed(),
+    failed({ class: "permanent" }),
+    { kind: "released", reason: "shutdown", delayMs: 0 },
+    stuck(),
+    lost(true),
+    lost(false),
+  ];
+  it.each(outcomes.map((outcome) => [outcome.kind, outcome] as const))(
+    "that was asked for ends a %s run uncharged",
+    (_kind, outcome) => {
+      expect(judge(job({ cancelRequested: true, attempts: 2, crashes: 2 }), outcome)).toEqual({ kind: "cancel" });
+    },
+  );
+});
+
+describe("a released run", () => {
+  it.each(RELEASE_REASONS)("goes back uncharged when the reason is %s", (reason) => {
+    const outcome: Outcome = { kind: "released", reason, delayMs: 1_234 };
+    expect(judge(job({ attempts: 2, crashes: 2 }), outcome)).toEqual({ kind: "release", reason, delayMs: 1_234 });
+  });
+});
+
+describe("a failed run", () => {
+  const rows = FAILURE_CLASSES.flatMap((each) => [0, 1, 2, 5].map((attempts) => [each, attempts] as const));
+  it.each(rows)("of class %s after %i attempts of 3 is charged one attempt", (each, attempts) => {
+    const why = failure({ class: each });
+    const answer = judge(job({ attempts }), { kind: "failed", failure: why });
+    const charge = { attempts: 1, crashes: 0 };
+    if (!isRetryable(each)) expect(answer).toEqual({ kind: "dead", reason: "permanent", charge, failure: why });
+    else if (attempts >= 2) expect(answer).toEqual({ kind: "dead", reason: "exhausted", charge, failure: why });
+    else expect(answer).toEqual({ kind: "retry", delayMs: 5_000, lane: "retry", charge, failure: why });
+  });
+
+  it("is retried for every class but permanent, validation and authentication", () => {
+    const final = FAILURE_CLASSES.filter((each) => judge(job(), failed({ class: each })).kind === "dead");
+    expect(final).toEqual(["permanent", "validation", "authentication"]);
+  });
+
+  it("dies at once where one attempt is all there is", () => {
+    expect(judge(job({ maxAttempts: 1 }), failed())).toMatchObject({ kind: "dead", reason: "exhausted" });
+  });
+
+  it("stays a suspect once a worker died with it", () => {
+    expect(judge(job({ crashes: 1 }), failed())).toMatchObject({ kind: "retry", lane: "suspect" });
+    expect(judge(job({ crashes: 2 }), failed())).toMatchObject({ kind: "retry", lane: "last" });
+  });
+
+  it("waits as long as the other side asked", () => {
+    const why = { class: "rate_limited", retryAfterMs: 90_000 } as const;
+    expect(judge(job(), failed(why))).toMatchObject({ kind: "retry", delayMs: 90_000 });
+  });
+
+  const delays: [name: string, backoff: Backoff, delays: number[]][] = [
+    [
+      "exponential 2 min × 2",
+      exponential({ initial: "2m", multiplier: 2, max: "32m", jitter: "none" }),
+      [2, 4, 8, 16, 32, 32].map((min) => min * 60_000),
+    ],
+    ["linear", linear({ jitter: "none" }), [1_000, 2_500, 4_000, 5_500]],
+    ["fixed", fixed("4h"), [4 * HOUR, 4 * HOUR]],
+    ["immediate", immediate(), [0, 0, 0]],
+    ["custom", custom((attempt) => attempt * 7), [7, 14, 21]],
+  ];
+  it.each(delays)("waits by its policy: %s", (_name, backoff, expected) => {
+    const waits = expected.map((_, attempts) =>
+      judge(job({ attempts, maxAttempts: 99 }), failed(), policy({ backoff })),
+    );
+    expect(waits.map((answer) => (answer.kind === "retry" ? answer.delayMs : answer.kind))).toEqual(expected);
+  });
+
+  it("continues the previous delay with decorrelated jitter", () => {
+    const rules = policy({ backoff: exponential({ initial: "1s", max: "1h", jitter: "decorrelated" }) });
+    const answer = verdict(job({ attempts: 1, lastDelayMs: 10_000 }), failed(), rules, NOW, () => 0.999_999);
+    expect(answer).toMatchObject({ kind: "retry", delayMs: 30_000 });
+  });
+});
+
+describe("a deadline", () => {
+  it("kills a job whose next try would come after it", () => {
+    const late = job({ deadlineMs: 4_999 });
+    expect(judge(late, failed())).toEqual({
+      kind: "dead",
+      reason: "deadline",
+      charge: { attempts: 1, crashes: 0 },
+      failure: failure(),
+    });
+    expect(judge(late, stuck())).toMatchObject({ kind: "dead", reason: "deadline" });
+  });
+
+  it("lets the next try come right at it", () => {
+    expect(judge(job({ deadlineMs: 5_000 }), failed())).toMatchObject({ kind: "retry" });
+  });
+
+  it("counts from the first due time", () => {
+    expect(judge(job({ deadlineMs: HOUR, dueAt: NOW - HOUR }), failed())).toMatchObject({ reason: "deadline" });
+    expect(judge(job({ deadlineMs: HOUR, dueAt: NOW - HOUR + 5_000 }), failed())).toMatchObject({ kind: "retry" });
+  });
+
+  it("does not count the time held", () => {
+    const old = job({ deadlineMs: 10_000, dueAt: NOW - HOUR });
+    expect(verdict(old, failed(), policy(), NOW, middle, HOUR - 5_000)).toMatchObject({ kind: "retry" });
+    expect(verdict(old, failed(), policy(), NOW, middle, HOUR - 5_001)).toMatchObject({ reason: "deadline" });
+  });
+
+  it("gives way to the better reason", () => {
+    const late = job({ deadlineMs: 1, dueAt: 0, attempts: 2 });
+    expect(judge(late, failed())).toMatchObject({ reason: "exhausted" });
+    expect(judge(late, failed({ class: "validation" }))).toMatchObject({ reason: "permanent" });
+    expect(judge(late, stuck())).toMatchObject({ reason: "stuck" });
+  });
+
+  it("has passed only after its last millisecond", () => {
+    const given = { deadlineMs: 100, dueAt: NOW };
+    expect([99, 100, 101].map((ms) => pastDeadline(given, NOW + ms))).toEqual([false, false, true]);
+    expect(pastDeadline(given, NOW + 150, 50)).toBe(false);
+    expect(pastDeadline({ ...given, deadlineMs: null }, Number.MAX_SAFE_INTEGER)).toBe(false);
+  });
+});
+
+describe("a stuck run", () => {
+  it("is retried after its own delay, with the words people know", () => {
+    const answer = judge(job({ maxAttempts: 5 }), stuck(), policy({ stuckRetryMs: 4 * HOUR }));
+    expect(answer).toMatchObject({
+      kind: "retry",
+      delayMs: 4 * HOUR,
+      lane: "retry",
+      charge: { attempts: 1, crashes: 0 },
+    });
+    expect(answer).toMatchObject({ failure: { class: "stuck", message: "Run stuck for 1.2h - retry 1/4 scheduled" } });
+  });
+
+  it("is retried after the backoff where it has no delay of its own", () => {
+    expect(judge(job(), stuck())).toMatchObject({ kind: "retry", delayMs: 5_000 });
+  });
+
+  it("dies with its last attempt", () => {
+    const answer = judge(job({ maxAttempts: 5, attempts: 4 }), stuck(1.1 * HOUR));
+    const message = "Run stuck for 1.1h - permanently failed after 4 attempts";
+    expect(answer).toMatchObject({
+      kind: "dead",
+      reason: "stuck",
+      charge: { attempts: 1, crashes: 0 },
+      failure: { message },
+    });
+  });
+});
+
+describe("a lost run", () => {
+  it.each([true, false])("that had started (%s) is charged a crash, and an attempt only if so", (started) => {
+    const answer = judge(job(), lost(started));
+    const charge = { attempts: started ? 1 : 0, crashes: 1 };
+    expect(answer).toMatchObject({ kind: "retry", delayMs: 0, lane: "suspect", charge, failure: { class: "crashed" } });
+  });
+
+  it("goes to a lane of its own with its last crash left", () => {
+    expect(judge(job({ crashes: 1 }), lost(true))).toMatchObject({ kind: "retry", lane: "last" });
+    expect(judge(job({ maxCrashes: 2 }), lost(false))).toMatchObject({ kind: "retry", lane: "last" });
+  });
+
+  it.each([true, false])("dies of its last crash (started: %s)", (started) => {
+    const answer = judge(job({ crashes: 2 }), lost(started));
+    expect(answer).toMatchObject({
+      kind: "dead",
+      reason: "crashed",
+      charge: { attempts: started ? 1 : 0, crashes: 1 },
+    });
+  });
+
+  it("dies of its last attempt if it had started, and not otherwise", () => {
+    expect(judge(job({ attempts: 2 }), lost(true))).toMatchObject({ kind: "dead", reason: "exhausted" });
+    expect(judge(job({ attempts: 2 }), lost(false))).toMatchObject({ kind: "retry" });
+  });
+
+  it("says which worker died, and how often that happened", () => {
+    const answer = judge(job({ crashes: 1 }), lost(true));
+    expect(answer).toMatchObject({ failure: { message: "Worker w1 died while this job was running - crash 2/3" } });
+  });
+
+  it("has one cause whatever the worker", () => {
+    const prints = ["w1", "w2"].map((worker) => judge(job(), { kind: "lost", started: true, worker }));
+    const [a, b] = prints.map((answer) => (answer.kind === "retry" ? answer.failure.fingerprint : null));
+    expect(a).toBe(b);
+    expect(a).not.toBe(runtimeFailure("stuck", "RunStuck", "").fingerprint);
+  });
+});
+
+describe("any verdict", () => {
+  const anyJob = fc.record(
+    {
+      attempts: fc.nat(12),
+      crashes: fc.nat(5),
+      maxAttempts: fc.integer({ min: 1, max: 10 }),
+      maxCrashes: fc.integer({ min: 1, max: 4 }),
+      deadlineMs: fc.option(fc.integer({ min: 1, max: 10 ** 9 })),
+      dueAt: fc.integer({ min: 0, max: NOW }),
+      lastDelayMs: fc.nat(10 ** 9),
+      cancelRequested: fc.boolean(),
+    },
+    { noNullPrototype: true },
+  );
+  const anyFailure = fc
+    .record({ class: fc.constantFrom(...FAILURE_CLASSES), retryAfterMs: fc.nat(10 ** 12) }, { requiredKeys: ["class"] })
+    .map(failure);
+  const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
+    anyFailure.map((each) => ({ kind: "failed" as const, failure: each })),
+    fc.nat(10 ** 9).map(stuck),
+    fc.boolean().map(lost),
+    fc.constant({ kind: "released" as const, reason: "snooze" as const, delayMs: 5 }),
+  );
+  const anyBackoff = fc.constantFrom(
+    exponential(),
+    linear(),
+    fixed("1m"),
+    immediate(),
+    custom(() => Number.NaN),
+  );
+  const dice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+  it("leaves an attempt to whoever is retried, delays within bounds, and never retries past its deadline", () => {
+    fc.assert(
+      fc.property(anyJob, anyOutcome, anyBackoff, dice, (given, outcome, backoff, die) => {
+        const answer = verdict(given, outcome, policy({ backoff }), NOW, () => die);
+        if (answer.kind !== "retry") return;
+        expect(given.attempts + answer.charge.attempts).toBeLessThan(Math.max(given.maxAttempts, given.attempts + 1));
+        expect(given.crashes + answer.charge.crashes < given.maxCrashes || answer.charge.crashes === 0).toBe(true);
+        expect(Number.isSafeInteger(answer.delayMs) && answer.delayMs >= 0 && answer.delayMs <= MAX_DELAY_MS).toBe(
+          true,
+        );
+        if (outcome.kind !== "lost") expect(pastDeadline(given, NOW + answer.delayMs)).toBe(false);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("is the same for the same arguments and dice, and changes none of them", () => {
+    fc.assert(
+      fc.property(anyJob, anyOutcome, anyBackoff, dice, (given, outcome, backoff, die) => {
+        const before = structuredClone({ given, outcome });
+        const answers = [1, 2].map(() =>
+          verdict(Object.freeze(given), Object.freeze(outcome), policy({ backoff }), NOW, () => die),
+        );
+        expect(answers[0]).toStrictEqual(answers[1]);
+        expect({ given, outcome }).toStrictEqual(before);
+      }),
+    );
+  });
+});

@@ -1,0 +1,172 @@
+// The house rules of design.md section 3 and style.md as functions: a file in, problems out. Every problem names file,
+// line and what to do instead. `tidy.test.ts` runs them over the tree and proves each on a bad sample.
+
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { tmpdir } from "node:os";
+import { join, posix } from "node:path";
+import type { Source } from "./source.ts";
+
+/** Judges a file by what the parser found in it. */
+export type Rule = (source: Source) => string[];
+/** Judges a file by its name and text alone. */
+export type TextRule = (file: { readonly path: string; readonly text: string }) => string[];
+/** Sizes over the limit that we live with, by `path` or `path#function`, each with the reason. */
+export type Longer = Readonly<Record<string, { readonly lines: number; readonly reason: string }>>;
+
+const FILE_LINES = 300;
+const FUNCTION_LINES = 60;
+
+// Folder of src → folders it may import besides itself. `store` is the contract, `store/*` every concrete store.
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  system: ["core"],
+  store: ["core", "system"],
+  "store/*": ["core", "system", "store"],
+  queue: ["core", "system", "store", "worker", "upkeep"],
+  worker: ["core", "system", "store", "queue", "upkeep"],
+  upkeep: ["core", "system", "store", "queue", "worker"],
+  http: ["core", "system", "store", "queue", "worker", "upkeep"],
+  index: ["core", "system", "store", "store/memory", "queue", "worker", "upkeep"],
+  testing: ["core", "system", "store", "store/*", "queue", "worker", "upkeep", "index"],
+  cli: ["core", "system", "store", "store/*", "queue", "worker", "upkeep", "http", "testing", "index"],
+};
+const MAY_USE_PACKAGES = ["store/*", "http", "cli"];
+
+const BANNED: readonly { use: RegExp; home: string; instead: string }[] = [
+  {
+    use: /^(set(Timeout|Interval|Immediate)|AbortSignal\.timeout|node:timers.*)$/,
+    home: "system",
+    instead: "the timers of src/system",
+  },
+  {
+    use: /^(Date\.now|new Date\(\)|(node:perf_hooks\.)?performance\.now|(node:)?process\.hrtime)$/,
+    home: "system",
+    instead: "`now` as a parameter, or the clock of src/system",
+  },
+  {
+    use: /^(Math\.random|(node:)?crypto\.(random\w*|getRandomValues|webcrypto))$/,
+    home: "system",
+    instead: "`random` or an id maker as a parameter, from src/system",
+  },
+  { use: /^(new .*\bWorker|node:worker_threads\.Worker)$/, home: "system", instead: "the threads of src/system" },
+  { use: /^node:child_process\..*$/, home: "system", instead: "the processes of src/system" },
+  { use: /^console$/, home: "cli", instead: "the logger that is passed in" },
+  { use: /^(node:)?process\.env$/, home: "cli", instead: "an option, which src/cli fills from the environment" },
+];
+
+const BANNED_NAMES = /(^|-)(utils?|helpers?|common|lib|misc|types|interfaces|constants|manager|base)$/;
+const MACHINE_PATH = /(?<![\w.})*])\/(?:root|home|work)\//;
+
+const at = (path: string, line: number, message: string): string => `${path}:${line}: ${message}`;
+const inSrc = (path: string): boolean => path.startsWith("src/");
+const allows = (entries: readonly string[], folder: string): boolean =>
+  entries.includes(folder) || (folder.startsWith("store/") && entries.includes("store/*"));
+
+function folderOf(path: string): string {
+  const [, folder = "", next, deeper] = path.split("/");
+  if (next === undefined) return "index";
+  return folder === "store" && deeper !== undefined ? `store/${next}` : folder;
+}
+
+/** Imports follow the arrows of design.md; packages only where a driver or the outer layers need them. */
+export const importArrows: Rule = ({ path, imports }) => {
+  if (!inSrc(path)) return [];
+  const from = folderOf(path);
+  const arrows = ARROWS[from.replace(/^store\/.*/, "store/*")];
+  if (arrows === undefined) return [at(path, 1, `unknown folder ${from}; use one of design.md, or give it arrows`)];
+  return imports.flatMap(({ name, line }) => {
+    if (name.startsWith(".")) {
+      const target = posix.join(posix.dirname(path), name);
+      const to = inSrc(target) ? folderOf(target) : target;
+      if (to === from || allows(arrows, to)) return [];
+      return [at(path, line, `${from} must not import ${to}; it may import ${[from, ...arrows].join(", ")}`)];
+    }
+    if (from === "core") return [at(path, line, `core is pure and must not import ${name}; take it as a parameter`)];
+    if (isBuiltin(name))
+      return name.startsWith("node:") ? [] : [at(path, line, `${name} is built in; write node:${name}`)];
+    if (allows(MAY_USE_PACKAGES, from)) return [];
+    return [at(path, line, `${from} must not import ${name}; packages belong to ${MAY_USE_PACKAGES.join(", ")}`)];
+  });
+};
+
+/** Clock, timers, dice, threads and processes live in system; console and environment in cli. */
+export const bannedUses: Rule = ({ path, uses }) => {
+  const found = uses.flatMap(({ name, line }) =>
+    BANNED.filter(({ use, home }) => inSrc(path) && folderOf(path) !== home && use.test(name)).map(
+      ({ home, instead }) => at(path, line, `${name} is only for src/${home}; use ${instead}`),
+    ),
+  );
+  return [...new Set(found)];
+};
+
+/** Files and functions stay short; an exception must match exactly, so it may only shrink. */
+export const sizes =
+  (longer: Longer): Rule =>
+  ({ path, text, functions }) => {
+    const judge = (what: string, line: number, lines: number, limit: number): string[] => {
+      const known = longer[what]?.lines;
+      if (lines <= limit && known === undefined) return [];
+      if (known === undefined)
+        return [at(path, line, `${what} has ${lines} lines, at most ${limit}; split it by subject`)];
+      if (lines > known)
+        return [at(path, line, `${what} grew from ${known} to ${lines} lines; exceptions only shrink`)];
+      return lines < known ? [at(path, line, `${what} shrank to ${lines} lines; lower or remove its exception`)] : [];
+    };
+    const whole = judge(path, 1, text.trimEnd().split("\n").length, FILE_LINES);
+    return [...whole, ...functions.flatMap((f) => judge(`${path}#${f.name}`, f.line, f.lines, FUNCTION_LINES))];
+  };
+
+/** Every exported declaration of src has a doc comment; overloads share that of the first. */
+export const documentedExports: Rule = ({ path, exports }) =>
+  exports
+    .filter(({ name, documented }, i) => inSrc(path) && !documented && exports[i - 1]?.name !== name)
+    .map(({ name, line }) => at(path, line, `export ${name} has no doc comment; put one sentence in /** */ before it`));
+
+/** Every code file opens with a comment. */
+export const openingComment: TextRule = ({ path, text }) =>
+  /^(#!.*\n)?\s*(\/\/|\/\*)/.test(text)
+    ? []
+    : [at(path, 1, "opens without a comment; say in one to four sentences what this is and what it must not do")];
+
+/** No file or folder is named for what it has in common with everything. */
+export const fileNames: TextRule = ({ path }) =>
+  path
+    .split("/")
+    .filter((part) => BANNED_NAMES.test(part.replace(/\..*$/, "")))
+    .map((part) => at(path, 1, `${part} says nothing; name it for its subject`));
+
+const lineRule =
+  (bad: RegExp, message: string): TextRule =>
+  ({ path, text }) =>
+    text.split("\n").flatMap((line, i) => (bad.test(line) ? [at(path, i + 1, message)] : []));
+
+/** No path that exists on one machine only. */
+export const machinePaths = lineRule(MACHINE_PATH, "names a folder of one machine; use a relative or temporary path");
+
+/** No download host in the lockfile. */
+export const lockfileHosts = lineRule(/"resolved": "http/, "names a download host; run npm install with our .npmrc");
+
+/** The change log has a place for the next entry. */
+export const changeLog: TextRule = ({ path, text }) =>
+  /^## \[?Unreleased\]?/m.test(text) ? [] : [at(path, 1, "has no Unreleased section; add `## [Unreleased]` on top")];
+
+/** Runs a copy of a built `index.js` where no package can be found, so that only Node built-ins load. */
+export function loadsAlone(dist: string): string[] {
+  const copy = mkdtempSync(join(tmpdir(), "redrive-alone-"));
+  try {
+    cpSync(dist, join(copy, "dist"), { recursive: true });
+    writeFileSync(join(copy, "package.json"), '{ "type": "module" }');
+    const { status, stderr } = spawnSync(process.execPath, [join(copy, "dist", "index.js")], {
+      encoding: "utf8",
+      timeout: 20_000,
+    });
+    const reason = /^.*Error.*$/m.exec(stderr)?.[0] ?? `ended with ${status}: ${stderr}`;
+    return status === 0
+      ? []
+      : [at("dist/index.js", 1, `${reason}; load packages only in ${MAY_USE_PACKAGES.join(", ")}`)];
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+}

@@ -1,0 +1,163 @@
+// The house rules as a test: the tree keeps them, and each rule proves on a bad sample that it still catches what it is
+// for. The rules themselves are in support/tidy-rules.ts.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { readSource, type Source } from "./support/source.ts";
+import {
+  bannedUses,
+  changeLog,
+  documentedExports,
+  fileNames,
+  importArrows,
+  loadsAlone,
+  lockfileHosts,
+  type Longer,
+  machinePaths,
+  openingComment,
+  type Rule,
+  sizes,
+  type TextRule,
+} from "./support/tidy-rules.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** The only exceptions from the sizes. They may shrink, not grow, and no new one comes without a reason. */
+const LONGER: Longer = {};
+
+function trackedFiles(): string[] {
+  try {
+    const command = ["ls-files", "-co", "--exclude-standard"];
+    const listed = execFileSync("git", command, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    const paths = listed.trim().split("\n");
+    return paths.filter((path) => existsSync(join(ROOT, path)));
+  } catch {
+    // An unpacked archive: everything but what was installed or built.
+    return readdirSync(ROOT, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).replaceAll(sep, "/"))
+      .filter((path) => !/^(node_modules|dist|coverage|bench\/results|\.git|\.redrive)\/|\.db(-wal|-shm)?$/.test(path));
+  }
+}
+
+describe("the tree", () => {
+  const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), "utf8") });
+  const files = trackedFiles().map(read);
+  const code = files.filter(({ path }) => /\.(ts|mjs|js)$/.test(path));
+  let parsed: Source[] | undefined;
+  const sources = (): Source[] =>
+    (parsed ??= code.filter(({ path }) => /^(src|scripts|bin)\//.test(path)).map((f) => readSource(f.path, f.text)));
+  const none = (problems: string[]): void => expect(problems.join("\n")).toBe("");
+
+  it("follows the import arrows", () => none(sources().flatMap(importArrows)));
+  it("touches clock, dice, threads, console and environment only where they live", () =>
+    none(sources().flatMap(bannedUses)));
+  it("keeps files and functions short", () => none(sources().flatMap(sizes(LONGER))));
+  it("documents every export", () => none(sources().flatMap(documentedExports)));
+  it("opens every code file with a comment", () => none(code.flatMap(openingComment)));
+  it("names files for their subject", () => none(files.flatMap(fileNames)));
+  it("names no folder of one machine", () => none(files.flatMap(machinePaths)));
+  it("keeps download hosts out of the lockfile", () => none(lockfileHosts(read("package-lock.json"))));
+  it("has an unreleased section in the change log", () => none(changeLog(read("CHANGELOG.md"))));
+  it("excuses only what still exists", () => {
+    const names = sources().flatMap(({ path, functions }) => [path, ...functions.map(({ name }) => `${path}#${name}`)]);
+    none(Object.keys(LONGER).filter((key) => !names.includes(key)));
+  });
+  it("loads only Node built-ins when redrive is imported", (test) => {
+    if (!existsSync(join(ROOT, "dist/index.js"))) test.skip("dist/index.js does not exist; run npm run build");
+    none(loadsAlone(join(ROOT, "dist")));
+  });
+});
+
+describe("the rules", () => {
+  const blank = (count: number): string => "\n".repeat(count);
+  const excused = sizes({ "src/core/a.ts": { lines: 310, reason: "Sample." } });
+
+  const samples: [rule: Rule, path: string, bad: string, expected: RegExp][] = [
+    [importArrows, "src/core/a.ts", 'import { b } from "../store/store.ts";', /core must not import store/],
+    [importArrows, "src/core/a.ts", '\nexport * from "node:fs";', /a\.ts:2: core is pure .* node:fs/],
+    [importArrows, "src/system/a.ts", 'import type { B } from "../queue/b.ts";', /system must not import queue/],
+    [importArrows, "src/store/sqlite/a.ts", 'import "../memory/b.ts";', /store\/sqlite must not import store\/memory/],
+    [importArrows, "src/store/a.ts", 'import "./memory/b.ts";', /store must not import store\/memory/],
+    [importArrows, "src/worker/a.ts", 'await import("../store/sqlite/b.ts");', /worker must not import store\/sqlite/],
+    [importArrows, "src/upkeep/a.ts", 'type B = import("../cli/b.ts").B;', /upkeep must not import cli/],
+    [importArrows, "src/testing/a.ts", 'import "../http/b.ts";', /testing must not import http/],
+    [importArrows, "src/index.ts", 'export { b } from "./cli/b.ts";', /index must not import cli/],
+    [importArrows, "src/queue/a.ts", 'import z from "zod";', /queue must not import zod; packages belong to/],
+    [importArrows, "src/queue/a.ts", 'import "../../test/b.ts";', /queue must not import test\/b\.ts/],
+    [importArrows, "src/queue/a.ts", 'import "fs";', /write node:fs/],
+    [importArrows, "src/extra/a.ts", "", /unknown folder extra/],
+    [bannedUses, "src/core/a.ts", "\nDate.now();", /a\.ts:2: Date\.now is only for src\/system; use `now`/],
+    [bannedUses, "src/cli/a.ts", "new Date();", /new Date\(\)/],
+    [bannedUses, "src/queue/a.ts", "setTimeout(f, 1);", /setTimeout .* use the timers/],
+    [bannedUses, "src/queue/a.ts", "globalThis.setInterval(f, 1);", /setInterval/],
+    [bannedUses, "src/queue/a.ts", "const wait = { setImmediate };", /setImmediate/],
+    [bannedUses, "src/queue/a.ts", 'import { setTimeout as sleep } from "node:timers/promises";', /node:timers/],
+    [bannedUses, "src/queue/a.ts", "Math.random();", /Math\.random/],
+    [bannedUses, "src/queue/a.ts", "crypto.getRandomValues(a);", /crypto\.getRandomValues/],
+    [bannedUses, "src/queue/a.ts", 'import { randomUUID } from "node:crypto";', /node:crypto\.randomUUID/],
+    [bannedUses, "src/queue/a.ts", 'import * as c from "node:crypto"; c.randomBytes(1);', /node:crypto\.randomBytes/],
+    [bannedUses, "src/queue/a.ts", "AbortSignal.timeout(1);", /AbortSignal\.timeout/],
+    [bannedUses, "src/store/sqlite/a.ts", "new Worker(url);", /new Worker is only for src\/system/],
+    [bannedUses, "src/worker/a.ts", 'import { spawn } from "node:child_process";', /the processes of src\/system/],
+    [bannedUses, "src/system/a.ts", "console.log(1);", /console is only for src\/cli/],
+    [bannedUses, "src/system/a.ts", "process.env.HOME;", /process\.env is only for src\/cli/],
+    [bannedUses, "src/system/a.ts", "const { env } = process;", /process\.env is only for src\/cli/],
+    [sizes({}), "src/core/a.ts", `${blank(300)}f();`, /has 301 lines, at most 300/],
+    [sizes({}), "src/core/a.ts", `const f = () => {${blank(60)}};`, /a\.ts#f has 61 lines, at most 60/],
+    [sizes({}), "src/core/a.ts", `class A { run() {${blank(60)}} }`, /a\.ts#run has 61 lines/],
+    [excused, "src/core/a.ts", `${blank(319)}f();`, /grew from 310 to 320/],
+    [excused, "src/core/a.ts", `${blank(304)}f();`, /shrank to 305/],
+    [documentedExports, "src/core/a.ts", "// Not a doc comment.\nexport const a = 1;", /a\.ts:2: export a has no doc/],
+    [documentedExports, "src/core/a.ts", "/** Yes. */\nexport type A = 1;\nexport class B {}", /a\.ts:3: export B/],
+  ];
+  for (const [rule, path, bad, expected] of samples) {
+    it(`catch in ${path}: ${bad.replace(/\s+/g, " ").trim()}`, () => {
+      expect(rule(readSource(path, bad))).toEqual([expect.stringMatching(expected)]);
+    });
+  }
+
+  const textSamples: [rule: TextRule, path: string, bad: string, expected: RegExp][] = [
+    [openingComment, "src/a.ts", 'import "a";', /opens without a comment/],
+    [fileNames, "src/helpers/a.ts", "", /helpers says nothing; name it/],
+    [fileNames, "src/core/job-utils.test.ts", "", /job-utils\.test\.ts says nothing/],
+    [machinePaths, "docs/a.md", `\nRun ${["", "home", "me"].join("/")}.`, /a\.md:2: names a folder/],
+    [lockfileHosts, "package-lock.json", '\n"resolved": "https://host/a.tgz"', /json:2: names a download host/],
+    [changeLog, "CHANGELOG.md", "# Change log\n\n## 0.1.0\n", /no Unreleased section; add/],
+  ];
+  for (const [rule, path, text, expected] of textSamples) {
+    it(`catch in ${path}: ${text.replace(/\s+/g, " ").trim()}`, () => {
+      expect(rule({ path, text })).toEqual([expect.stringMatching(expected)]);
+    });
+  }
+
+  it("catch a package loaded by the entry point", () => {
+    const dist = mkdtempSync(join(tmpdir(), "redrive-sample-"));
+    writeFileSync(join(dist, "index.js"), 'import "better-sqlite3";\n');
+    const problems = loadsAlone(dist);
+    rmSync(dist, { recursive: true });
+    expect(problems).toEqual([expect.stringMatching(/better-sqlite3.*; load packages only in/)]);
+  });
+
+  it("leave a tidy file alone", () => {
+    const text = `// A tidy file.
+import type { ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { claim } from "../store/store.ts";
+/** Waits through what it is given, at a time it is given. */
+export function wait(timers: { setTimeout(ms: number): void; console: string }, now: number): Date;
+export function wait(timers: { setTimeout(ms: number): void }, now: number): unknown {
+  timers.setTimeout(1); // Date.now() and setTimeout in a comment or a "setTimeout(" string are no use.
+  return [new Date(now), timers.console, { console: 1 }, "Math.random()", claim, readFileSync];
+}
+export { claim };
+`;
+    const source = readSource("src/queue/wait.ts", text);
+    const rules = [importArrows, bannedUses, sizes({}), documentedExports, openingComment, fileNames, machinePaths];
+    expect(rules.flatMap((rule) => rule(source))).toEqual([]);
+  });
+});
