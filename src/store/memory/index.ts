@@ -1,0 +1,31 @@
+// The memory store: the short reference that every other store is compared with, and a store for tests and small
+// tools. Nothing survives the process.
+import type { Store } from "../store.ts";
+import { storeFrom, type Verbs } from "../verbs.ts";
+import { controlVerbs } from "./control.ts";
+import { deadLetterVerbs } from "./dead-letters.ts";
+import { jobVerbs } from "./jobs.ts";
+import { emptyTables } from "./tables.ts";
+import { workVerbs } from "./work.ts";
+import { workerVerbs } from "./workers.ts";
+
+/** A store in the memory of this process; its clock is a parameter. */
+export function createMemoryStore(options: { readonly clock: () => number }): Store {
+  const tables = emptyTables(options.clock);
+  const verbs: Verbs = {
+    migrate: () => undefined,
+    ...jobVerbs(tables),
+    ...workVerbs(tables),
+    ...workerVerbs(tables),
+    ...deadLetterVerbs(tables),
+    ...controlVerbs(tables),
+  };
+  return storeFrom(
+    "memory",
+    async (verb, args) => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args),
+    {
+      wake: new Set(),
+      close: async () => undefined,
+    },
+  );
+}

@@ -1,0 +1,110 @@
+// Enqueue, look up, cancel and reschedule jobs in memory.
+import { STATES, type State } from "../../core/job.ts";
+import { laneOfKind, kindOfLane } from "../../core/lane.ts";
+import type { NewJob } from "../../core/new-job.ts";
+import type { EnqueueAnswer, JobQuery } from "../store.ts";
+import { readCursor, type Verbs } from "../verbs.ts";
+import { internLane, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
+
+/** The verbs about jobs. */
+export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list" | "count" | "cancel" | "reschedule"> {
+  return {
+    enqueue: (jobs) => jobs.map((job) => enqueueOne(tables, job)),
+    get: (ids) => ids.map((id) => tables.jobs.get(id)).map((row) => (row ? jobOf(row) : null)),
+    list(query) {
+      const below = readCursor(query.cursor);
+      const found: Row[] = [];
+      for (const row of [...tables.jobs.values()].reverse()) {
+        if (row.seq < below && matches(row, query, tables.clock())) found.push(row);
+        if (found.length > query.limit) break;
+      }
+      const items = found.slice(0, query.limit);
+      return { items: items.map(jobOf), next: found.length > items.length ? String(items.at(-1)?.seq) : null };
+    },
+    count() {
+      const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
+      for (const row of tables.jobs.values()) counts[row.state] += 1;
+      return counts;
+    },
+    cancel: (ids) =>
+      ids.map((id) => {
+        const row = tables.jobs.get(id);
+        if (!row) return "missing";
+        if (row.state !== "queued" && row.state !== "running") return "finished";
+        row.updatedAt = tables.clock();
+        row.cancelRequested = true;
+        if (row.state === "running") return "requested";
+        stopWaiting(tables, row);
+        row.state = "cancelled";
+        row.finishedAt = row.updatedAt;
+        return "cancelled";
+      }),
+    reschedule: (changes) =>
+      changes.map(({ id, delayMs, priority }) => {
+        const row = tables.jobs.get(id);
+        if (!row) return "missing";
+        if (row.state !== "queued") return "refused";
+        stopWaiting(tables, row);
+        row.updatedAt = tables.clock();
+        if (delayMs !== undefined) row.runAt = row.updatedAt + delayMs;
+        if (delayMs !== undefined && row.epoch === 0) row.dueAt = row.runAt;
+        if (priority !== undefined) {
+          row.priority = priority;
+          row.lane = laneOfKind(internLane(tables, row), kindOfLane(row.lane));
+        }
+        startWaiting(tables, row);
+        return "changed";
+      }),
+  };
+}
+
+function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
+  const same = tables.jobs.get(job.id);
+  if (same) return { kind: "duplicate", id: same.id, state: same.state };
+  const now = tables.clock();
+  if (job.key !== null) {
+    const name = JSON.stringify([job.type, job.key]);
+    const taken = tables.keys.get(name);
+    if (taken && taken.digest !== job.digest) return { kind: "conflict", id: taken.jobId };
+    if (taken) return { kind: "duplicate", id: taken.jobId, state: tables.jobs.get(taken.jobId)?.state ?? null };
+    tables.keys.set(name, { jobId: job.id, digest: job.digest ?? "", createdAt: now });
+  }
+  const runAt = (job.runAt ?? now) + job.delayMs;
+  const { digest: _digest, delayMs: _delay, ...fields } = job;
+  const row: Row = {
+    ...fields,
+    seq: ++tables.sequence,
+    lane: internLane(tables, job),
+    state: "queued",
+    runAt,
+    dueAt: runAt,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    finishedAt: null,
+    attempts: 0,
+    crashes: 0,
+    releases: 0,
+    generation: 1,
+    epoch: 0,
+    worker: null,
+    nonce: null,
+    ticket: 0,
+    cancelRequested: false,
+    lastDelayMs: 0,
+    progress: null,
+    result: null,
+    failure: null,
+  };
+  tables.jobs.set(row.id, row);
+  startWaiting(tables, row);
+  return { kind: "created", id: row.id };
+}
+
+function matches(row: Row, query: JobQuery, now: number): boolean {
+  for (const field of ["state", "type", "queue", "service", "tenant", "key"] as const) {
+    if (query[field] !== undefined && row[field] !== query[field]) return false;
+  }
+  if (query.due !== undefined && (row.state !== "queued" || row.runAt <= now !== query.due)) return false;
+  return query.tried === undefined || row.attempts > 0 === query.tried;
+}

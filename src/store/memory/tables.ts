@@ -1,0 +1,128 @@
+// The tables of the memory store and the two things every verb needs: interned lanes, and waiting jobs in the order in
+// which they fall due.
+import type { AttemptRecord, Belonging, DeathReason, Failure, Job } from "../../core/job.ts";
+import { firstLane, laneOfKind } from "../../core/lane.ts";
+import type { Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
+
+/** A job as it is kept: its fields, free to change, and what only the store knows. */
+export type Row = { -readonly [K in keyof Job]: Job[K] } & {
+  readonly seq: number;
+  lane: number;
+  /** Null unless the job runs: a spent lease matches nothing. */
+  nonce: string | null;
+  ticket: number;
+};
+
+/** A worker as it is kept. */
+export type WorkerRow = { -readonly [K in keyof Omit<WorkerRecord, "running">]: WorkerRecord[K] } & {
+  startedThrough: number;
+};
+
+/** A death as it is kept; the payload stays with the job. */
+export interface DeathRow {
+  readonly seq: number;
+  readonly jobId: string;
+  readonly generation: number;
+  readonly reason: DeathReason;
+  readonly failure: Failure;
+  readonly attempts: number;
+  readonly crashes: number;
+  readonly diedAt: number;
+  redrivenAt: number | null;
+}
+
+/** What a key stands for, for as long as it is kept. */
+export interface KeyRow {
+  readonly jobId: string;
+  readonly digest: string;
+  readonly createdAt: number;
+}
+
+/** Everything the store knows. */
+export interface Tables {
+  readonly clock: () => number;
+  readonly jobs: Map<string, Row>;
+  readonly keys: Map<string, KeyRow>;
+  readonly lanes: Map<string, number>;
+  readonly belongings: Map<number, Belonging>;
+  /** Waiting jobs by lane, each in order of due time and arrival. */
+  readonly waiting: Map<number, Row[]>;
+  readonly running: Set<Row>;
+  readonly workers: Map<string, WorkerRow>;
+  readonly attempts: Map<string, AttemptRecord[]>;
+  readonly deaths: DeathRow[];
+  readonly pauses: (Pause & { until: number | null })[];
+  readonly services: Map<string, ServiceState>;
+  sequence: number;
+  controlVersion: number;
+}
+
+/** An empty store. */
+export function emptyTables(clock: () => number): Tables {
+  return {
+    clock,
+    jobs: new Map(),
+    keys: new Map(),
+    lanes: new Map(),
+    belongings: new Map(),
+    waiting: new Map(),
+    running: new Set(),
+    workers: new Map(),
+    attempts: new Map(),
+    deaths: [],
+    pauses: [],
+    services: new Map(),
+    sequence: 0,
+    controlVersion: 1,
+  };
+}
+
+/** The number of the lane for first tries of a belonging, the same each time. */
+export function internLane(tables: Tables, belonging: Belonging): number {
+  const { type, queue, service, tenant, priority } = belonging;
+  const name = JSON.stringify([type, queue, service, tenant, priority]);
+  const known = tables.lanes.get(name);
+  if (known !== undefined) return known;
+  const lane = firstLane(tables.lanes.size, priority);
+  tables.lanes.set(name, lane);
+  tables.belongings.set(lane, { type, queue, service, tenant, priority });
+  return lane;
+}
+
+/** What the jobs of a lane belong to. */
+export function belongingOf(tables: Tables, lane: number): Belonging {
+  return tables.belongings.get(laneOfKind(lane, "first")) as Belonging;
+}
+
+/** Puts a job among the waiting ones, behind those that are due before it or came before it. */
+export function startWaiting(tables: Tables, row: Row): void {
+  const line = tables.waiting.get(row.lane) ?? [];
+  tables.waiting.set(row.lane, line);
+  let from = 0;
+  let to = line.length;
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    const other = line[middle] as Row;
+    if (other.runAt < row.runAt || (other.runAt === row.runAt && other.seq < row.seq)) from = middle + 1;
+    else to = middle;
+  }
+  line.splice(from, 0, row);
+}
+
+/** Takes a job out of the waiting ones. */
+export function stopWaiting(tables: Tables, row: Row): void {
+  const line = tables.waiting.get(row.lane) ?? [];
+  line.splice(line.indexOf(row), 1);
+  if (line.length === 0) tables.waiting.delete(row.lane);
+}
+
+/** A copy for the outside, without what only the store knows. */
+export function jobOf(row: Row): Job {
+  const { seq: _seq, lane: _lane, nonce: _nonce, ticket: _ticket, ...job } = row;
+  return job;
+}
+
+/** True for two names of the same thing to pause. */
+export function isSameTarget(a: PauseTarget, b: PauseTarget): boolean {
+  return a.kind === b.kind && a.name === b.name;
+}

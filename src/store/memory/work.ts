@@ -1,0 +1,133 @@
+// Lanes, claim and settle in memory: the transitions of a job, written as plainly as they can be.
+import type { Failure, Lease } from "../../core/job.ts";
+import { kindOfLane, laneOfKind } from "../../core/lane.ts";
+import type { ClaimedJob, ClaimRequest, Settlement } from "../store.ts";
+import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";
+import { belongingOf, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
+
+/** The verbs that move jobs through their runs. */
+export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "settle"> {
+  return {
+    lanes(after, limit) {
+      const now = tables.clock();
+      const ahead = [...tables.waiting.keys()].filter((lane) => after === null || lane > after).sort((a, b) => a - b);
+      const heads = ahead.slice(0, limit).map((lane) => {
+        const headRunAt = tables.waiting.get(lane)?.[0]?.runAt ?? Number.POSITIVE_INFINITY;
+        return { lane, kind: kindOfLane(lane), headRunAt, ...belongingOf(tables, lane) };
+      });
+      const later = heads.map((head) => head.headRunAt).filter((runAt) => runAt > now);
+      return {
+        lanes: heads.filter((head) => head.headRunAt <= now),
+        next: ahead.length > limit ? (ahead[limit - 1] as number) : null,
+        nextRunAt: later.length > 0 ? Math.min(...later) : null,
+        now,
+      };
+    },
+    claim(request) {
+      const now = tables.clock();
+      const worker = tables.workers.get(request.worker);
+      if (!worker || worker.givenUp) return { jobs: [], now, refused: "worker" };
+      worker.startedThrough = Math.max(worker.startedThrough, request.startedThrough);
+      if (request.control !== tables.controlVersion) return { jobs: [], now, refused: "control" };
+      return { jobs: takeAll(tables, request, now), now, refused: null };
+    },
+    settle({ settlements, worker: id, startedThrough = 0 }) {
+      const now = tables.clock();
+      const worker = id === undefined ? undefined : tables.workers.get(id);
+      if (worker) worker.startedThrough = Math.max(worker.startedThrough, startedThrough);
+      const stale: Lease[] = [];
+      for (const settlement of settlements) {
+        const row = isLease(settlement) ? tables.jobs.get(settlement.id) : undefined;
+        if (row && row.epoch === settlement.epoch && row.nonce === settlement.nonce)
+          apply(tables, row, settlement, now);
+        else stale.push({ id: settlement.id, epoch: settlement.epoch, nonce: settlement.nonce });
+      }
+      return { stale, now };
+    },
+  };
+}
+
+function takeAll(tables: Tables, request: ClaimRequest, now: number): ClaimedJob[] {
+  const jobs: ClaimedJob[] = [];
+  for (const { lane, limit } of request.quotas) {
+    for (let taken = 0; taken < limit && jobs.length < request.limit; taken++) {
+      const row = tables.waiting.get(lane)?.[0];
+      if (!row || row.runAt > now) break;
+      stopWaiting(tables, row);
+      tables.running.add(row);
+      row.state = "running";
+      row.epoch += 1;
+      row.nonce = request.nonce;
+      row.worker = request.worker;
+      row.ticket = request.ticket + jobs.length;
+      row.startedAt = row.updatedAt = now;
+      jobs.push({ ...jobOf(row), nonce: row.nonce, ticket: row.ticket });
+    }
+  }
+  return jobs;
+}
+
+function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): void {
+  row.updatedAt = now;
+  if (verdict.kind === "progress") {
+    row.progress = verdict.value;
+    return;
+  }
+  tables.running.delete(row);
+  row.nonce = null;
+  if (verdict.kind === "complete") {
+    row.result = verdict.result;
+    return finish(row, "completed", now);
+  }
+  if (verdict.kind === "retry" || verdict.kind === "dead") {
+    row.attempts += verdict.charge.attempts;
+    row.crashes += verdict.charge.crashes;
+    row.failure = Object.freeze({ ...verdict.failure });
+    remember(tables, row, verdict.kind === "retry" ? verdict.delayMs : null, now);
+  }
+  if (verdict.kind === "dead") {
+    const { id: jobId, generation, attempts, crashes } = row;
+    const { reason } = verdict;
+    const failure = row.failure as Failure;
+    tables.deaths.push({
+      seq: ++tables.sequence,
+      jobId,
+      generation,
+      attempts,
+      crashes,
+      reason,
+      failure,
+      diedAt: now,
+      redrivenAt: null,
+    });
+    return finish(row, "dead", now);
+  }
+  if (verdict.kind === "release") row.releases += 1;
+  // A job that was asked to stop does not come back to the queue, whatever its run said.
+  if (verdict.kind === "cancel" || row.cancelRequested) return finish(row, "cancelled", now);
+  row.state = "queued";
+  row.runAt = now + verdict.delayMs;
+  if (verdict.kind === "retry") {
+    row.lastDelayMs = verdict.delayMs;
+    row.lane = laneOfKind(row.lane, verdict.lane);
+  }
+  startWaiting(tables, row);
+}
+
+function finish(row: Row, state: "completed" | "dead" | "cancelled", now: number): void {
+  row.state = state;
+  row.finishedAt = now;
+}
+
+function remember(tables: Tables, row: Row, delayMs: number | null, endedAt: number): void {
+  const { id: jobId, generation, epoch, attempts: attempt, worker, startedAt, failure } = row;
+  if (failure === null) return;
+  const all = tables.attempts.get(jobId) ?? [];
+  all.push({ jobId, generation, epoch, attempt, worker, startedAt, endedAt, delayMs, failure });
+  const own = all.filter((record) => record.generation === generation);
+  const tooMany = own.slice(1, -HISTORY_TAIL);
+  tables.attempts.set(
+    jobId,
+    all.filter((record) => !tooMany.includes(record)),
+  );
+}

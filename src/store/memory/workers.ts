@@ -1,0 +1,55 @@
+// Workers and their leases in memory.
+import type { Verbs } from "../verbs.ts";
+import { jobOf, type Tables } from "./tables.ts";
+
+/** The verbs about workers. */
+export function workerVerbs(tables: Tables): Pick<Verbs, "register" | "beat" | "expired" | "leave" | "workers"> {
+  const runsOf = (worker: string) => [...tables.running].filter((row) => row.worker === worker);
+  return {
+    register({ leaseMs, ...worker }) {
+      const now = tables.clock();
+      if (tables.workers.has(worker.id)) return;
+      const lease = { leaseEnd: now + leaseMs, startedAt: now, beatAt: now, givenUp: false, startedThrough: 0 };
+      tables.workers.set(worker.id, { ...worker, ...lease });
+    },
+    beat({ worker: id, leaseMs, startedThrough }) {
+      const now = tables.clock();
+      const worker = tables.workers.get(id);
+      if (!worker || worker.givenUp) return { alive: false, cancel: [], now };
+      worker.leaseEnd = now + leaseMs;
+      worker.beatAt = now;
+      worker.startedThrough = Math.max(worker.startedThrough, startedThrough);
+      const asked = runsOf(id).filter((row) => row.cancelRequested);
+      return {
+        alive: true,
+        now,
+        cancel: asked.map((row) => ({ id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" })),
+      };
+    },
+    expired({ gone, limit, lapsed = true }) {
+      const now = tables.clock();
+      for (const worker of tables.workers.values()) {
+        if ((lapsed && worker.leaseEnd <= now) || gone.includes(worker.id)) worker.givenUp = true;
+      }
+      const lost = [...tables.running].filter((row) => tables.workers.get(row.worker ?? "")?.givenUp ?? true);
+      return lost
+        .sort((a, b) => a.seq - b.seq)
+        .slice(0, limit)
+        .map((row) => ({
+          job: jobOf(row),
+          lease: { id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" },
+          started: row.ticket <= (tables.workers.get(row.worker ?? "")?.startedThrough ?? Number.POSITIVE_INFINITY),
+        }));
+    },
+    leave(id) {
+      const worker = tables.workers.get(id);
+      if (worker && runsOf(id).length > 0) worker.givenUp = true;
+      else tables.workers.delete(id);
+    },
+    workers: () =>
+      [...tables.workers.values()].map(({ startedThrough: _hidden, ...worker }) => ({
+        ...worker,
+        running: runsOf(worker.id).length,
+      })),
+  };
+}

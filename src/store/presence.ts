@@ -1,0 +1,72 @@
+// Workers as a store sees them: who is there, until when, and what those who are gone left behind.
+import type { Job, Lease } from "../core/job.ts";
+
+/** A worker that wants to take work. */
+export interface NewWorker {
+  readonly id: string;
+  readonly leaseMs: number;
+  readonly pid: number;
+  readonly host: string;
+  /** Version of the user's program, to tell who failed a job. */
+  readonly release: string | null;
+}
+
+/** A sign of life. */
+export interface Beat {
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly startedThrough: number;
+}
+
+/** Whether the worker still is one, and which of its runs it was asked to cancel. */
+export interface BeatAnswer {
+  readonly alive: boolean;
+  readonly cancel: readonly Lease[];
+  readonly now: number;
+}
+
+/** A heartbeat that goes on by itself. */
+export interface PulseRequest {
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly everyMs: number;
+  /** It pauses when the owner has not shown itself for this long, so that a loop that hangs for good loses its jobs. */
+  readonly stallMs: number;
+}
+
+/** Hears the answers to a heartbeat. */
+export interface PulseListener {
+  answer(answer: BeatAnswer): void;
+  failure(error: Error): void;
+}
+
+/** A heartbeat that was started. */
+export interface Pulse {
+  /** A sign of life from the owner's event loop, with its progress. */
+  show(startedThrough: number): void;
+  stop(): void;
+}
+
+/** Whom to give up: everyone whose lease has ended, and these, whose process is known to be gone. */
+export interface ExpiredRequest {
+  readonly gone: readonly string[];
+  readonly limit: number;
+  /** False to give up only those named; a reaper that was out of contact itself must not judge leases. Default true. */
+  readonly lapsed?: boolean;
+}
+
+/** A run in the hands of a worker that was given up. */
+export interface ExpiredRun {
+  readonly job: Job;
+  readonly lease: Lease;
+  readonly started: boolean;
+}
+
+/** A worker as people see it. */
+export interface WorkerRecord extends Omit<NewWorker, "leaseMs"> {
+  readonly leaseEnd: number;
+  readonly startedAt: number;
+  readonly beatAt: number;
+  readonly givenUp: boolean;
+  readonly running: number;
+}

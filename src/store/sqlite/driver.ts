@@ -1,0 +1,102 @@
+// The seam between Redrive and a SQLite binding: `node:sqlite` from Node 24 on, `better-sqlite3` below it. Both are
+// synchronous; what differs is loading, rows as arrays, and how an error tells its code.
+import { createRequire } from "node:module";
+import { RedriveError } from "../../core/errors.ts";
+
+/** A value SQLite takes and gives. */
+export type Value = string | number | null;
+
+/** A prepared statement. */
+export interface Statement {
+  /** Runs it and says how many rows changed. */
+  run(...values: Value[]): number;
+  /** The rows, each an array of its columns. */
+  all(...values: Value[]): Value[][];
+}
+
+/** An open database. */
+export interface Database {
+  exec(sql: string): void;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+interface RawStatement {
+  run(...values: Value[]): { changes: number | bigint };
+  all(...values: Value[]): unknown[];
+  raw?(on: boolean): unknown;
+  setReturnArrays?(on: boolean): void;
+  readonly reader?: boolean;
+}
+
+interface RawDatabase {
+  exec(sql: string): unknown;
+  prepare(sql: string): RawStatement;
+  close(): void;
+}
+
+const require = createRequire(import.meta.url);
+
+/** Opens a database file with the binding that fits this Node. Locks are never waited for inside SQLite. */
+export function openDatabase(path: string): Database {
+  const raw = Number(process.versions.node.split(".")[0]) >= 24 ? openBuiltIn(path) : openBetterSqlite(path);
+  return {
+    exec: (sql) => void raw.exec(sql),
+    prepare: (sql) => adapt(raw.prepare(sql)),
+    close() {
+      raw.close();
+    },
+  };
+}
+
+function openBuiltIn(path: string): RawDatabase {
+  const { DatabaseSync } = require("node:sqlite") as {
+    DatabaseSync: new (path: string, options: object) => RawDatabase;
+  };
+  return new DatabaseSync(path, { timeout: 0 });
+}
+
+function openBetterSqlite(path: string): RawDatabase {
+  let Binding: new (path: string, options: object) => RawDatabase;
+  try {
+    Binding = require("better-sqlite3") as typeof Binding;
+  } catch (cause) {
+    const message =
+      "The SQLite store needs the package better-sqlite3 on Node below 24, and it could not be loaded. " +
+      "Run `npm install better-sqlite3` with this version of Node, or use Node 24 or newer.";
+    throw new RedriveError("store_unusable", message, { cause });
+  }
+  return new Binding(path, { timeout: 0 });
+}
+
+function adapt(statement: RawStatement): Statement {
+  if (statement.setReturnArrays) statement.setReturnArrays(true);
+  else if (statement.reader) statement.raw?.(true);
+  return {
+    run: (...values) => Number(statement.run(...values).changes),
+    all: (...values) => statement.all(...values) as Value[][],
+  };
+}
+
+/** The primary result code of a SQLite error (5 busy, 13 full …), or null for any other error. */
+export function sqliteCode(error: unknown): number | null {
+  if (!(error instanceof Error)) return null;
+  if ("errcode" in error && typeof error.errcode === "number") return error.errcode & 0xff;
+  const name = "code" in error ? String(error.code) : "";
+  if (!name.startsWith("SQLITE_")) return null;
+  return PRIMARY_CODES[name.split("_").slice(0, 2).join("_")] ?? 1;
+}
+
+const PRIMARY_CODES: Readonly<Record<string, number>> = {
+  SQLITE_ERROR: 1,
+  SQLITE_PERM: 3,
+  SQLITE_BUSY: 5,
+  SQLITE_LOCKED: 6,
+  SQLITE_READONLY: 8,
+  SQLITE_IOERR: 10,
+  SQLITE_CORRUPT: 11,
+  SQLITE_FULL: 13,
+  SQLITE_CANTOPEN: 14,
+  SQLITE_CONSTRAINT: 19,
+  SQLITE_NOTADB: 26,
+};

@@ -1,0 +1,221 @@
+// The one place that talks to the database file. It takes a group of requests, carries them out in one transaction and
+// answers each; a group with a failing member is undone and carried out again one by one, so that only the guilty one
+// fails. Runs in the store thread, or in the caller's own for tests and simulation.
+import { isRedriveError, RedriveError } from "../../core/errors.ts";
+import type { Verb } from "../verbs.ts";
+import { controlVerbs } from "./control.ts";
+import { deadLetterVerbs } from "./dead-letters.ts";
+import { type Database, openDatabase, sqliteCode } from "./driver.ts";
+import { jobVerbs } from "./jobs.ts";
+import { openLanes } from "./lanes.ts";
+import { MIGRATIONS } from "./schema.ts";
+import { workerVerbs } from "./workers.ts";
+import { workVerbs } from "./work.ts";
+
+/** One verb with its arguments, as they travel. */
+export interface Request {
+  readonly verb: Verb;
+  readonly args: readonly unknown[];
+}
+
+/** What became of a request. */
+export type Reply = { readonly value: unknown } | { readonly error: RedriveError };
+
+/** What the engine needs from the world. */
+export interface EngineOptions {
+  readonly path: string;
+  readonly clock: () => number;
+  /** Blocks the thread; called between two tries to get a lock that another process holds. */
+  readonly blockMs: (ms: number) => void;
+  readonly random: () => number;
+}
+
+/** An open database file with its verbs. */
+export interface Engine {
+  /** Carries out requests in order, in one transaction where one of them writes. */
+  carryOut(group: readonly Request[]): Reply[];
+  close(): void;
+}
+
+const READS: ReadonlySet<Verb> = new Set(["get", "list", "count", "workers", "deadLetters", "history", "control"]);
+/** How long another process may hold the file before we say that the store is not available. */
+const LOCK_PATIENCE_MS = 5_000;
+
+/** Opens the file, brings its schema up to date, and prepares every statement. */
+export function openEngine(options: EngineOptions): Engine {
+  const db = translated(() => openDatabase(options.path));
+  const retry = lockRetry(options);
+  try {
+    return translated(() => prepareEngine(db, retry, options));
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+type Retry = <T>(work: () => T) => T;
+
+function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engine {
+  for (const step of [checkVersion, configure, checkOwner, migrate]) retry(() => step(db));
+  const lanes = openLanes(db);
+  const verbs = {
+    migrate: () => undefined,
+    ...jobVerbs(db, lanes, options.clock),
+    ...workVerbs(db, lanes, options.clock),
+    ...workerVerbs(db, options.clock),
+    ...deadLetterVerbs(db, options.clock),
+    ...controlVerbs(db, options.clock),
+  };
+  const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
+  const together = (group: readonly Request[]): Reply[] => {
+    if (group.every(({ verb }) => READS.has(verb)))
+      return retry(() => group.map((request) => ({ value: one(request) })));
+    retry(() => db.exec("begin immediate"));
+    try {
+      const replies = group.map((request) => ({ value: one(request) }));
+      db.exec("commit");
+      return replies;
+    } catch (error) {
+      lanes.reset();
+      rollback(db);
+      throw error;
+    }
+  };
+  return {
+    carryOut(group) {
+      try {
+        return together(group);
+      } catch (error) {
+        // A lock or a full disk concerns them all; trying each would only wait as often.
+        if (group.length === 1 || TRY_AGAIN.has(sqliteCode(error) ?? -1))
+          return group.map(() => ({ error: translate(error) }));
+        return group.flatMap((request) => this.carryOut([request]));
+      }
+    },
+    close() {
+      db.close();
+    },
+  };
+}
+
+function configure(db: Database): void {
+  db.exec("pragma journal_mode = wal");
+  db.exec(
+    "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -65536",
+  );
+  db.exec("pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864");
+}
+
+/** "Redr" in the header of every file of ours. */
+const APPLICATION_ID = 0x52656472;
+
+/** Refuses a file that another program has put its tables in. */
+function checkOwner(db: Database): void {
+  const id = db.prepare("pragma application_id").all()[0]?.[0];
+  if (id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0) return;
+  throw new RedriveError(
+    "store_unusable",
+    "The database file belongs to another program. Give Redrive a file of its own.",
+  );
+}
+
+function migrate(db: Database): void {
+  const version = () => db.prepare("pragma user_version").all()[0]?.[0] as number;
+  if (version() === MIGRATIONS.length) return;
+  db.exec("begin immediate");
+  try {
+    // Read again under the lock: another process may have been quicker.
+    const from = version();
+    if (from > MIGRATIONS.length) throw newerSchema(from);
+    for (const sql of MIGRATIONS.slice(from)) db.exec(sql);
+    db.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${MIGRATIONS.length}`);
+    db.exec("commit");
+  } catch (error) {
+    rollback(db);
+    throw error;
+  }
+}
+
+function newerSchema(version: number): RedriveError {
+  const message = `The database has schema version ${version}; this Redrive knows versions up to ${MIGRATIONS.length}. Update Redrive.`;
+  return new RedriveError("store_unusable", message);
+}
+
+function rollback(db: Database): void {
+  try {
+    db.exec("rollback");
+  } catch {
+    // SQLite had rolled back by itself (disk full, I/O error).
+  }
+}
+
+/** Refuses a SQLite library whose WAL mode can lose commits. */
+export function checkVersion(db: Database): void {
+  const text = db.prepare("select sqlite_version()").all()[0]?.[0] as string;
+  if (isSoundVersion(text)) return;
+  const message =
+    `SQLite ${text} has the WAL-reset bug, which can lose committed jobs. Needed is 3.51.3 or newer (or 3.50.7, 3.44.6). ` +
+    "Update Node, or better-sqlite3 where it is used.";
+  throw new RedriveError("store_unusable", message);
+}
+
+/** True for a version of SQLite without the WAL-reset bug. */
+export function isSoundVersion(text: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = text.split(".").map(Number);
+  if (major !== 3) return major > 3;
+  if (minor === 50) return patch >= 7;
+  if (minor === 44) return patch >= 6;
+  return minor > 51 || (minor === 51 && patch >= 3);
+}
+
+/** Tries again while another process holds the lock; a short random wait each time keeps writers from marching in step. */
+function lockRetry({ blockMs, random }: EngineOptions): Retry {
+  return (work) => {
+    let waited = 0;
+    for (let round = 0; ; round++) {
+      try {
+        return work();
+      } catch (error) {
+        const code = sqliteCode(error);
+        if ((code !== 5 && code !== 6) || waited >= LOCK_PATIENCE_MS) throw error;
+        const wait = Math.min(20, 0.2 + round * 0.2) * (0.5 + random());
+        blockMs(wait);
+        waited += wait;
+      }
+    }
+  };
+}
+
+const TRY_AGAIN = new Map([
+  [3, "may not be accessed"],
+  [5, "is locked by another process"],
+  [6, "is locked"],
+  [8, "is read-only"],
+  [10, "gave an input/output error"],
+  [13, "cannot grow: the disk is full"],
+  [14, "cannot be opened"],
+]);
+
+function translate(error: unknown): RedriveError {
+  if (isRedriveError(error)) return error;
+  const code = sqliteCode(error);
+  const why = TRY_AGAIN.get(code ?? -1);
+  if (why !== undefined)
+    return new RedriveError("store_unavailable", `The database file ${why}. Nothing was written; try again.`, {
+      cause: error,
+    });
+  const said = error instanceof Error ? error.message : String(error);
+  const message =
+    code === 26 || code === 11
+      ? `The database file is damaged or not SQLite: ${said}.`
+      : `The SQLite store failed: ${said}.`;
+  return new RedriveError("store_unusable", message, { cause: error });
+}
+
+function translated<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw translate(error);
+  }
+}

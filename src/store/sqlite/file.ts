@@ -1,0 +1,45 @@
+// Where a database file may live: readable by its owner alone, in a folder nobody else can swap, on a disk that this
+// machine owns. WAL mode depends on shared memory, which network file systems do not have.
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { RedriveError } from "../../core/errors.ts";
+
+/** Marks of NFS, SMB, CIFS and SMB2 as `statfs` gives them. */
+const NETWORK_FILE_SYSTEMS = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42]);
+
+/** Creates file and folder with narrow rights where they are missing, and refuses unsafe places. */
+export function prepareFile(path: string): void {
+  if (path === ":memory:") return;
+  const folder = dirname(resolve(path));
+  try {
+    if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    refuseUnsafe(folder);
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
+    else if (statSync(path).isDirectory())
+      throw new RedriveError("store_unusable", `${path} is a folder; name a file in it.`);
+  } catch (cause) {
+    if (cause instanceof RedriveError) throw cause;
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new RedriveError("store_unavailable", `The database file ${path} cannot be opened: ${said}.`, { cause });
+  }
+}
+
+function refuseUnsafe(folder: string): void {
+  const found = lstatSync(folder);
+  if (found.isSymbolicLink()) throw unsafe(folder, "is a symbolic link; name the folder it points to");
+  const everybody = 0o002;
+  const sticky = 0o1000;
+  if ((found.mode & everybody) !== 0 && (found.mode & sticky) === 0) {
+    throw unsafe(folder, "can be written by everybody; take that right away (chmod o-w) or choose another folder");
+  }
+  if (NETWORK_FILE_SYSTEMS.has(statfsSync(folder).type)) {
+    throw unsafe(
+      folder,
+      "is on a network file system, where SQLite's WAL is not safe; choose a local disk, or Postgres for a fleet",
+    );
+  }
+}
+
+function unsafe(folder: string, why: string): RedriveError {
+  return new RedriveError("store_unusable", `The folder ${folder} ${why}.`);
+}

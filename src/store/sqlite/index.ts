@@ -1,0 +1,40 @@
+// The SQLite store: one file, one store thread per process, any number of processes. Everything a process writes goes
+// through that thread and shares its commits; `synchronous=FULL` makes a commit survive a power loss.
+import { realSystem } from "../../system/real.ts";
+import { blockThread } from "../../system/threads.ts";
+import type { Store } from "../store.ts";
+import { openEngine, type Reply } from "./engine.ts";
+import { sqliteStore } from "./facade.ts";
+import { Line } from "./line.ts";
+import { openShared } from "./pulse.ts";
+import { WakeSet } from "./wake.ts";
+
+/** Opens a store on a file; the file is made when it is first used. */
+export function createSqliteStore(options: { readonly path: string }): Store {
+  const line = new Line(options.path);
+  const wake = new WakeSet(options.path, realSystem);
+  return sqliteStore((request) => line.carry(request), {
+    wake,
+    pulse(request, listener) {
+      const { shared, show } = openShared();
+      const number = line.startPulse({ request, shared }, listener);
+      return { show, stop: () => line.stopPulse(number) };
+    },
+    async close() {
+      wake.clear();
+      await line.close();
+    },
+  });
+}
+
+/** Opens a store whose statements run in the calling thread, under a clock of the caller's: for tests and simulation. */
+export function createInlineSqliteStore(options: { readonly path: string; readonly clock: () => number }): Store {
+  const { random } = realSystem;
+  const engine = openEngine({ ...options, blockMs: blockThread, random });
+  return sqliteStore(async (request) => engine.carryOut([request])[0] as Reply, {
+    wake: new Set(),
+    async close() {
+      engine.close();
+    },
+  });
+}

@@ -1,0 +1,135 @@
+// Look up, cancel and reschedule jobs on SQLite.
+import { STATES, type State } from "../../core/job.ts";
+import { kindOfLane, laneOfKind } from "../../core/lane.ts";
+import type { EnqueueAnswer, JobQuery } from "../store.ts";
+import { readCursor, type Verbs } from "../verbs.ts";
+import type { Database, Value } from "./driver.ts";
+import { enqueuer } from "./enqueue.ts";
+import type { Lanes } from "./lanes.ts";
+import { JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
+
+/** Joins jobs with what they belong to. */
+export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
+
+/** A page of rows on the wire. */
+export interface RowPage {
+  readonly rows: Value[][];
+  readonly next: string | null;
+}
+
+/** The verbs about jobs; jobs come back as rows and go in as one flat array. */
+export interface JobVerbs extends Pick<Verbs, "count" | "cancel" | "reschedule"> {
+  enqueue(flat: readonly Value[]): EnqueueAnswer[];
+  get(ids: readonly string[]): (Value[] | null)[];
+  list(query: JobQuery): RowPage;
+}
+
+/** The verbs about jobs. */
+export function jobVerbs(db: Database, lanes: Lanes, clock: () => number): JobVerbs {
+  const read = db.prepare(`select ${JOB_COLUMNS} from job j ${WITH_LANE} where j.id = ?`);
+  return {
+    enqueue: enqueuer(db, lanes, clock),
+    get: (ids) => ids.map((id) => read.all(id)[0] ?? null),
+    list: (query) => list(db, query, clock()),
+    count() {
+      const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
+      // Each half is answered from an index alone; a plain group over the table would read every payload.
+      const waiting = db.prepare("select count(*) from job where state = 'queued'").all();
+      counts.queued = waiting[0]?.[0] as number;
+      const ended = db.prepare(
+        "select state, count(*) from job indexed by job_ended where state <> 'queued' group by state",
+      );
+      for (const [state, count] of ended.all()) counts[state as State] = count as number;
+      return counts;
+    },
+    cancel: canceller(db, clock),
+    reschedule: rescheduler(db, lanes, clock),
+  };
+}
+
+function canceller(db: Database, clock: () => number): Verbs["cancel"] {
+  const state = db.prepare("select state from job where id = ?");
+  const end = db.prepare(
+    "update job set state = 'cancelled', cancel_requested = 1, finished_at = ?, updated_at = ? where id = ?",
+  );
+  const ask = db.prepare("update job set cancel_requested = 1, updated_at = ? where id = ?");
+  return (ids) => {
+    const now = clock();
+    return ids.map((id) => {
+      const was = state.all(id)[0]?.[0] as State | undefined;
+      if (was === undefined) return "missing";
+      if (was === "queued") end.run(now, now, id);
+      else if (was === "running") ask.run(now, id);
+      else return "finished";
+      return was === "queued" ? "cancelled" : "requested";
+    });
+  };
+}
+
+function rescheduler(db: Database, lanes: Lanes, clock: () => number): Verbs["reschedule"] {
+  const read = db.prepare("select state, lane, run_at, due_at, epoch from job where id = ?");
+  const write = db.prepare("update job set lane = ?, run_at = ?, due_at = ?, updated_at = ? where id = ?");
+  return (changes) => {
+    const now = clock();
+    return changes.map(({ id, delayMs, priority }) => {
+      const [row] = read.all(id) as [State, number, number, number, number][];
+      if (!row) return "missing";
+      const [state, lane, runAt, dueAt, epoch] = row;
+      const belonging = lanes.belonging(lane);
+      if (state !== "queued" || !belonging) return "refused";
+      const moved =
+        priority === undefined ? lane : laneOfKind(lanes.intern({ ...belonging, priority }), kindOfLane(lane));
+      const due = delayMs === undefined ? runAt : now + delayMs;
+      write.run(moved, due, delayMs !== undefined && epoch === 0 ? due : dueAt, now, id);
+      return "changed";
+    });
+  };
+}
+
+const CONDITIONS = {
+  state: "j.state = ?",
+  type: "l.type = ?",
+  queue: "l.queue = ?",
+  service: "l.service = ?",
+  tenant: "l.tenant = ?",
+  key: "j.key = ?",
+} as const;
+
+function list(db: Database, query: JobQuery, now: number): RowPage {
+  const { where, values } = narrow("j.seq < ?", readCursor(query.cursor), CONDITIONS, query);
+  if (query.due !== undefined) {
+    where.push(`j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ?`);
+    values.push(now);
+  }
+  if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
+  const found = db
+    .prepare(
+      `select ${JOB_COLUMNS}, j.seq from job j ${WITH_LANE} where ${where.join(" and ")} order by j.seq desc limit ?`,
+    )
+    .all(...values, query.limit + 1);
+  return page(found, query.limit, JOB_WIDTH);
+}
+
+/** The conditions of a list: below its cursor, and one for each field of the query that is given. */
+export function narrow<K extends string>(
+  below: string,
+  cursor: number,
+  conditions: Readonly<Record<K, string>>,
+  query: { readonly [key in NoInfer<K>]?: string },
+): { where: string[]; values: Value[] } {
+  const where = [below];
+  const values: Value[] = [cursor];
+  for (const field of Object.keys(conditions) as K[]) {
+    const value = query[field];
+    if (value === undefined) continue;
+    where.push(conditions[field]);
+    values.push(value);
+  }
+  return { where, values };
+}
+
+/** Cuts a page of rows that were read one further than wanted; the cursor is the column at `at`. */
+export function page(found: Value[][], limit: number, at: number): RowPage {
+  const rows = found.slice(0, limit);
+  return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
+}

@@ -1,0 +1,78 @@
+// Rows that cannot be used as jobs (damaged by hand, written by another version) are set aside as dead letters with
+// everything they hold, so that one of them never stops the claim of others. A damaged row that already ran is mended
+// just enough for its verdict to be written.
+import type { Belonging } from "../../core/job.ts";
+import { runtimeFailure } from "../../core/verdict.ts";
+import { type Database, sqliteCode } from "./driver.ts";
+
+/** What unreadable jobs are counted under. */
+export const UNREADABLE: Belonging = {
+  type: "redrive:unreadable",
+  queue: "default",
+  service: null,
+  tenant: null,
+  priority: 0,
+};
+
+/** Sets rows aside. */
+export interface Quarantine {
+  /** Every waiting job whose lane does not exist. */
+  strays(): void;
+  /** One waiting job that breaks a rule of its table. */
+  row(seq: number): void;
+}
+
+const CONSTRAINT = 19;
+const STRAY = "state = 'queued' and not exists (select 1 from lane where base = job.lane - job.lane % 4)";
+
+/** The smallest change that makes a row legal again. */
+const LEGAL = `attempts = max(attempts, 0), max_attempts = max(max_attempts, 1), crashes = max(crashes, 0),
+  max_crashes = max(max_crashes, 1), releases = max(releases, 0), generation = max(generation, 1), epoch = max(epoch, 0),
+  cancel_requested = cancel_requested <> 0`;
+
+/** A quarantine for one database. */
+export function quarantine(db: Database, intern: (belonging: Belonging) => number, clock: () => number): Quarantine {
+  const strays = db.prepare(`select seq from job where ${STRAY}`);
+  const end = db.prepare(
+    `update job set ${LEGAL}, state = 'dead', lane = ?, nonce = null, finished_at = ?, updated_at = ?, failure = ?, error_message = ?
+     where seq = ?`,
+  );
+  const bury = db.prepare(
+    `insert or ignore into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint, attempts,
+       crashes, max_attempts, died_at, failure)
+     select seq, generation, ?, 'permanent', 'system', ?, ?, ?, attempts, crashes, max_attempts, ?, ? from job where seq = ?`,
+  );
+  const setAside = (seq: number, why: string): void => {
+    const now = clock();
+    const message = `The job's row ${why}; it was set aside with its payload untouched.`;
+    const failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" as const };
+    const text = JSON.stringify(failure);
+    end.run(intern(UNREADABLE), now, now, text, message, seq);
+    bury.run(UNREADABLE.type, failure.name, message, failure.fingerprint, now, text, seq);
+  };
+  return {
+    strays: () => strays.all().forEach(([seq]) => setAside(seq as number, "names a lane that does not exist")),
+    row: (seq) => setAside(seq, "breaks the rules of its table"),
+  };
+}
+
+/** Runs a write; false if the row it touches breaks a rule of its table. */
+export function unlessBroken(write: () => unknown): boolean {
+  try {
+    write();
+    return true;
+  } catch (error) {
+    if (sqliteCode(error) !== CONSTRAINT) throw error;
+    return false;
+  }
+}
+
+/** True in a row that breaks a rule which a verdict would run into. */
+export const BROKEN = `(attempts < 0 or max_attempts < 1 or crashes < 0 or max_crashes < 1 or releases < 0 or generation < 1
+  or cancel_requested not in (0, 1) or finished_at is not null)`;
+
+/** Makes the row of a running job legal again. */
+export function mender(db: Database): (id: string) => void {
+  const mend = db.prepare(`update job set ${LEGAL}, finished_at = null where id = ? and state = 'running'`);
+  return (id) => void mend.run(id);
+}

@@ -1,0 +1,155 @@
+// Applies verdicts on SQLite, each only under its current lease. Writes what it is told: the charge, the delay, the
+// reason; it computes none of them.
+import { plainText } from "../../core/failure.ts";
+import type { Failure, Lease } from "../../core/job.ts";
+import { laneOfKind } from "../../core/lane.ts";
+import type { SettleAnswer } from "../store.ts";
+import { HISTORY_TAIL, isLease } from "../verbs.ts";
+import type { Database, Value } from "./driver.ts";
+import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
+import type { OtherVerdict, SettleWire } from "./wire.ts";
+
+/** Applies verdicts. */
+export function settler(
+  db: Database,
+  clock: () => number,
+  progress: (worker: string, through: number) => void,
+): (request: SettleWire) => SettleAnswer {
+  const complete = db.prepare(
+    `update job set state = 'completed', nonce = null, result = ?, finished_at = ?, updated_at = ?
+     where id = ? and epoch = ? and nonce = ?`,
+  );
+  const mend = mender(db);
+  const other = otherVerdicts(db, mend);
+  const completed = (result: Value, now: number, { id, epoch, nonce }: Lease): boolean => {
+    let changed = 0;
+    const write = (): void => {
+      changed = complete.run(result, now, now, id, epoch, nonce);
+    };
+    if (!unlessBroken(write)) {
+      mend(id);
+      write();
+    }
+    return changed === 1;
+  };
+  return ({ flat, others, worker, startedThrough }) => {
+    const now = clock();
+    if (worker !== null) progress(worker, startedThrough);
+    const stale: Lease[] = [];
+    for (let at = 0; at < flat.length; at += 4) {
+      const lease = { id: flat[at] as string, epoch: flat[at + 1] as number, nonce: flat[at + 2] as string };
+      const result = flat[at + 3] as Value;
+      const current =
+        isLease(lease) &&
+        (typeof result === "number"
+          ? other(lease, others[result] as OtherVerdict, now)
+          : completed(result, now, lease));
+      if (!current) stale.push(lease);
+    }
+    return { stale, now };
+  };
+}
+
+/** The row of a running job, as far as a verdict needs it. */
+interface Row {
+  readonly seq: number;
+  readonly lane: number;
+  readonly cancelRequested: boolean;
+  readonly attempts: number;
+  readonly crashes: number;
+}
+
+type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
+
+/** Every verdict but a completion; these are rare enough to read the row first. */
+function otherVerdicts(db: Database, mend: (id: string) => void): Other {
+  const note = db.prepare("update job set progress = ?, updated_at = ? where seq = ?");
+  const requeue = db.prepare(
+    `update job set state = 'queued', nonce = null, run_at = ?, lane = ?, updated_at = ?, releases = releases + ?,
+     last_delay_ms = coalesce(?, last_delay_ms) where seq = ?`,
+  );
+  const end = db.prepare(
+    "update job set state = ?, nonce = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
+  );
+  const find = finder(db, mend);
+  const blame = blamer(db);
+  return (lease, verdict, now) => {
+    const row = find(lease);
+    if (!row) return false;
+    const { seq, lane } = row;
+    if (verdict.kind === "progress") return note.run(verdict.value, now, seq) === 1;
+    const released = verdict.kind === "release" ? 1 : 0;
+    if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, verdict, now);
+    if (verdict.kind === "dead") end.run("dead", now, now, released, seq);
+    // A job that was asked to stop does not come back to the queue, whatever its run said.
+    else if (verdict.kind === "cancel" || row.cancelRequested) end.run("cancelled", now, now, released, seq);
+    else {
+      const retry = verdict.kind === "retry";
+      const to = retry ? laneOfKind(lane, verdict.lane) : lane;
+      requeue.run(now + verdict.delayMs, to, now, released, retry ? verdict.delayMs : null, seq);
+    }
+    return true;
+  };
+}
+
+/** Finds the row that a lease is current for, and mends it where a verdict would run into damage. */
+function finder(db: Database, mend: (id: string) => void): (lease: Lease) => Row | null {
+  const find = db.prepare(
+    `select seq, lane, cancel_requested, attempts, crashes, ${BROKEN} from job where id = ? and epoch = ? and nonce = ?`,
+  );
+  return ({ id, epoch, nonce }) => {
+    const [row] = find.all(id, epoch, nonce) as [number, number, number, number, number, number][];
+    if (!row) return null;
+    const [seq, lane, cancel, attempts, crashes, broken] = row;
+    if (broken === 1) mend(id);
+    return { seq, lane, cancelRequested: cancel === 1, attempts: Math.max(0, attempts), crashes: Math.max(0, crashes) };
+  };
+}
+
+type BadVerdict = Extract<OtherVerdict, { readonly failure: Failure }>;
+
+/** Charges a bad run, writes its record of history and, where the job dies, its dead letter. */
+function blamer(db: Database): (row: Row, verdict: BadVerdict, now: number) => void {
+  const charge = db.prepare("update job set attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?");
+  const bury = db.prepare(
+    `insert into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
+       fingerprint, attempts, crashes, max_attempts, died_at, failure)
+     select j.seq, j.generation, coalesce(l.type, ''), ?, ?, ?, ?, ?, ?, j.attempts, j.crashes, j.max_attempts, ?, ?
+     from job j left join lane l on l.base = j.lane - j.lane % 4 where j.seq = ?`,
+  );
+  const record = historian(db);
+  return ({ seq, attempts, crashes }, verdict, now) => {
+    const { failure, charge: by } = verdict;
+    const text = JSON.stringify(failure);
+    charge.run(attempts + by.attempts, crashes + by.crashes, text, plainText(failure.message), seq);
+    record(seq, verdict.kind === "retry" ? verdict.delayMs : null, failure, text, now);
+    if (verdict.kind !== "dead") return;
+    bury.run(verdict.reason, failure.class, ...peopleText(failure), failure.fingerprint, now, text, seq);
+  };
+}
+
+/** Name, message and stack for the columns that people read. */
+function peopleText({ name, message, stack }: Failure): [string, string, string | null] {
+  return [plainText(name), plainText(message), stack === null ? null : plainText(stack)];
+}
+
+type Historian = (seq: number, delayMs: number | null, failure: Failure, text: string, now: number) => void;
+
+/** Writes one record of history and keeps, of each generation, the first and the last nine. */
+function historian(db: Database): Historian {
+  const insert = db.prepare(
+    `insert into attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class, error_name,
+       error_message, error_stack, failure)
+     select seq, generation, epoch, attempts, worker, started_at, ?, ?, ?, ?, ?, ?, ? from job where seq = ?`,
+  );
+  const kept = db.prepare(
+    "select epoch from attempt where job_seq = ? and generation = (select generation from job where seq = ?) order by epoch",
+  );
+  const trim = db.prepare("delete from attempt where job_seq = ? and epoch between ? and ?");
+  return (seq, delayMs, failure, text, now) => {
+    insert.run(now, delayMs, failure.class, ...peopleText(failure), text, seq);
+    const epochs = kept.all(seq, seq).map(([epoch]) => epoch as number);
+    const surplus = epochs.slice(1, -HISTORY_TAIL);
+    if (surplus.length > 0) trim.run(seq, surplus[0] as number, surplus.at(-1) as number);
+  };
+}

@@ -1,0 +1,223 @@
+// How jobs and verdicts travel between the caller's thread and the store thread, and between rows and objects. The
+// hot ones (new jobs, claimed jobs, completions) go as one flat array each: copying thousands of small objects from
+// thread to thread would cost more than writing them.
+import {
+  type AttemptRecord,
+  type Belonging,
+  type DeadLetter,
+  type DeathReason,
+  FAILURE_CLASSES,
+  type Failure,
+  type Job,
+  type State,
+} from "../../core/job.ts";
+import type { NewJob } from "../../core/new-job.ts";
+import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
+import type { Value } from "./driver.ts";
+import { UNREADABLE } from "./quarantine.ts";
+
+/** The columns of a job in the order of `jobFromRow`, with those of its lane. */
+export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coalesce(l.queue, '${UNREADABLE.queue}'), l.service, l.tenant,
+  coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at,
+  j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
+  j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
+  j.stuck_ms, j.progress, j.result, j.failure`;
+
+/** How many columns `JOB_COLUMNS` names. */
+export const JOB_WIDTH = 30;
+
+/** A job from a row of `JOB_COLUMNS`. */
+export function jobFromRow(row: readonly Value[]): Job {
+  return {
+    id: row[0] as string,
+    type: row[1] as string,
+    queue: row[2] as string,
+    service: row[3] as string | null,
+    tenant: row[4] as string | null,
+    priority: row[5] as number,
+    key: row[6] as string | null,
+    state: row[7] as State,
+    payload: row[8] as string,
+    runAt: row[9] as number,
+    dueAt: row[10] as number,
+    createdAt: row[11] as number,
+    updatedAt: row[12] as number,
+    startedAt: row[13] as number | null,
+    finishedAt: row[14] as number | null,
+    attempts: row[15] as number,
+    maxAttempts: row[16] as number,
+    crashes: row[17] as number,
+    maxCrashes: row[18] as number,
+    releases: row[19] as number,
+    generation: row[20] as number,
+    epoch: row[21] as number,
+    worker: row[22] as string | null,
+    cancelRequested: row[23] === 1,
+    lastDelayMs: row[24] as number,
+    deadlineMs: row[25] as number | null,
+    stuckMs: row[26] as number | null,
+    progress: row[27] as string | null,
+    result: row[28] as string | null,
+    failure: failureFromText(row[29] as string | null),
+  };
+}
+
+/** A failure from the text it was stored as; a damaged one is shown as such and never stops a read. */
+export function failureFromText(text: string | null): Failure | null {
+  if (text === null) return null;
+  try {
+    const failure = JSON.parse(text) as Failure | null;
+    if (typeof failure?.message === "string" && FAILURE_CLASSES.includes(failure.class)) return failure;
+  } catch {
+    // Shown below, as any other text that is not a failure.
+  }
+  return { class: "system", severity: "error", name: "UnreadableFailure", message: text, stack: null, fingerprint: "" };
+}
+
+/** A dead letter from its own columns followed by those of its job. */
+export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
+  return {
+    generation: row[0] as number,
+    reason: row[1] as DeathReason,
+    failure: failureFromText(row[2] as string) as Failure,
+    attempts: row[3] as number,
+    crashes: row[4] as number,
+    diedAt: row[5] as number,
+    redrivenAt: row[6] as number | null,
+    job: jobFromRow(row.slice(7)),
+  };
+}
+
+/** A record of history from its row. */
+export function attemptFromRow(row: readonly Value[]): AttemptRecord {
+  return {
+    jobId: row[0] as string,
+    generation: row[1] as number,
+    epoch: row[2] as number,
+    attempt: row[3] as number,
+    worker: row[4] as string | null,
+    startedAt: row[5] as number | null,
+    endedAt: row[6] as number,
+    delayMs: row[7] as number | null,
+    failure: failureFromText(row[8] as string) as Failure,
+  };
+}
+
+/** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
+export function packNewJobs(jobs: readonly NewJob[]): Value[] {
+  const flat: Value[] = [];
+  for (const job of jobs) {
+    flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.priority, job.key, job.digest, job.payload);
+    flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs);
+  }
+  return flat;
+}
+
+/** How many values a new job has in `packNewJobs`. */
+export const NEW_JOB_WIDTH = 15;
+
+/** The new job that begins at this place of the flat array. */
+export function newJobAt(flat: readonly Value[], at: number): NewJob {
+  return {
+    id: flat[at] as string,
+    type: flat[at + 1] as string,
+    queue: flat[at + 2] as string,
+    service: flat[at + 3] as string | null,
+    tenant: flat[at + 4] as string | null,
+    priority: flat[at + 5] as number,
+    key: flat[at + 6] as string | null,
+    digest: flat[at + 7] as string | null,
+    payload: flat[at + 8] as string,
+    runAt: flat[at + 9] as number | null,
+    delayMs: flat[at + 10] as number,
+    maxAttempts: flat[at + 11] as number,
+    maxCrashes: flat[at + 12] as number,
+    deadlineMs: flat[at + 13] as number | null,
+    stuckMs: flat[at + 14] as number | null,
+  };
+}
+
+/** What the hot part of a claim carries: jobs as rows of `CLAIM_COLUMNS` and the lanes they are of. */
+export interface ClaimWire {
+  readonly flat: Value[];
+  readonly belongings: [number, Belonging][];
+  readonly now: number;
+  readonly refused: "worker" | "control" | null;
+}
+
+/** The columns a claim reads; what all its jobs share is not among them. */
+export const CLAIM_COLUMNS = `seq, id, lane, payload, epoch, attempts, crashes, run_at, due_at, created_at, max_attempts,
+  max_crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure`;
+
+/** How many values a claimed job has. */
+export const CLAIM_WIDTH = 20;
+
+/** Claimed jobs from the wire, in the order in which they were taken. */
+export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {
+  const { flat, now } = wire;
+  const belongings = new Map(wire.belongings);
+  const jobs: ClaimedJob[] = [];
+  for (let at = 0; at < flat.length; at += CLAIM_WIDTH) {
+    const of = belongings.get(flat[at + 2] as number) as Belonging;
+    jobs.push({
+      id: flat[at + 1] as string,
+      type: of.type,
+      queue: of.queue,
+      service: of.service,
+      tenant: of.tenant,
+      priority: of.priority,
+      key: flat[at + 17] as string | null,
+      state: "running",
+      payload: flat[at + 3] as string,
+      runAt: flat[at + 7] as number,
+      dueAt: flat[at + 8] as number,
+      createdAt: flat[at + 9] as number,
+      updatedAt: now,
+      startedAt: now,
+      finishedAt: null,
+      attempts: flat[at + 5] as number,
+      maxAttempts: flat[at + 10] as number,
+      crashes: flat[at + 6] as number,
+      maxCrashes: flat[at + 11] as number,
+      releases: flat[at + 12] as number,
+      generation: flat[at + 13] as number,
+      epoch: (flat[at + 4] as number) + 1,
+      worker: request.worker,
+      cancelRequested: false,
+      lastDelayMs: flat[at + 14] as number,
+      deadlineMs: flat[at + 15] as number | null,
+      stuckMs: flat[at + 16] as number | null,
+      progress: flat[at + 18] as string | null,
+      result: null,
+      failure: failureFromText(flat[at + 19] as string | null),
+      nonce: request.nonce,
+      ticket: request.ticket + jobs.length,
+    });
+  }
+  return jobs;
+}
+
+/**
+ * Verdicts on their way to the store thread: id, epoch, nonce and result of each, flat and in order. Where the verdict
+ * is not a completion, the place of the result holds the verdict's position among the others.
+ */
+export interface SettleWire {
+  readonly flat: Value[];
+  readonly others: readonly OtherVerdict[];
+  readonly worker: string | null;
+  readonly startedThrough: number;
+}
+
+/** Everything a settlement can say but a completion. */
+export type OtherVerdict = Exclude<Settlement["verdict"], { readonly kind: "complete" }>;
+
+/** Sorts verdicts for the wire. */
+export function packSettle({ settlements, worker, startedThrough }: SettleRequest): SettleWire {
+  const flat: Value[] = [];
+  const others: OtherVerdict[] = [];
+  for (const { id, epoch, nonce, verdict } of settlements) {
+    if (verdict.kind === "complete") flat.push(id, epoch, nonce, verdict.result);
+    else flat.push(id, epoch, nonce, others.push(verdict) - 1);
+  }
+  return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0 };
+}

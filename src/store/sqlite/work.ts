@@ -1,0 +1,95 @@
+// Lanes and claim on SQLite. One index, (lane, run_at, seq) of waiting jobs, serves both, so their cost follows what
+// they return, not what waits, is parked, or is finished.
+import type { Belonging } from "../../core/job.ts";
+import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
+import type { ClaimRequest, SettleAnswer } from "../store.ts";
+import type { Verbs } from "../verbs.ts";
+import type { Database, Value } from "./driver.ts";
+import type { Lanes } from "./lanes.ts";
+import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";
+import { settler } from "./settle.ts";
+import { CLAIM_COLUMNS, type ClaimWire, type SettleWire } from "./wire.ts";
+
+/** Less than any number a lane can have, damaged ones included. */
+const BELOW_ALL_LANES = -(2 ** 63);
+
+/** The verbs that move jobs through their runs, as they travel. */
+export interface WorkVerbs extends Pick<Verbs, "lanes"> {
+  claim(request: ClaimRequest): ClaimWire;
+  settle(request: SettleWire): SettleAnswer;
+}
+
+/** The verbs that move jobs through their runs. */
+export function workVerbs(db: Database, lanes: Lanes, clock: () => number): WorkVerbs {
+  const progress = db.prepare("update worker set started_through = max(started_through, ?) where id = ?");
+  const aside = quarantine(db, lanes.intern, clock);
+  return {
+    lanes: activeLanes(db, lanes, clock, aside),
+    claim: claimer(db, lanes, clock, aside),
+    settle: settler(db, clock, (worker, through) => void progress.run(through, worker)),
+  };
+}
+
+function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): Verbs["lanes"] {
+  // The head of the next lane is one step down the index, however many jobs lie between.
+  const head = db.prepare(
+    "select lane, run_at from job where state = 'queued' and lane > ? order by lane, run_at limit 1",
+  );
+  return (after, limit) => {
+    const now = clock();
+    const active: ActiveLane[] = [];
+    let nextRunAt: number | null = null;
+    let last = after ?? BELOW_ALL_LANES;
+    for (let seen = 0; seen < limit; seen++) {
+      const [found] = head.all(last) as [number, number][];
+      if (!found) return { lanes: active, next: null, nextRunAt, now };
+      const [lane, headRunAt] = found;
+      last = lane;
+      const belonging = lanes.belonging(lane);
+      if (!belonging) aside.strays();
+      else if (headRunAt <= now) active.push({ lane, kind: kindOfLane(lane), headRunAt, ...belonging });
+      else nextRunAt = Math.min(headRunAt, nextRunAt ?? headRunAt);
+    }
+    return { lanes: active, next: head.all(last).length > 0 ? last : null, nextRunAt, now };
+  };
+}
+
+function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): WorkVerbs["claim"] {
+  const control = db.prepare("select version from control");
+  const present = db.prepare(
+    "update worker set started_through = max(started_through, ?) where id = ? and given_up = 0",
+  );
+  const due = db.prepare(
+    `select ${CLAIM_COLUMNS} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ?`,
+  );
+  const take = db.prepare(
+    `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
+     where seq = ?`,
+  );
+  return ({ worker, quotas, limit, nonce, control: version, ticket, startedThrough }) => {
+    const now = clock();
+    if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
+    if (control.all()[0]?.[0] !== version) return { flat: [], belongings: [], now, refused: "control" };
+    const flat: Value[] = [];
+    const belongings = new Map<number, Belonging>();
+    let taken = 0;
+    for (const quota of quotas) {
+      if (taken >= limit) break;
+      const belonging = lanes.belonging(quota.lane);
+      if (!belonging) aside.strays();
+      else {
+        const rows = due.all(quota.lane, now, Math.min(quota.limit, limit - taken));
+        if (rows.length > 0) belongings.set(quota.lane, belonging);
+        for (const row of rows) {
+          if (!unlessBroken(() => take.run(nonce, worker, ticket + taken, now, now, row[0] as number))) {
+            aside.row(row[0] as number);
+            continue;
+          }
+          for (const value of row) flat.push(value);
+          taken += 1;
+        }
+      }
+    }
+    return { flat, belongings: [...belongings], now, refused: null };
+  };
+}

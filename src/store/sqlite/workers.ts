@@ -1,0 +1,87 @@
+// Workers and their leases on SQLite. A heartbeat is one write, however many jobs the worker holds.
+import type { Lease } from "../../core/job.ts";
+import type { ExpiredRequest, WorkerRecord } from "../store.ts";
+import type { Verbs } from "../verbs.ts";
+import type { Database, Value } from "./driver.ts";
+import { WITH_LANE } from "./jobs.ts";
+import { JOB_COLUMNS } from "./wire.ts";
+
+/** The verbs about workers; expired runs come as rows of a job, its nonce and whether it had started. */
+export interface WorkerVerbs extends Pick<Verbs, "register" | "beat" | "leave" | "workers"> {
+  expired(request: ExpiredRequest): Value[][];
+}
+
+/** The verbs about workers. */
+export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
+  const insert = db.prepare(
+    `insert into worker (id, pid, host, release, lease_end, started_at, beat_at) values (?, ?, ?, ?, ?, ?, ?)
+     on conflict (id) do nothing`,
+  );
+  const beat = db.prepare(
+    `update worker set lease_end = ?, beat_at = ?, started_through = max(started_through, ?) where id = ? and given_up = 0`,
+  );
+  const asked = db.prepare(
+    "select id, epoch, nonce from job indexed by job_cancelling where worker = ? and state = 'running' and cancel_requested = 1 order by seq",
+  );
+  const giveUpLate = db.prepare("update worker set given_up = 1 where given_up = 0 and lease_end <= ?");
+  const giveUp = db.prepare("update worker set given_up = 1 where id = ?");
+  const anyGivenUp = db.prepare("select 1 from worker where given_up = 1 limit 1");
+  const held = db.prepare(
+    `select ${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1)
+     from job j ${WITH_LANE} left join worker w on w.id = j.worker
+     where j.state = 'running' and coalesce(w.given_up, 1) = 1 order by j.seq limit ?`,
+  );
+  const forget = db.prepare(
+    "delete from worker where id = ? and not exists (select 1 from job where state = 'running' and worker = ?)",
+  );
+  const all = db.prepare(
+    `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up,
+       (select count(*) from job j where j.state = 'running' and j.worker = w.id) from worker w order by w.rowid`,
+  );
+  return {
+    register({ id, pid, host, release, leaseMs }) {
+      const now = clock();
+      insert.run(id, pid, host, release, now + leaseMs, now, now);
+    },
+    beat({ worker, leaseMs, startedThrough }) {
+      const now = clock();
+      if (beat.run(now + leaseMs, now, startedThrough, worker) === 0) return { alive: false, cancel: [], now };
+      return { alive: true, cancel: asked.all(worker).map(leaseFromRow), now };
+    },
+    expired({ gone, limit, lapsed = true }) {
+      if (lapsed) giveUpLate.run(clock());
+      for (const id of gone) giveUp.run(id);
+      return anyGivenUp.all().length > 0 || hasOrphans(db) ? held.all(limit) : [];
+    },
+    leave(id) {
+      if (forget.run(id, id) === 0) giveUp.run(id);
+    },
+    workers: () => all.all().map(workerFromRow),
+  };
+}
+
+/** True if a run is in the hands of a worker that has no row any more. */
+function hasOrphans(db: Database): boolean {
+  const orphan =
+    "select 1 from job j where j.state = 'running' and not exists (select 1 from worker w where w.id = j.worker) limit 1";
+  return db.prepare(orphan).all().length > 0;
+}
+
+function leaseFromRow(row: readonly Value[]): Lease {
+  return { id: row[0] as string, epoch: row[1] as number, nonce: row[2] as string };
+}
+
+function workerFromRow(row: readonly Value[]): WorkerRecord {
+  const [id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp, running] = row as [
+    string,
+    number,
+    string,
+    string | null,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp: givenUp === 1, running };
+}

@@ -1,0 +1,268 @@
+// The store contract. A store applies, it never judges: no delay, no attempt limit and no failure class is computed
+// behind this interface. Every verb takes and returns sets and is atomic as a whole unless it says otherwise. Time is
+// the store's own; callers send durations. Payloads, results and failures are opaque and come back byte for byte.
+//
+// A verb either does all of what it says, or throws and has done nothing (`store_unavailable`: try again later). When
+// the answer is lost on the way, whoever asked does not know; that is why writes about runs carry their lease and new
+// jobs carry their id.
+import type { AttemptRecord, DeadLetter, DeathReason, FailureClass, Job, Lease, State } from "../core/job.ts";
+import type { ActiveLane } from "../core/lane.ts";
+import type { NewJob } from "../core/new-job.ts";
+import type { Quota } from "../core/plan.ts";
+import type { Verdict } from "../core/verdict.ts";
+import type {
+  Beat,
+  BeatAnswer,
+  ExpiredRequest,
+  ExpiredRun,
+  NewWorker,
+  Pulse,
+  PulseListener,
+  PulseRequest,
+  WorkerRecord,
+} from "./presence.ts";
+
+export type { Lease } from "../core/job.ts";
+export type * from "./presence.ts";
+
+/** Where jobs live. */
+export interface Store {
+  /** Which store this is, for messages and for people. */
+  readonly name: "memory" | "sqlite" | "postgres" | "redis";
+
+  /** Brings the schema up to date; safe to call twice and from several processes at once. */
+  migrate(): Promise<void>;
+
+  /** Writes new jobs, each answered for itself; a repeated id or a key with the same body is a duplicate. */
+  enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
+  /** The jobs of these ids, null where there is none. */
+  get(ids: readonly string[]): Promise<(Job | null)[]>;
+  /** A page of jobs, newest first. */
+  list(query: JobQuery): Promise<Page<Job>>;
+  /** How many jobs there are in each state. */
+  count(): Promise<Record<State, number>>;
+  /** Cancels waiting jobs at once and asks running ones to stop. */
+  cancel(ids: readonly string[]): Promise<CancelAnswer[]>;
+  /** Changes due time or priority of waiting jobs. */
+  reschedule(changes: readonly Reschedule[]): Promise<RescheduleAnswer[]>;
+
+  /** Lanes with work due now, in the order of their numbers, after the one given. */
+  lanes(after: number | null, limit: number): Promise<LanePage>;
+  /** Works through the quotas in order until `limit` jobs are taken, and gives each a new lease under the worker. */
+  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  /** Applies verdicts, each only where its lease is current, and says which were stale. */
+  settle(request: SettleRequest): Promise<SettleAnswer>;
+
+  /** Adds a worker with a lease of its own. */
+  register(worker: NewWorker): Promise<void>;
+  /** Moves the end of a worker's lease; refused once the worker was given up. */
+  beat(beat: Beat): Promise<BeatAnswer>;
+  /** Beats from a thread of the store's own, where it has one, so that a blocked event loop does not cost the lease. */
+  pulse?(request: PulseRequest, listener: PulseListener): Pulse;
+  /** Gives up the workers whose lease has ended, and those named, and lists runs that such workers still hold. */
+  expired(request: ExpiredRequest): Promise<ExpiredRun[]>;
+  /** Removes a worker that holds nothing any more; one that does is given up instead. */
+  leave(worker: string): Promise<void>;
+  /** Every worker known. */
+  workers(): Promise<WorkerRecord[]>;
+
+  /** A page of dead letters, newest first. */
+  deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
+  /** The bad runs of a job, oldest first: of each generation the first and the last nine. */
+  history(id: string): Promise<AttemptRecord[]>;
+  /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
+  redrive(requests: readonly RedriveRequest[]): Promise<RedriveAnswer[]>;
+  /** Removes finished jobs with everything that belongs to them; waiting and running ones stay. */
+  remove(ids: readonly string[]): Promise<number>;
+
+  /** Everything that holds work back, with the version that a claim must name. */
+  control(): Promise<Control>;
+  /** Pauses a queue, type, service or tenant; a second pause takes the place of the first. */
+  pause(target: PauseTarget, pause: { readonly forMs: number | null; readonly reason: string }): Promise<void>;
+  /** Ends a pause; false if none was in force. */
+  resume(target: PauseTarget): Promise<boolean>;
+  /** Replaces the state of a service if its version is still the one given (0 for a new one); false if not. */
+  setService(name: string, version: number, value: string): Promise<boolean>;
+
+  /** Deletes up to `limit` finished jobs that are older than their retention, oldest first. */
+  prune(retention: Retention): Promise<PruneAnswer>;
+  /** Calls back when work may have become due; a hint, never the truth. Returns the way to stop listening. */
+  onWake(listener: () => void): () => void;
+  /** Finishes what is under way and lets go of everything. */
+  close(): Promise<void>;
+}
+
+/** What became of one new job. A conflict means that the key is taken by another body. */
+export type EnqueueAnswer =
+  | { readonly kind: "created"; readonly id: string }
+  | { readonly kind: "duplicate"; readonly id: string; readonly state: State | null }
+  | { readonly kind: "conflict"; readonly id: string };
+
+/** A page and the cursor of the next one. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly next: string | null;
+}
+
+/** Which jobs to list; every field narrows. */
+export interface JobQuery {
+  readonly limit: number;
+  readonly cursor?: string | null;
+  readonly state?: State;
+  readonly type?: string;
+  readonly queue?: string;
+  readonly service?: string;
+  readonly tenant?: string;
+  readonly key?: string;
+  /** Only waiting jobs that are due (true) or not yet (false). */
+  readonly due?: boolean;
+  /** Only jobs with a charged attempt (true) or without one (false). */
+  readonly tried?: boolean;
+}
+
+/** Which dead letters to list; every field narrows. */
+export interface DeadLetterQuery {
+  readonly limit: number;
+  readonly cursor?: string | null;
+  readonly jobId?: string;
+  readonly type?: string;
+  readonly class?: FailureClass;
+  readonly reason?: DeathReason;
+  readonly fingerprint?: string;
+  /** Also those that were redriven already. */
+  readonly redriven?: boolean;
+}
+
+/** What a cancel did; `requested` means that it runs and was asked to stop. */
+export type CancelAnswer = "cancelled" | "requested" | "finished" | "missing";
+
+/** A change of a waiting job; absent fields stay. */
+export interface Reschedule {
+  readonly id: string;
+  readonly delayMs?: number;
+  readonly priority?: number;
+}
+
+/** What a reschedule did; `refused` means that the job does not wait. */
+export type RescheduleAnswer = "changed" | "refused" | "missing";
+
+/** Lanes found, and where to go on; null when the last lane was seen. */
+export interface LanePage {
+  readonly lanes: readonly ActiveLane[];
+  readonly next: number | null;
+  /** When the first job falls due among the lanes seen that have nothing due yet; null if none waits there. */
+  readonly nextRunAt: number | null;
+  readonly now: number;
+}
+
+/** A request to take work. */
+export interface ClaimRequest {
+  readonly worker: string;
+  readonly quotas: readonly Quota[];
+  readonly limit: number;
+  /** Fresh random bits for the leases of this claim. */
+  readonly nonce: string;
+  /** The version of `control` the quotas were planned with; another one now means nothing is taken. */
+  readonly control: number;
+  /** Number of the first job taken, in the order in which this worker will start them; 0 for one that starts at once. */
+  readonly ticket: number;
+  /** Every run of this worker up to this ticket may have started. */
+  readonly startedThrough: number;
+}
+
+/** A job with its lease, and its place in the order of its worker. */
+export interface ClaimedJob extends Job {
+  readonly nonce: string;
+  readonly ticket: number;
+}
+
+/** What a claim took; `refused` says why it took nothing. */
+export interface ClaimAnswer {
+  readonly jobs: readonly ClaimedJob[];
+  /** Store time of the claim. */
+  readonly now: number;
+  readonly refused: "worker" | "control" | null;
+}
+
+/** What a run says on its way; it keeps its lease. */
+export interface Progress {
+  readonly kind: "progress";
+  /** JSON text. */
+  readonly value: string;
+}
+
+/** A verdict, or a word about progress, under the lease of its run. */
+export interface Settlement extends Lease {
+  readonly verdict: Verdict | Progress;
+}
+
+/** Verdicts to apply together. */
+export interface SettleRequest {
+  readonly settlements: readonly Settlement[];
+  /** The worker that settles, with its progress; absent for a reaper. */
+  readonly worker?: string;
+  readonly startedThrough?: number;
+}
+
+/** The leases that were not current any more; nothing was written for them. */
+export interface SettleAnswer {
+  readonly stale: readonly Lease[];
+  /** Store time of the settle. */
+  readonly now: number;
+}
+
+/** A dead job to send back, with the generation the caller saw. */
+export interface RedriveRequest {
+  readonly id: string;
+  readonly generation: number;
+  readonly delayMs: number;
+}
+
+/** What a redrive did; `refused` means not dead, or another generation by now. */
+export type RedriveAnswer = "redriven" | "refused" | "missing";
+
+/** Something that can be paused. */
+export interface PauseTarget {
+  readonly kind: "queue" | "type" | "service" | "tenant";
+  readonly name: string;
+}
+
+/** A pause, in force from `from` until before `until`; ended ones are kept, because deadlines do not count them. */
+export interface Pause extends PauseTarget {
+  readonly from: number;
+  readonly until: number | null;
+  readonly reason: string;
+}
+
+/** The stored state of a service: opaque text with a version. */
+export interface ServiceState {
+  readonly name: string;
+  readonly version: number;
+  readonly value: string;
+}
+
+/** Everything that holds work back. */
+export interface Control {
+  /** Grows with every change of pauses and services. */
+  readonly version: number;
+  readonly now: number;
+  readonly pauses: readonly Pause[];
+  readonly services: readonly ServiceState[];
+}
+
+/** How long finished jobs are kept, and how many to delete at once. */
+export interface Retention {
+  readonly completedMs: number;
+  readonly cancelledMs: number;
+  readonly deadMs: number;
+  /** How long a key stays taken at least, counted from its enqueue; it is never free while its job exists. */
+  readonly keyMs: number;
+  readonly limit: number;
+}
+
+/** What was deleted. */
+export interface PruneAnswer {
+  readonly completed: number;
+  readonly cancelled: number;
+  readonly dead: number;
+}

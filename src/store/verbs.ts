@@ -1,0 +1,200 @@
+// The verbs of a store as plain synchronous functions, and the way from them to the contract. Memory and SQLite both
+// decide and write without waiting, so what they share (argument checks, closing, wake-ups) stands here once.
+import { RedriveError } from "../core/errors.ts";
+import { DEATH_REASONS } from "../core/job.ts";
+import {
+  checkDelay,
+  checkInteger,
+  checkName,
+  checkNewJob,
+  checkPriority,
+  checkText,
+  JOB_BOUNDS,
+} from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import type { SettleRequest, Store } from "./store.ts";
+
+/** The verbs that reach the data. */
+export type Verb = Exclude<keyof Store, "name" | "pulse" | "onWake" | "close">;
+
+/** Every verb without its promise. */
+export type Verbs = { readonly [K in Verb]: (...args: Parameters<Store[K]>) => Awaited<ReturnType<Store[K]>> };
+
+/** Verbs after which work may have become due. */
+const WAKING: ReadonlySet<Verb> = new Set(["enqueue", "reschedule", "redrive", "resume", "setService"]);
+
+/** True if work may have become due through this call. */
+function wakes(verb: Verb, args: readonly unknown[]): boolean {
+  if (verb !== "settle") return WAKING.has(verb);
+  const { settlements } = args[0] as SettleRequest;
+  return settlements.some(({ verdict }) => verdict.kind === "retry" || verdict.kind === "release");
+}
+
+const LEASE_MS_MOST = 86_400_000;
+const PAGE_MOST = 200;
+const SET_MOST = 10_000;
+
+/** What each verb refuses before anything is touched, the same for every store. */
+export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) => void } = {
+  enqueue: (jobs) => {
+    for (const job of jobs) checkNewJob(job);
+  },
+  list: (query) => checkInteger("limit", query.limit, 1, PAGE_MOST),
+  deadLetters: (query) => checkInteger("limit", query.limit, 1, PAGE_MOST),
+  reschedule: (changes) => {
+    for (const change of changes) {
+      if (change.delayMs !== undefined) checkDelay(change.delayMs);
+      if (change.priority !== undefined) checkPriority(change.priority);
+    }
+  },
+  lanes: (after, limit) => {
+    if (after !== null) checkInteger("after", after, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+    checkInteger("limit", limit, 1, SET_MOST);
+  },
+  claim: (request) => {
+    checkInteger("limit", request.limit, 0, SET_MOST);
+    for (const quota of request.quotas) checkInteger("quota", quota.limit, 0, SET_MOST);
+  },
+  settle: ({ settlements, startedThrough = 0 }) => {
+    checkInteger("startedThrough", startedThrough, 0, Number.MAX_SAFE_INTEGER);
+    for (const { verdict } of settlements) {
+      if ("delayMs" in verdict) checkDelay(verdict.delayMs);
+      if (verdict.kind === "dead") checkOneOf("reason", verdict.reason, DEATH_REASONS);
+    }
+  },
+  register: (worker) => {
+    checkName("worker", worker.id);
+    checkInteger("lease", worker.leaseMs, 10, LEASE_MS_MOST);
+  },
+  beat: (beat) => {
+    checkInteger("lease", beat.leaseMs, 10, LEASE_MS_MOST);
+    checkInteger("startedThrough", beat.startedThrough, 0, Number.MAX_SAFE_INTEGER);
+  },
+  expired: (request) => checkInteger("limit", request.limit, 1, SET_MOST),
+  redrive: (requests) => {
+    for (const request of requests) checkDelay(request.delayMs);
+  },
+  pause: ({ kind, name }, { forMs, reason }) => {
+    checkOneOf("kind", kind, ["queue", "type", "service", "tenant"]);
+    checkText("name", name);
+    if (reason !== "") checkText("reason", reason);
+    if (forMs !== null) checkInteger("until", forMs, 1, JOB_BOUNDS.delayMs);
+  },
+  setService: (name, version, value) => {
+    checkName("service", name);
+    checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
+    if (typeof value !== "string") throw invalid("value", "text", value, "send JSON text");
+  },
+  prune: (retention) => {
+    for (const [field, value] of Object.entries(retention)) checkInteger(field, value, 0, Number.MAX_SAFE_INTEGER);
+  },
+};
+
+function checkOneOf(field: string, value: string, known: readonly string[]): void {
+  if (!known.includes(value)) throw invalid(field, known.join(", "), value, "use one of these");
+}
+
+/** Of the bad runs of a generation the first and this many of the last are kept. */
+export const HISTORY_TAIL = 9;
+
+/** The error every verb gives after `close`. */
+export function closedError(): RedriveError {
+  return new RedriveError("closed", "The store was closed. Open a new one to go on.");
+}
+
+/** The error for a cursor that no list gave out. */
+export function cursorError(cursor: string): RedriveError {
+  const shown = JSON.stringify(cursor.slice(0, 60));
+  return new RedriveError("invalid_argument", `cursor must be the "next" of an earlier page; got ${shown}.`);
+}
+
+/** The position that a cursor names; a page goes on below it. */
+export function readCursor(cursor: string | null | undefined): number {
+  if (cursor === null || cursor === undefined) return Number.MAX_SAFE_INTEGER;
+  const position = /^[0-9]{1,15}$/.test(cursor) ? Number(cursor) : Number.NaN;
+  if (Number.isNaN(position)) throw cursorError(cursor);
+  return position;
+}
+
+/** True for something that has the form of a lease; anything else is stale by definition. */
+export function isLease(value: { id: unknown; epoch: unknown; nonce: unknown }): boolean {
+  return typeof value.id === "string" && Number.isSafeInteger(value.epoch) && typeof value.nonce === "string";
+}
+
+/** Tells everybody; what a listener does wrong is not the fault of whoever wrote to the store. */
+export function ring(listeners: Iterable<() => void>): void {
+  for (const listener of listeners) {
+    try {
+      listener();
+    } catch {
+      // A hint less; polling is the truth.
+    }
+  }
+}
+
+/** What a store has beside its verbs. */
+export interface StoreLife {
+  /** Who wants to hear that work may have become due. */
+  readonly wake: Set<() => void>;
+  readonly pulse?: NonNullable<Store["pulse"]>;
+  readonly close: () => Promise<void>;
+}
+
+/** Makes a store from a function that carries out one verb, in this thread or another. */
+export function storeFrom(
+  name: Store["name"],
+  carryOut: (verb: Verb, args: readonly unknown[]) => Promise<unknown>,
+  life: StoreLife,
+): Store {
+  let closing: Promise<void> | null = null;
+  const call =
+    (verb: Verb) =>
+    async (...args: never[]): Promise<unknown> => {
+      if (closing) throw closedError();
+      (CHECKS[verb] as ((...given: never[]) => void) | undefined)?.(...args);
+      const answer = await carryOut(verb, args);
+      if (life.wake.size > 0 && wakes(verb, args)) ring(life.wake);
+      return answer;
+    };
+  const verbs = Object.fromEntries(VERB_NAMES.map((verb) => [verb, call(verb)])) as unknown as Pick<Store, Verb>;
+  return {
+    name,
+    ...verbs,
+    ...(life.pulse && { pulse: life.pulse }),
+    onWake(listener) {
+      life.wake.add(listener);
+      return () => life.wake.delete(listener);
+    },
+    close() {
+      closing ??= life.close();
+      return closing;
+    },
+  };
+}
+
+const VERB_NAMES = Object.keys({
+  migrate: 0,
+  enqueue: 0,
+  get: 0,
+  list: 0,
+  count: 0,
+  cancel: 0,
+  reschedule: 0,
+  lanes: 0,
+  claim: 0,
+  settle: 0,
+  register: 0,
+  beat: 0,
+  expired: 0,
+  leave: 0,
+  workers: 0,
+  deadLetters: 0,
+  history: 0,
+  redrive: 0,
+  remove: 0,
+  control: 0,
+  pause: 0,
+  resume: 0,
+  setService: 0,
+  prune: 0,
+} satisfies Record<Verb, 0>) as Verb[];

@@ -1,0 +1,56 @@
+// The one suite that every store must pass. A store that cannot take part in a test says why.
+import { describe } from "vitest";
+import { badInputFacts } from "./bad-input.ts";
+import { byteFacts } from "./bytes.ts";
+import { claimFacts, laneFacts } from "./claim.ts";
+import { pauseFacts, serviceFacts } from "./control.ts";
+import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
+import { enqueueFacts } from "./enqueue.ts";
+import { keyFacts } from "./keys.ts";
+import { lifeFacts } from "./life.ts";
+import { listFacts } from "./list.ts";
+import { progressFacts } from "./progress.ts";
+import { pruneFacts, removeFacts } from "./retention.ts";
+import { settleFacts } from "./settle.ts";
+import { staleFacts } from "./stale.ts";
+import { type Skip, type Suite, suiteOf, type World } from "./suite.ts";
+import { transitionFacts } from "./transitions.ts";
+import { cancelFacts, rescheduleFacts } from "./waiting.ts";
+import { expiredFacts, workerFacts } from "./workers.ts";
+
+const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[] = [
+  ["enqueue", enqueueFacts],
+  ["keys", keyFacts],
+  ["list", listFacts],
+  ["cancel", cancelFacts],
+  ["reschedule", rescheduleFacts],
+  ["lanes", laneFacts],
+  ["claim", claimFacts],
+  ["settle", settleFacts],
+  ["progress", progressFacts],
+  ["stale leases", staleFacts],
+  ["workers", workerFacts],
+  ["expired", expiredFacts],
+  ["dead letters", deadLetterFacts],
+  ["history", historyFacts],
+  ["redrive", redriveFacts],
+  ["remove", removeFacts],
+  ["prune", pruneFacts],
+  ["pause", pauseFacts],
+  ["service", serviceFacts],
+  ["transitions", transitionFacts],
+  ["bytes", byteFacts],
+  ["bad input", badInputFacts],
+  ["life", lifeFacts],
+];
+
+/** Registers the whole suite for one store; every test opens a world of its own. */
+export function exercise(
+  name: string,
+  open: () => Promise<World>,
+  { skip = [] }: { readonly skip?: readonly Skip[] } = {},
+): void {
+  describe(name, () => {
+    for (const [group, facts] of GROUPS) describe(group, () => facts(suiteOf(open, skip)));
+  });
+}

@@ -1,0 +1,76 @@
+// The beginning and the end of a store.
+import { expect } from "vitest";
+import type { Store } from "../../src/store/store.ts";
+import { newJob } from "../support/new-job.ts";
+import { add, finish } from "../support/runs.ts";
+import { complete } from "../support/verdicts.ts";
+import type { Suite } from "./suite.ts";
+
+const TARGET = { kind: "queue", name: "q" } as const;
+
+/** Every verb with arguments that an open store accepts. */
+const VERBS: {
+  readonly [K in Exclude<keyof Store, "name" | "onWake" | "pulse" | "close">]: (store: Store) => Promise<unknown>;
+} = {
+  migrate: (store) => store.migrate(),
+  enqueue: (store) => store.enqueue([newJob()]),
+  get: (store) => store.get(["a"]),
+  list: (store) => store.list({ limit: 1 }),
+  count: (store) => store.count(),
+  cancel: (store) => store.cancel(["a"]),
+  reschedule: (store) => store.reschedule([{ id: "a", delayMs: 1 }]),
+  lanes: (store) => store.lanes(null, 1),
+  claim: (store) =>
+    store.claim({ worker: "w", quotas: [], limit: 1, nonce: "n", control: 0, ticket: 1, startedThrough: 0 }),
+  settle: (store) => store.settle({ settlements: [] }),
+  register: (store) => store.register({ id: "w", leaseMs: 1_000, pid: 1, host: "h", release: null }),
+  beat: (store) => store.beat({ worker: "w", leaseMs: 1_000, startedThrough: 0 }),
+  expired: (store) => store.expired({ gone: [], limit: 1 }),
+  leave: (store) => store.leave("w"),
+  workers: (store) => store.workers(),
+  deadLetters: (store) => store.deadLetters({ limit: 1 }),
+  history: (store) => store.history("a"),
+  redrive: (store) => store.redrive([{ id: "a", generation: 0, delayMs: 0 }]),
+  remove: (store) => store.remove(["a"]),
+  control: (store) => store.control(),
+  pause: (store) => store.pause(TARGET, { forMs: null, reason: "" }),
+  resume: (store) => store.resume(TARGET),
+  setService: (store) => store.setService("s", 0, "{}"),
+  prune: (store) => store.prune({ completedMs: 0, cancelledMs: 0, deadMs: 0, keyMs: 0, limit: 1 }),
+};
+
+/** Tests of migrate and close. */
+export function lifeFacts({ fact }: Suite): void {
+  fact("migrates again without a trace", async ({ store, peer }) => {
+    const id = await add(store);
+    const before = await store.get([id]);
+    await Promise.all([store.migrate(), (await peer()).migrate(), store.migrate()]);
+    expect(await store.get([id])).toStrictEqual(before);
+    await finish(store, complete());
+  });
+
+  for (const [name, call] of Object.entries(VERBS)) {
+    fact(`accepts ${name} while open and refuses it after close`, async ({ store }) => {
+      await call(store);
+      await store.close();
+      await expect(call(store)).rejects.toMatchObject({ name: "RedriveError", code: "closed" });
+    });
+  }
+
+  fact("closes twice", async ({ store }) => {
+    await store.close();
+    await expect(store.close()).resolves.toBeUndefined();
+  });
+
+  fact("finishes what is under way when it closes", async ({ store }) => {
+    const under = Array.from({ length: 20 }, () => store.enqueue([newJob()]));
+    const closing = store.close();
+    const answers = await Promise.allSettled(under);
+    await closing;
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => "fulfilled"));
+  });
+
+  fact("says what it is", async ({ store }) => {
+    expect(["memory", "sqlite", "postgres", "redis"]).toContain(store.name);
+  });
+}

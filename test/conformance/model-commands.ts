@@ -1,0 +1,222 @@
+// Random commands for the model test, drawn so that most of them do something.
+import fc from "fast-check";
+import { FAILURE_CLASSES } from "../../src/core/job.ts";
+import type { NewJob } from "../../src/core/new-job.ts";
+import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../src/store/store.ts";
+import { digestOf } from "../support/new-job.ts";
+import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
+import { allLanes } from "./model-dump.ts";
+import { anyDelay, anyVerdict, reasons } from "./model-verdicts.ts";
+
+type ValueOf<A> = A extends fc.Arbitrary<infer T> ? T : never;
+
+/** Null so many times as often as a value. */
+const rarely = <T>(values: fc.Arbitrary<T>, nulls: number): fc.Arbitrary<T | null> =>
+  fc.oneof({ weight: nulls, arbitrary: fc.constant(null) }, values);
+
+const spec = fc.record({
+  again: rarely(fc.nat(9), 12),
+  type: fc.constantFrom("a", "a", "a", "b"),
+  key: rarely(fc.constantFrom("k1", "k2"), 3),
+  body: fc.constantFrom("1", "1", "2"),
+  tenant: rarely(fc.constantFrom("t1", "t2"), 3),
+  service: rarely(fc.constant("s"), 5),
+  priority: fc.constantFrom(0, 0, 0, 9, 10),
+  delayMs: fc.constantFrom(0, 0, 0, 0, 1_000, 60_000),
+  runAt: rarely(fc.constantFrom(0, -500, 500), 5),
+});
+
+function jobFrom(shared: Shared, { again, body, key, runAt, priority, ...rest }: ValueOf<typeof spec>): NewJob {
+  shared.made += 1;
+  // Ids fall, so that their order is not that of enqueue. One job in fifty has a priority out of range.
+  const id = (again === null ? undefined : pick(shared.ids, again)) ?? `j${9_999 - shared.made}`;
+  const legal = priority === 10 && shared.made % 10 > 0 ? 5 : priority;
+  const limits = { maxAttempts: 3, maxCrashes: 2, deadlineMs: null, stuckMs: null };
+  const due = runAt === null ? null : shared.clock.now + runAt;
+  const digest = key === null ? null : digestOf(body);
+  return { id, queue: "default", payload: body, key, digest, priority: legal, runAt: due, ...limits, ...rest };
+}
+
+const enqueue = command("enqueue", fc.array(spec, { minLength: 1, maxLength: 4 }), (shared, specs) => {
+  const jobs = specs.map((each) => jobFrom(shared, each));
+  shared.ids.push(...jobs.map(({ id }) => id).filter((id) => !shared.ids.includes(id)));
+  return (store) => store.enqueue(jobs);
+});
+
+const register = command("register", fc.constantFrom(10_000, 60_000, 600_000), (shared, leaseMs) => {
+  shared.made += 1;
+  const id = `w${shared.made}`;
+  shared.workers.push(id);
+  return (store) => store.register({ id, leaseMs, pid: 1, host: "h", release: null });
+});
+
+const everyLane = fc.constant(Array.from({ length: 9 }, (_, lane) => ({ lane, limit: 5 })));
+const someLanes = fc.array(fc.record({ lane: fc.nat(5), limit: fc.nat(3) }), { minLength: 1, maxLength: 4 });
+const claimSpec = fc.record({
+  worker: anyPick,
+  quotas: fc.oneof(someLanes, everyLane),
+  limit: fc.integer({ min: 0, max: 5 }),
+  started: fc.nat(3),
+  old: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 1),
+});
+
+const claim = command("claim", claimSpec, (shared, { worker, quotas, limit, started, old }) => {
+  shared.made += 1;
+  const ticket = shared.ticket;
+  shared.ticket += limit;
+  const progress = { ticket, startedThrough: Math.max(0, ticket + started - 2) };
+  const request = { worker: workerAt(shared, worker), limit, nonce: `n${shared.made}`, ...progress };
+  return async (store): Promise<ClaimAnswer> => {
+    // Lanes by what they hold: their numbers are each store's own affair.
+    const lanes = await allLanes(store, 100);
+    const control = (await store.control()).version - old;
+    const own = quotas.flatMap((quota) => {
+      const found = lanes[quota.lane];
+      return found ? [{ lane: found.lane, limit: quota.limit }] : [];
+    });
+    return store.claim({ ...request, control, quotas: own });
+  };
+});
+
+const word = fc.oneof({ weight: 9, arbitrary: anyVerdict }, fc.constant({ kind: "progress" as const, value: "5" }));
+const forgeries = ["", "", "", "", "", "", "", "", "epoch-1", "epoch+1", "nonce", "id"] as const;
+const run = fc.record({ lease: anyPick, forgery: fc.constantFrom(...forgeries), verdict: word });
+const settleSpec = fc.record({
+  runs: fc.array(run, { minLength: 1, maxLength: 3 }),
+  worker: rarely(anyPick, 1),
+  started: fc.nat(20),
+});
+
+const settle = command("settle", settleSpec, (shared, { runs, worker, started }) => {
+  const settlements = runs.map(({ lease: choice, forgery, verdict }) => {
+    const lease = leaseAt(shared, choice);
+    const epoch = lease.epoch + (forgery === "epoch-1" ? -1 : forgery === "epoch+1" ? 1 : 0);
+    const id = forgery === "id" ? (pick(shared.ids, choice.n) ?? "nobody") : lease.id;
+    return { id, epoch, nonce: forgery === "nonce" ? "forged" : lease.nonce, verdict };
+  });
+  const by = worker === null ? {} : { worker: workerAt(shared, worker), startedThrough: started };
+  return (store) => store.settle({ settlements, ...by });
+});
+
+const advance = command("advance", fc.constantFrom(1, 10, 1_000, 1_000, 10_000, 60_000), (shared, ms) => {
+  shared.clock.now += ms;
+  return async () => null;
+});
+
+// The contract gives the leases to cancel no order.
+async function askBeat(store: Store, beat: Beat): Promise<BeatAnswer> {
+  const { cancel, ...answer } = await store.beat(beat);
+  return { ...answer, cancel: cancel.toSorted((a, b) => (a.id < b.id ? -1 : 1)) };
+}
+
+const beat = command("beat", fc.record({ worker: anyPick, startedThrough: fc.nat(20) }), (shared, given) => {
+  const worker = workerAt(shared, given.worker);
+  return (store) => askBeat(store, { worker, leaseMs: 60_000, startedThrough: given.startedThrough });
+});
+
+const expiredSpec = fc.record({
+  gone: fc.array(anyPick, { maxLength: 1 }),
+  limit: fc.integer({ min: 1, max: 4 }),
+  lapsed: fc.constantFrom(true, true, false),
+});
+const expired = command("expired", expiredSpec, (shared, { gone, ...rest }) => {
+  const request = { gone: gone.map((choice) => workerAt(shared, choice)), ...rest };
+  return (store) => store.expired(request);
+});
+
+const leave = command("leave", anyPick, (shared, choice) => {
+  const worker = workerAt(shared, choice);
+  return (store) => store.leave(worker);
+});
+
+const some = fc.array(anyPick, { minLength: 1, maxLength: 3 });
+
+const cancel = command("cancel", some, (shared, choices) => {
+  const ids = choices.map((choice) => jobAt(shared, choice, ["queued", "running"]).id);
+  return (store) => store.cancel(ids);
+});
+
+const change = fc.record({ delayMs: anyDelay, priority: fc.constantFrom(0, 9) }, { requiredKeys: [] });
+const reschedule = command("reschedule", fc.record({ some, change }), (shared, given) => {
+  const ids = given.some.map((choice) => jobAt(shared, choice, ["queued"]).id);
+  return (store) => store.reschedule(ids.map((id) => ({ id, ...given.change })));
+});
+
+const redriveSpec = fc.record({ some, off: fc.constantFrom(0, 0, 0, 0, 1, -1), delayMs: anyDelay });
+const redrive = command("redrive", redriveSpec, (shared, { some: choices, off, delayMs }) => {
+  const dead = choices.map((choice) => jobAt(shared, choice, ["dead"]));
+  return (store) => store.redrive(dead.map(({ id, generation }) => ({ id, generation: generation + off, delayMs })));
+});
+
+const remove = command("remove", some, (shared, choices) => {
+  const ids = choices.map((choice) => jobAt(shared, choice, ["completed", "dead", "cancelled"]).id);
+  return (store) => store.remove(ids);
+});
+
+const keep = fc.constantFrom(0, 1_000, 60_000);
+const retention = { completedMs: keep, cancelledMs: keep, deadMs: keep, keyMs: keep };
+const prune = command("prune", fc.record({ ...retention, limit: fc.integer({ min: 1, max: 5 }) }), (_, value) => {
+  return (store) => store.prune(value);
+});
+
+const target: fc.Arbitrary<PauseTarget> = fc.record({
+  kind: fc.constantFrom("queue", "tenant"),
+  name: fc.constantFrom("default", "t1"),
+});
+const pauseSpec = fc.record({ target, forMs: rarely(fc.constantFrom(1, 1_000, 60_000), 1) });
+const pause = command("pause", pauseSpec, (_, { target: what, forMs }) => {
+  return (store) => store.pause(what, { forMs, reason: "r" });
+});
+const resume = command("resume", target, (_, what) => (store) => store.resume(what));
+
+const serviceSpec = fc.record({ version: fc.nat(2), value: fc.constantFrom("1", "2") });
+const setService = command("setService", serviceSpec, (_, { version, value }) => {
+  return (store) => store.setService("s", version, value);
+});
+
+const listFields = {
+  limit: fc.constantFrom(0, 1, 2, 200),
+  state: fc.constantFrom("queued" as const, "dead" as const),
+  type: fc.constantFrom("a", "b"),
+  tenant: fc.constant("t1"),
+  key: fc.constant("k1"),
+  due: fc.boolean(),
+  tried: fc.boolean(),
+};
+const list = command("list", fc.record(listFields, { requiredKeys: ["limit"] }), (_, query) => {
+  return async (store) => (await store.list(query)).items;
+});
+
+const letterFields = {
+  limit: fc.constantFrom(1, 2, 201),
+  redriven: fc.boolean(),
+  reason: fc.constantFrom(...reasons),
+  class: fc.constantFrom(...FAILURE_CLASSES),
+};
+const deadLetters = command("deadLetters", fc.record(letterFields, { requiredKeys: ["limit"] }), (_, query) => {
+  return async (store) => (await store.deadLetters(query)).items;
+});
+
+const weighted = (weight: number, arbitrary: fc.Arbitrary<Command>) => ({ weight, arbitrary });
+
+/** Any command, the busy ones more often. */
+export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
+  weighted(6, enqueue),
+  weighted(1, register),
+  weighted(9, claim),
+  weighted(9, settle),
+  weighted(3, advance),
+  weighted(2, expired),
+  weighted(3, cancel),
+  weighted(3, redrive),
+  weighted(2, reschedule),
+  beat,
+  leave,
+  remove,
+  prune,
+  pause,
+  resume,
+  setService,
+  list,
+  deadLetters,
+);

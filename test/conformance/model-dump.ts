@@ -1,0 +1,105 @@
+// Everything that can be read from a store, in an order that all stores share, and what must hold for it at any time.
+import type { AttemptRecord, DeadLetter, Job, State } from "../../src/core/job.ts";
+import type { ActiveLane } from "../../src/core/lane.ts";
+import type { Control, Page, Store, WorkerRecord } from "../../src/store/store.ts";
+
+/** All that a store says about itself. */
+export interface Dump {
+  readonly jobs: readonly Job[];
+  readonly counts: Record<State, number>;
+  readonly history: readonly (readonly AttemptRecord[])[];
+  readonly deadLetters: readonly DeadLetter[];
+  readonly lanes: readonly Omit<ActiveLane, "lane">[];
+  readonly workers: readonly WorkerRecord[];
+  readonly control: Control;
+}
+
+/** A lane by what it holds: the number is each store's own affair. */
+export function laneName({ lane: _lane, headRunAt: _head, ...name }: ActiveLane): string {
+  return JSON.stringify([10 - name.priority, name.type, name.queue, name.service, name.tenant, name.kind]);
+}
+
+/** Every lane, read in pages, in an order that both stores share. */
+export async function allLanes(store: Store, size: number): Promise<ActiveLane[]> {
+  const lanes: ActiveLane[] = [];
+  let after: number | null = null;
+  do {
+    const page = await store.lanes(after, size);
+    lanes.push(...page.lanes);
+    after = page.next;
+  } while (after !== null);
+  return lanes.toSorted((a, b) => (laneName(a) < laneName(b) ? -1 : 1));
+}
+
+async function pages<T>(read: (cursor: string | null) => Promise<Page<T>>): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Page<T> = await read(cursor);
+    items.push(...page.items);
+    cursor = page.next;
+  } while (cursor !== null);
+  return items;
+}
+
+const byText = (a: unknown, b: unknown): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
+
+/** Reads everything, lists in small pages. */
+export async function dump(store: Store): Promise<Dump> {
+  const jobs = await pages((cursor) => store.list({ limit: 7, cursor }));
+  const history = [];
+  for (const { id, attempts, crashes, generation } of jobs) {
+    if (attempts + crashes > 0 || generation > 1) history.push(await store.history(id));
+  }
+  const control = await store.control();
+  return {
+    jobs,
+    counts: await store.count(),
+    history,
+    deadLetters: await pages((cursor) => store.deadLetters({ limit: 5, cursor, redriven: true })),
+    lanes: (await allLanes(store, 3)).map(({ lane: _lane, ...rest }) => rest),
+    workers: (await store.workers()).toSorted(byText),
+    control: { ...control, pauses: control.pauses.toSorted(byText) },
+  };
+}
+
+/** What is wrong in `after`, given that `before` was true a moment ago; empty when all is well. */
+export function violations(before: Dump, after: Dump): string[] {
+  const found: string[] = [];
+  const past = new Map(before.jobs.map((job) => [job.id, job]));
+  const live = new Map<string, DeadLetter[]>();
+  for (const letter of after.deadLetters) {
+    if (letter.redrivenAt === null) live.set(letter.job.id, [...(live.get(letter.job.id) ?? []), letter]);
+  }
+  for (const job of after.jobs) {
+    const letters = live.get(job.id) ?? [];
+    const own = letters.filter((letter) => letter.generation === job.generation);
+    const buried = letters.length === 1 && own.length === 1;
+    if (job.state === "dead" ? !buried : letters.length > 0)
+      found.push(`${job.id} is ${job.state} with ${letters.length} letters`);
+    const finished = job.state !== "queued" && job.state !== "running";
+    if (finished !== (job.finishedAt !== null)) found.push(`${job.id} is ${job.state}, finished at ${job.finishedAt}`);
+    const was = past.get(job.id);
+    if (!was) continue;
+    if (job.epoch < was.epoch) found.push(`${job.id} fell from epoch ${was.epoch} to ${job.epoch}`);
+    if (job.epoch > was.epoch + 1) found.push(`${job.id} jumped from epoch ${was.epoch} to ${job.epoch}`);
+    if (job.generation < was.generation) found.push(`${job.id} fell to generation ${job.generation}`);
+    if (job.generation === was.generation && (job.attempts < was.attempts || job.crashes < was.crashes)) {
+      found.push(`${job.id} lost charges: ${was.attempts}+${was.crashes}, now ${job.attempts}+${job.crashes}`);
+    }
+    if (isEnd(was.state) && !(was.state === "dead" && job.generation > was.generation) && job.state !== was.state) {
+      found.push(`${job.id} went from ${was.state} to ${job.state}`);
+    }
+  }
+  for (const [state, count] of Object.entries(after.counts)) {
+    const listed = after.jobs.filter((job) => job.state === state).length;
+    if (listed !== count) found.push(`${count} jobs are counted as ${state}, ${listed} are listed`);
+  }
+  const running = after.workers.reduce((sum, worker) => sum + worker.running, 0);
+  if (running !== after.counts.running) found.push(`${after.counts.running} jobs run, workers hold ${running}`);
+  return found;
+}
+
+function isEnd(state: State): boolean {
+  return state !== "queued" && state !== "running";
+}

@@ -1,0 +1,45 @@
+// Random verdicts for the model test.
+import fc from "fast-check";
+import { type DeathReason, FAILURE_CLASSES } from "../../src/core/job.ts";
+import { LANE_KINDS } from "../../src/core/lane.ts";
+import type { Verdict } from "../../src/core/verdict.ts";
+import { failure } from "../support/verdicts.ts";
+
+/** A wait, mostly none. */
+export const anyDelay = fc.constantFrom(0, 0, 0, 0, 1, 1_000, 60_000);
+
+const charge = fc.record({
+  attempts: fc.constantFrom(0 as const, 1 as const),
+  crashes: fc.constantFrom(0 as const, 1 as const),
+});
+const bad = fc
+  .record({ class: fc.constantFrom(...FAILURE_CLASSES), message: fc.constantFrom("m", "\0\ud800", "😀") })
+  .map(failure);
+/** The reasons of death that are drawn. */
+export const reasons: DeathReason[] = ["exhausted", "permanent", "stuck"];
+
+/** Any verdict, those that leave something behind more often. */
+export const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
+  fc.record({ kind: fc.constant("complete" as const), result: fc.constantFrom("1", null) }),
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("retry" as const),
+      delayMs: anyDelay,
+      lane: fc.constantFrom(...LANE_KINDS),
+      charge,
+      failure: bad,
+    }),
+  },
+  fc.record({ kind: fc.constant("release" as const), delayMs: anyDelay, reason: fc.constant("shutdown" as const) }),
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("dead" as const),
+      reason: fc.constantFrom(...reasons),
+      charge,
+      failure: bad,
+    }),
+  },
+  fc.record({ kind: fc.constant("cancel" as const) }),
+);

@@ -1,0 +1,156 @@
+// The history checker: reads events once, in their order, then the final dump, and reports every rule of the
+// guarantees (R1 to R17) that was broken. It knows nothing of the workload. R18 is about stores that fail over; the
+// stores here do not.
+import { Conservation } from "./conservation.ts";
+import type { FinalDump, HistoryEvent, Report } from "./event.ts";
+import { checkDump } from "./final.ts";
+import { Holds } from "./holds.ts";
+import { Intake } from "./intake.ts";
+import { findRun, Ledger, type Track } from "./ledger.ts";
+import { onClaimed, onSettled, onSettleSent, onStale } from "./leases.ts";
+import { onCancel, onObserved, onRedrive, onReschedule } from "./operations.ts";
+import { noteStarted, onContact, onExcused, onListed } from "./presence.ts";
+
+/** Checks a whole history. */
+export function check(events: Iterable<HistoryEvent>, dump: FinalDump): Report {
+  const checker = new Checker();
+  for (const event of events) checker.read(event);
+  return checker.finish(dump);
+}
+
+/** The checker for events that come one by one. */
+export class Checker {
+  readonly #ledger = new Ledger();
+  readonly #intake = new Intake(this.#ledger);
+  readonly #holds = new Holds(this.#ledger);
+  readonly #conservation = new Conservation(this.#ledger);
+
+  read(event: HistoryEvent): void {
+    this.#ledger.totals.events++;
+    if (event.job === null) this.#readGeneral(event);
+    else this.#readJob(this.#ledger.track(event.job), event);
+  }
+
+  finish(dump: FinalDump): Report {
+    checkDump(this.#ledger, this.#conservation, dump);
+    this.#holds.finish();
+    let jobs = 0;
+    for (const track of this.#ledger.jobs.values()) if (track.asked) jobs++;
+    return { violations: this.#ledger.violations, jobs, ...this.#ledger.totals };
+  }
+
+  #readJob(track: Track, event: HistoryEvent): void {
+    switch (event.op) {
+      case "enqueue":
+        return this.#onEnqueue(track, event);
+      case "claim":
+        if (event.phase === "ok") this.#onClaimed(track, event);
+        return;
+      case "run":
+        return this.#onRun(track, event);
+      case "settle":
+        return this.#onSettle(track, event);
+      case "expired":
+        if (event.phase === "ok") onListed(this.#ledger, track, event);
+        return;
+      case "cancel":
+        return onCancel(this.#ledger, track, event);
+      case "redrive":
+        return onRedrive(this.#ledger, track, event);
+      case "reschedule":
+        return onReschedule(track, event);
+      case "observe":
+        return onObserved(this.#ledger, track, event, this.#conservation.purging);
+      case "remove":
+        if (event.phase === "invoke") track.removeTried = true;
+        return;
+    }
+  }
+
+  #readGeneral(event: HistoryEvent): void {
+    switch (event.op) {
+      case "claim":
+        return this.#onClaim(event);
+      case "register":
+      case "beat":
+        return onContact(this.#ledger, event);
+      case "gone":
+      case "leave":
+        return onExcused(this.#ledger, event);
+      case "prune":
+        this.#intake.onPrune(event);
+        return this.#conservation.onPurge(event);
+      case "remove":
+        return this.#conservation.onPurge(event);
+      case "count":
+        return this.#conservation.onCount(event);
+      case "breaker":
+        return this.#holds.onBreaker(event);
+      case "mark":
+        if (event.answer === "healthy") this.#holds.onHealthy(event);
+        if (event.answer === "clock_back") this.#ledger.clockBackAt = event.seq;
+        return;
+    }
+  }
+
+  #onEnqueue(track: Track, event: HistoryEvent): void {
+    if (event.phase === "invoke") this.#conservation.onAsked(track);
+    if (event.phase === "ok" && event.answer === "created") {
+      this.#conservation.onCreated();
+      this.#holds.onEnqueued(track, event);
+    }
+    this.#intake.onEnqueue(event);
+  }
+
+  /** The claim as a whole: while it is open its nonce may be anywhere. */
+  #onClaim(event: HistoryEvent): void {
+    if (event.nonce === null) return;
+    if (event.phase === "invoke") {
+      this.#ledger.openNonces.add(event.nonce);
+      if (event.worker === null) return;
+      const worker = this.#ledger.worker(event.worker);
+      worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
+    } else if (event.phase !== "unknown") {
+      this.#ledger.openNonces.delete(event.nonce);
+      if (event.phase === "ok" && event.answer === "taken") noteStarted(this.#ledger, event);
+    }
+  }
+
+  #onClaimed(track: Track, event: HistoryEvent): void {
+    this.#intake.onRun(track, event);
+    const run = onClaimed(this.#ledger, track, event);
+    if (run !== undefined) this.#holds.onClaimed(track, run, event);
+  }
+
+  #onRun(track: Track, event: HistoryEvent): void {
+    this.#intake.onRun(track, event);
+    const run = findRun(track, event.epoch);
+    if (run !== undefined && run.nonce !== event.nonce) {
+      this.#ledger.flag("R5", `run ${event.epoch} started under another nonce than it was claimed with`, track.id);
+    }
+    if (findRun(track, event.epoch - 1)?.reaped) this.#ledger.totals.extraRuns++;
+  }
+
+  #onSettle(track: Track, event: HistoryEvent): void {
+    if (event.phase === "invoke") {
+      if (event.worker !== null) {
+        const worker = this.#ledger.worker(event.worker);
+        worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
+      }
+      return onSettleSent(this.#ledger, track, event);
+    }
+    if (event.phase === "ok") {
+      if (!track.asked) this.#ledger.flag("R3", "settled although nobody enqueued it", track.id);
+      return onSettled(this.#ledger, track, event);
+    }
+    if (event.phase === "fail" && event.answer === "lease_lost") return onStale(this.#ledger, track, event);
+    const run = findRun(track, event.epoch);
+    const ours = run !== undefined && this.#ledger.mayHold(run, event.nonce);
+    if (event.phase === "fail") {
+      if (ours) run.tries--;
+      return;
+    }
+    this.#ledger.totals.ambiguous++;
+    if (ours) run.lostAck = true;
+  }
+}

@@ -1,0 +1,179 @@
+// Writes the history of calls into a store: one line per job concerned when a call is sent, and one when its answer
+// comes, does not come, or says no. Reads that no rule looks at leave no line.
+import type { Store } from "../../../src/store/store.ts";
+import type { Verb } from "../../../src/store/verbs.ts";
+import { type HistoryEvent, hashText, type Line, makeEvent, type Op, type Phase } from "./event.ts";
+
+/** A call that was sent and not answered yet. */
+export interface OpenCall {
+  answered(answer: unknown, storeTime: number): void;
+  failed(code: string): void;
+  lost(): void;
+}
+
+type Args<V extends Verb> = Parameters<Store[V]>;
+type Answer<V extends Verb> = Awaited<ReturnType<Store[V]>>;
+
+/** How one verb is written down; an answered line may name the sent line it belongs to, else it is the one beside it. */
+interface Style<V extends Verb> {
+  readonly op: Op;
+  sent(args: Args<V>, scribe: Scribe): Line[];
+  answered(
+    args: Args<V>,
+    answer: Answer<V>,
+    sent: readonly Line[],
+    scribe: Scribe,
+  ): (Line & { phase?: Phase; of?: number })[];
+}
+
+/** Keeps a history. */
+export class Scribe {
+  readonly events: HistoryEvent[] = [];
+  /** Which generation a run belongs to, as its claim or its listing said. */
+  readonly #generations = new Map<string, number>();
+
+  write(actor: string, op: Op, phase: Phase, line: Line, since = -1): number {
+    const seq = this.events.length + 1;
+    this.events.push(makeEvent(seq, since === -1 ? seq : since, actor, op, phase, line));
+    return seq;
+  }
+
+  /** Writes down that a call was sent; null if no rule looks at it. */
+  sent<V extends Verb>(actor: string, verb: V, args: Args<V>): OpenCall | null {
+    const style = STYLES[verb] as Style<V> | undefined;
+    if (style === undefined) return null;
+    const lines = style.sent(args, this);
+    const seqs = lines.map((line) => this.write(actor, style.op, "invoke", line));
+    const all = (phase: Phase, more: Line): void => {
+      for (const [i, line] of lines.entries()) this.write(actor, style.op, phase, { ...line, ...more }, seqs[i]);
+    };
+    return {
+      answered: (answer, storeTime) => {
+        for (const [i, { phase, of, ...line }] of style.answered(args, answer as Answer<V>, lines, this).entries()) {
+          this.write(actor, style.op, phase ?? "ok", { storeTime, ...line }, seqs[of ?? i]);
+        }
+      },
+      failed: (code) => all("fail", style.op === "settle" ? {} : { answer: code }),
+      lost: () => all("unknown", {}),
+    };
+  }
+
+  noteGeneration(id: string, epoch: number, generation: number): void {
+    this.#generations.set(`${id}/${epoch}`, generation);
+  }
+
+  generationOf(id: string, epoch: number): number {
+    return this.#generations.get(`${id}/${epoch}`) ?? -1;
+  }
+
+  /** A hash of everything written so far. */
+  hash(): number {
+    return this.events.reduce((hash, event) => hashText(JSON.stringify(event), hash), 1);
+  }
+}
+
+/** Type and key as one text. */
+export function keyName(type: string, key: string | null): string | null {
+  return key === null ? null : `${type}/${key}`;
+}
+
+const together = (sent: readonly Line[]): Line[] => [...sent];
+
+const STYLES: { readonly [V in Verb]?: Style<V> } = {
+  enqueue: {
+    op: "enqueue",
+    sent: ([jobs]) =>
+      jobs.map(({ id, type, key, payload, delayMs, maxAttempts, service }) => {
+        const base = { job: id, key: keyName(type, key), payloadHash: hashText(payload) };
+        return { ...base, delayMs, maxAttempts, service };
+      }),
+    answered: ([jobs], answers, sent) =>
+      answers.map((answer, i) => ({ ...sent[i], job: answer.id, asked: jobs[i]?.id ?? null, answer: answer.kind })),
+  },
+  claim: {
+    op: "claim",
+    sent: ([{ worker, nonce, ticket, startedThrough }]) => [{ worker, nonce, ticket, startedThrough }],
+    answered([{ worker, startedThrough, nonce }], { jobs, now, refused }, _sent, scribe) {
+      const taken = jobs.map((job) => {
+        scribe.noteGeneration(job.id, job.epoch, job.generation);
+        const { id, epoch, generation, attempts, crashes, maxAttempts, ticket, runAt, service, payload } = job;
+        const counters = { epoch, generation, attempts, crashes, maxAttempts };
+        const key = keyName(job.type, job.key);
+        const at = { ticket, runAt, service, storeTime: now, payloadHash: hashText(payload) };
+        return { ...counters, ...at, job: id, key, nonce: job.nonce, worker, of: 0 };
+      });
+      return [...taken, { worker, nonce, startedThrough, storeTime: now, answer: refused ?? "taken", of: 0 }];
+    },
+  },
+  settle: {
+    op: "settle",
+    sent: ([{ settlements, worker = null, startedThrough = -1 }], scribe) =>
+      settlements.map(({ id, epoch, nonce, verdict }) => {
+        const charge = "charge" in verdict ? verdict.charge : { attempts: 0, crashes: 0 };
+        const delayMs = "delayMs" in verdict ? verdict.delayMs : -1;
+        const lease = { job: id, epoch, nonce, generation: scribe.generationOf(id, epoch) };
+        const what = { answer: verdict.kind, charge: charge.attempts, crash: charge.crashes, delayMs };
+        return { ...lease, ...what, worker, startedThrough };
+      }),
+    answered: (_args, { stale, now }, sent) =>
+      sent.map((line) => {
+        const isStale = stale.some(
+          ({ id, epoch, nonce }) => id === line.job && epoch === line.epoch && nonce === line.nonce,
+        );
+        if (isStale) return { ...line, answer: "lease_lost", storeTime: now, phase: "fail" };
+        return { ...line, storeTime: now };
+      }),
+  },
+  register: {
+    op: "register",
+    sent: ([{ id, leaseMs }]) => [{ worker: id, leaseMs }],
+    answered: (_args, _answer, sent) => together(sent),
+  },
+  beat: {
+    op: "beat",
+    sent: ([{ worker, leaseMs, startedThrough }]) => [{ worker, leaseMs, startedThrough }],
+    answered: (_args, { alive, now }, [sent]) => [{ ...sent, answer: alive ? "alive" : "given_up", storeTime: now }],
+  },
+  leave: {
+    op: "leave",
+    sent: ([worker]) => [{ worker }],
+    answered: (_args, _answer, sent) => together(sent),
+  },
+  expired: {
+    op: "expired",
+    sent: () => [{}],
+    answered: (_args, runs, _sent, scribe) =>
+      runs.map(({ job, lease, started }) => {
+        scribe.noteGeneration(job.id, lease.epoch, job.generation);
+        const { id, worker, generation, attempts, crashes, maxAttempts } = job;
+        const counters = { generation, attempts, crashes, maxAttempts };
+        return { ...counters, job: id, epoch: lease.epoch, nonce: lease.nonce, worker, started, of: 0 };
+      }),
+  },
+  cancel: {
+    op: "cancel",
+    sent: ([ids]) => ids.map((job) => ({ job })),
+    answered: ([ids], answers) => answers.map((answer, i) => ({ job: ids[i] ?? null, answer })),
+  },
+  reschedule: {
+    op: "reschedule",
+    sent: ([changes]) => changes.map(({ id, delayMs = -1 }) => ({ job: id, delayMs })),
+    answered: (_args, answers, sent) => answers.map((answer, i) => ({ ...sent[i], answer })),
+  },
+  redrive: {
+    op: "redrive",
+    sent: ([requests]) => requests.map(({ id, generation, delayMs }) => ({ job: id, generation, delayMs })),
+    answered: (_args, answers, sent) => answers.map((answer, i) => ({ ...sent[i], answer })),
+  },
+  remove: {
+    op: "remove",
+    sent: ([ids]) => [{}, ...ids.map((job) => ({ job }))],
+    answered: (_args, count) => [{ count }],
+  },
+  prune: {
+    op: "prune",
+    sent: ([kept]) => [{ kept }],
+    answered: ([kept], { completed, cancelled, dead }) => [{ kept, count: completed + cancelled + dead }],
+  },
+  count: { op: "count", sent: () => [{}], answered: (_args, counts) => [{ counts }] },
+};
