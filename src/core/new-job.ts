@@ -13,7 +13,7 @@ export interface NewJob extends Belonging, JobLimits {
   readonly key: string | null;
   /** Digest of the payload; with a key, the same digest means the same body. */
   readonly digest: string | null;
-  /** Wait before it is due, added to the store's clock; or an instant. */
+  /** Wait before it is due, counted from `runAt` or, where that is null, from the store's clock. */
   readonly delayMs: number;
   readonly runAt: number | null;
 }

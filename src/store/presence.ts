@@ -51,12 +51,16 @@ export interface Pulse {
 export interface ExpiredRequest {
   readonly gone: readonly string[];
   readonly limit: number;
+  /** Go on behind this position, so that no run can hide another. */
+  readonly after?: number;
   /** False to give up only those named; a reaper that was out of contact itself must not judge leases. Default true. */
   readonly lapsed?: boolean;
 }
 
 /** A run in the hands of a worker that was given up. */
 export interface ExpiredRun {
+  /** Where it stands in the order of the list. */
+  readonly position: number;
   readonly job: Job;
   readonly lease: Lease;
   readonly started: boolean;

@@ -84,7 +84,10 @@ export interface Store {
   /** Replaces the state of a service if its version is still the one given (0 for a new one); false if not. */
   setService(name: string, version: number, value: string): Promise<boolean>;
 
-  /** Deletes up to `limit` finished jobs that are older than their retention, oldest first. */
+  /**
+   * Deletes up to `limit` finished jobs that are older than their retention, oldest first, and what nobody needs any
+   * more: workers that were given up and hold nothing, and pauses that ended, once they are as old as the dead may get.
+   */
   prune(retention: Retention): Promise<PruneAnswer>;
   /** Calls back when work may have become due; a hint, never the truth. Returns the way to stop listening. */
   onWake(listener: () => void): () => void;

@@ -81,5 +81,12 @@ function prune(tables: Tables, retention: Retention): { completed: number; cance
   for (const [name, key] of tables.keys) {
     if (!tables.jobs.has(key.jobId) && key.createdAt <= now - retention.keyMs) tables.keys.delete(name);
   }
+  const longAgo = now - retention.deadMs;
+  for (const [id, worker] of tables.workers) {
+    const holds = [...tables.running].some((row) => row.worker === id);
+    if (worker.givenUp && worker.beatAt <= longAgo && !holds) tables.workers.delete(id);
+  }
+  const past = (until: number | null): boolean => until !== null && until <= longAgo;
+  tables.pauses.splice(0, tables.pauses.length, ...tables.pauses.filter(({ until }) => !past(until)));
   return pruned;
 }

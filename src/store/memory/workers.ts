@@ -26,16 +26,18 @@ export function workerVerbs(tables: Tables): Pick<Verbs, "register" | "beat" | "
         cancel: asked.map((row) => ({ id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" })),
       };
     },
-    expired({ gone, limit, lapsed = true }) {
+    expired({ gone, limit, after = 0, lapsed = true }) {
       const now = tables.clock();
       for (const worker of tables.workers.values()) {
         if ((lapsed && worker.leaseEnd <= now) || gone.includes(worker.id)) worker.givenUp = true;
       }
       const lost = [...tables.running].filter((row) => tables.workers.get(row.worker ?? "")?.givenUp ?? true);
       return lost
+        .filter((row) => row.seq > after)
         .sort((a, b) => a.seq - b.seq)
         .slice(0, limit)
         .map((row) => ({
+          position: row.seq,
           job: jobOf(row),
           lease: { id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" },
           started: row.ticket <= (tables.workers.get(row.worker ?? "")?.startedThrough ?? Number.POSITIVE_INFINITY),

@@ -88,5 +88,10 @@ function prune(db: Database, retention: Retention, now: number): PruneAnswer {
   db.prepare(
     "delete from job_key where created_at <= ? and not exists (select 1 from job where job.id = job_key.job_id)",
   ).run(now - retention.keyMs);
+  const longAgo = now - retention.deadMs;
+  db.prepare(
+    "delete from worker where given_up = 1 and beat_at <= ? and not exists (select 1 from job where job.state = 'running' and job.worker = worker.id)",
+  ).run(longAgo);
+  db.prepare("delete from pause where until_at <= ?").run(longAgo);
   return { completed, cancelled, dead };
 }

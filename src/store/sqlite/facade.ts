@@ -54,7 +54,7 @@ function unpack(verb: Verb, args: readonly unknown[], value: unknown): unknown {
       return (value as Value[][]).map((row) => {
         const job = jobFromRow(row);
         const lease = { id: job.id, epoch: job.epoch, nonce: row[JOB_WIDTH] as string };
-        return { job, lease, started: row[JOB_WIDTH + 1] === 1 };
+        return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
       });
     case "deadLetters":
       return { items: (value as RowPage).rows.map(deadLetterFromRow), next: (value as RowPage).next };

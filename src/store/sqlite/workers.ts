@@ -27,9 +27,9 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
   const giveUp = db.prepare("update worker set given_up = 1 where id = ?");
   const anyGivenUp = db.prepare("select 1 from worker where given_up = 1 limit 1");
   const held = db.prepare(
-    `select ${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1)
+    `select ${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq
      from job j ${WITH_LANE} left join worker w on w.id = j.worker
-     where j.state = 'running' and coalesce(w.given_up, 1) = 1 order by j.seq limit ?`,
+     where j.state = 'running' and j.seq > ? and coalesce(w.given_up, 1) = 1 order by j.seq limit ?`,
   );
   const forget = db.prepare(
     "delete from worker where id = ? and not exists (select 1 from job where state = 'running' and worker = ?)",
@@ -48,10 +48,10 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
       if (beat.run(now + leaseMs, now, startedThrough, worker) === 0) return { alive: false, cancel: [], now };
       return { alive: true, cancel: asked.all(worker).map(leaseFromRow), now };
     },
-    expired({ gone, limit, lapsed = true }) {
+    expired({ gone, limit, after = 0, lapsed = true }) {
       if (lapsed) giveUpLate.run(clock());
       for (const id of gone) giveUp.run(id);
-      return anyGivenUp.all().length > 0 || hasOrphans(db) ? held.all(limit) : [];
+      return anyGivenUp.all().length > 0 || hasOrphans(db) ? held.all(after, limit) : [];
     },
     leave(id) {
       if (forget.run(id, id) === 0) giveUp.run(id);

@@ -1,0 +1,75 @@
+// `npm run prove -- <what>`: the long proofs. Seeds by the thousand, and the checker's own speed.
+//   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
+//   chaos [--kills N] [--pauses M] [--seed S] …               real processes, killed and halted; --help says more
+//   checker                                                   ten million events through the history checker
+// The code is TypeScript and Node 20 runs none, so vitest runs it, told by environment variables what to do.
+
+import { parseArgs } from "node:util";
+import { ready, root } from "./ready.mjs";
+
+const USAGE = `Usage: npm run prove -- <what> [options]
+
+  simulate  --seeds N               how many seeds (default 200 on each store)
+            --store memory|sqlite   only this store
+            --seed S                the first seed; without --seeds only this one is played
+  chaos     --kills N --pauses M    real processes on one SQLite file, killed and halted; --help says more
+  checker                           reads ten million events and says how long that took
+`;
+
+const SUBJECTS = { simulate, checker: () => ({}) };
+
+function simulate(args) {
+  const options = { seeds: { type: "string" }, store: { type: "string" }, seed: { type: "string" } };
+  const { values } = parseArgs({ args, options });
+  if (values.store !== undefined && !["memory", "sqlite"].includes(values.store)) {
+    throw new Error(`--store must be memory or sqlite; got ${String(values.store)}.`);
+  }
+  const seeds = values.seeds ?? (values.seed === undefined ? "200" : "1");
+  return {
+    REDRIVE_PROVE_SEEDS: whole("--seeds", seeds),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+    ...(values.store === undefined ? {} : { REDRIVE_PROVE_STORE: values.store }),
+  };
+}
+
+function whole(name, text) {
+  if (!/^[0-9]{1,9}$/.test(text) || Number(text) < 1) {
+    throw new Error(`${name} must be a whole number from 1 to 999999999; got ${text}.`);
+  }
+  return text;
+}
+
+function refuse(message) {
+  process.stderr.write(`${message}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+const [subject, ...args] = process.argv.slice(2);
+if (subject === "chaos") {
+  ready({ build: "optional" });
+  const { chaos } = await import("../test/chaos/prepare.mjs");
+  process.exit(await chaos(args));
+}
+if (subject === undefined || !Object.hasOwn(SUBJECTS, subject)) {
+  refuse(subject === undefined ? "Say what to prove." : `There is nothing to prove called ${JSON.stringify(subject)}.`);
+}
+let asked;
+try {
+  asked = SUBJECTS[subject](args);
+} catch (error) {
+  refuse(error.message);
+}
+
+ready({ build: "optional" });
+Object.assign(process.env, asked, { REDRIVE_PROVE: subject });
+// Only now, because before `ready` it may not be installed.
+const { startVitest } = await import("vitest/node");
+const vitest = await startVitest("test", [], {
+  root,
+  watch: false,
+  include: ["test/simulation/prove.ts"],
+  reporters: [["default", { summary: false }]],
+  disableConsoleIntercept: true,
+  execArgv: ["--max-old-space-size=6144"],
+});
+await vitest.close();

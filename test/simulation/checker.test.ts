@@ -1,0 +1,111 @@
+// The history checker proves itself: every forged history is flagged with its rule, good ones pass, and it is fast.
+import { describe, expect, it } from "vitest";
+import type { Report } from "../support/history/event.ts";
+import { Forge } from "./forge.ts";
+import { JOB_FORGERIES } from "./forged-jobs.ts";
+import { RUN_FORGERIES } from "./forged-runs.ts";
+import { GoodHistory } from "./good-history.ts";
+import { readingSpeed } from "./reading-speed.ts";
+
+const FORGERIES = [...JOB_FORGERIES, ...RUN_FORGERIES];
+const RULES = Array.from({ length: 17 }, (_, i) => `R${i + 1}`);
+
+describe("a forged history is flagged", () => {
+  for (const [rule, how, forge] of FORGERIES) {
+    it(`${rule}: ${how}`, () => {
+      const f = new Forge();
+      forge(f);
+      expect(f.check().violations.map((violation) => violation.rule)).toContain(rule);
+    });
+  }
+
+  it("at least three times for every rule", () => {
+    for (const rule of RULES) {
+      expect(FORGERIES.filter(([broken]) => broken === rule).length, rule).toBeGreaterThanOrEqual(3);
+    }
+  });
+});
+
+describe("a good history passes", () => {
+  it("when it is empty", () => {
+    expect(new Forge().check().violations).toEqual([]);
+  });
+
+  it("when the forger is honest", () => {
+    const f = new Forge();
+    f.whole("a", { key: "mail/k" });
+    f.dead("b");
+    f.redrive("b");
+    f.settle(f.claim("b"), "retry", { delayMs: 10 });
+    f.time += 10;
+    f.settle(f.claim("b"), "complete");
+    f.enqueue("c");
+    f.cancel("c");
+    expect(f.check()).toMatchObject({ violations: [], jobs: 3, lost: 0, doubleAcked: 0 });
+  });
+
+  it("when a run is listed before the lease end because the clock stepped back", () => {
+    expect(reapedAfterStep((f) => f.beat("w")).violations).toEqual([]);
+  });
+
+  it("but not when the worker beat again after the step", () => {
+    const report = reapedAfterStep(
+      (f) => f.beat("w"),
+      (f) => f.beat("w"),
+    );
+    expect(report.violations.map(({ rule }) => rule)).toContain("R6");
+  });
+
+  it("a thousand times, with answers missing everywhere", () => {
+    let ambiguous = 0;
+    for (let seed = 1; seed <= 1000; seed++) {
+      const report = new GoodHistory(seed, 5 + (seed % 20)).check();
+      expect(report.violations, `seed ${seed}`).toEqual([]);
+      ambiguous += report.ambiguous;
+    }
+    expect(ambiguous).toBeGreaterThan(100);
+  });
+});
+
+describe("a report", () => {
+  it("counts what was lost, double, stale, ambiguous and run again", () => {
+    const f = new Forge();
+    f.enqueue("lost");
+    f.jobs.delete("lost");
+    f.enqueue("a");
+    const first = f.claim("a");
+    f.listed(first);
+    f.settle(first, "retry", { crash: 1, worker: null });
+    f.stale(first, "complete");
+    const second = f.claim("a", { worker: "v" });
+    f.scribe.write("forger", "run", "invoke", { ...second, payloadHash: 7 });
+    f.settle(second, "complete", {}, "unknown");
+    f.settle(second, "complete");
+    f.settle(second, "complete");
+    expect(f.check()).toMatchObject({ jobs: 2, lost: 1, doubleAcked: 1, staleRefused: 1, extraRuns: 1, ambiguous: 1 });
+  });
+});
+
+describe("reading", () => {
+  it("takes at most six microseconds of processor time an event", () => {
+    // Ten million in a minute is the promise; `npm run prove -- checker` reads all ten million.
+    const { events, cpuSeconds } = readingSpeed(300_000);
+    expect(events).toBeGreaterThanOrEqual(300_000);
+    expect((cpuSeconds / events) * 1e6).toBeLessThan(6);
+  });
+});
+
+function reapedAfterStep(before: (f: Forge) => void, after: (f: Forge) => void = () => {}): Report {
+  const f = new Forge();
+  f.enqueue("a");
+  const lease = f.claim("a");
+  before(f);
+  f.time -= 500;
+  f.scribe.write("forger", "mark", "ok", { answer: "clock_back" });
+  after(f);
+  f.listed(lease);
+  f.settle(lease, "retry", { crash: 1 });
+  f.time += 1000;
+  f.settle(f.claim("a", { worker: "v" }), "complete");
+  return f.check();
+}

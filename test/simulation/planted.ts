@@ -1,0 +1,195 @@
+// Defects to plant: each wraps an honest store so that it breaks one promise, now and then or always. They show that the
+// simulation finds what it is there to find; nothing of the kind exists in the library itself.
+import type { Job, Lease } from "../../src/core/job.ts";
+import type { ClaimedJob, SettleRequest, Store } from "../../src/store/store.ts";
+import type { Rule } from "../support/history/event.ts";
+import type { StoreClock } from "./faults.ts";
+
+/** A defect, the rules of which at least one must find it, and the store that has it. */
+export interface Defect {
+  readonly name: string;
+  readonly rules: readonly Rule[];
+  wrap(store: Store, clock: StoreClock): Store;
+}
+
+/** Every defect that is planted. */
+export const DEFECTS: readonly Defect[] = [
+  {
+    name: "settle ignores epoch and nonce",
+    rules: ["R5"],
+    wrap: (store) => withLatest(store, () => true),
+  },
+  {
+    name: "a reaper settles without a fence",
+    rules: ["R5"],
+    wrap: (store) => withLatest(store, (request) => request.worker === undefined),
+  },
+  {
+    name: "an enqueue in fifty is lost after it was confirmed",
+    rules: ["R1"],
+    wrap(store) {
+      let count = 0;
+      return {
+        ...store,
+        async enqueue(jobs) {
+          const lost = new Set(jobs.filter(() => ++count % 50 === 0));
+          const answers = await store.enqueue(jobs.filter((job) => !lost.has(job)));
+          return jobs.map((job) =>
+            lost.has(job) ? { kind: "created", id: job.id } : (answers.shift() as (typeof answers)[0]),
+          );
+        },
+      };
+    },
+  },
+  {
+    name: "every third dead letter is dropped",
+    rules: ["R8"],
+    wrap: (store) => ({
+      ...store,
+      async deadLetters(query) {
+        const page = await store.deadLetters(query);
+        return { ...page, items: page.items.filter(({ job }) => job.id.charCodeAt(35) % 3 !== 0) };
+      },
+    }),
+  },
+  {
+    name: "a release hands an attempt back",
+    rules: ["R7"],
+    wrap: (store) =>
+      withJobs(store, (job) => (job.releases > 0 ? { ...job, attempts: Math.max(0, job.attempts - 1) } : job)),
+  },
+  {
+    name: "a claim takes jobs that are not due yet",
+    rules: ["R11"],
+    wrap(store, clock) {
+      const early = async <T extends object>(call: () => Promise<T>): Promise<T> => {
+        clock.ahead += 200;
+        const answer = call();
+        clock.ahead -= 200;
+        return answer;
+      };
+      return {
+        ...store,
+        lanes: (after, limit) => early(() => store.lanes(after, limit)),
+        async claim(request) {
+          const answer = await early(() => store.claim(request));
+          return { ...answer, now: answer.now - 200 };
+        },
+      };
+    },
+  },
+  {
+    name: "keys are ignored",
+    rules: ["R13", "R2"],
+    wrap: (store) => ({ ...store, enqueue: (jobs) => store.enqueue(jobs.map((job) => ({ ...job, key: null }))) }),
+  },
+  {
+    name: "the body behind a key is not compared",
+    rules: ["R13"],
+    wrap: (store) => ({ ...store, enqueue: (jobs) => store.enqueue(jobs.map((job) => ({ ...job, digest: "same" }))) }),
+  },
+  {
+    name: "one generation is redriven twice",
+    rules: ["R14"],
+    wrap(store) {
+      return {
+        ...store,
+        async redrive(requests) {
+          const jobs = await store.get(requests.map(({ id }) => id));
+          const current = requests.map((request, i) => ({
+            ...request,
+            generation: jobs[i]?.generation ?? request.generation,
+          }));
+          return store.redrive(current);
+        },
+      };
+    },
+  },
+  {
+    name: "payloads are cut",
+    rules: ["R3"],
+    wrap: (store) => withJobs(store, (job) => ({ ...job, payload: job.payload.slice(0, 20) })),
+  },
+  {
+    name: "living workers are given up",
+    rules: ["R6"],
+    wrap: (store) => ({
+      ...store,
+      async expired(request) {
+        const workers = await store.workers();
+        return store.expired({ ...request, gone: workers.map((worker) => worker.id) });
+      },
+    }),
+  },
+  {
+    name: "every lost run counts as started",
+    rules: ["R7"],
+    wrap: (store) => ({
+      ...store,
+      expired: async (request) => (await store.expired(request)).map((run) => ({ ...run, started: true })),
+    }),
+  },
+  {
+    name: "a completed run goes back to the queue",
+    rules: ["R9", "R4"],
+    wrap(store) {
+      let count = 0;
+      const settle: Store["settle"] = (request) =>
+        store.settle({
+          ...request,
+          settlements: request.settlements.map((settlement) => {
+            if (settlement.verdict.kind !== "complete" || ++count % 20 !== 0) return settlement;
+            return { ...settlement, verdict: { kind: "release", delayMs: 0, reason: "snooze" } };
+          }),
+        });
+      return { ...store, settle };
+    },
+  },
+  {
+    name: "the last page of lost runs is never listed",
+    rules: ["R15"],
+    wrap: (store) => ({ ...store, expired: async (request) => (await store.expired(request)).slice(0, -1) }),
+  },
+  {
+    name: "prune takes jobs before their time",
+    rules: ["R1"],
+    wrap: (store) => ({ ...store, prune: (retention) => store.prune({ ...retention, completedMs: 0 }) }),
+  },
+];
+
+/** Settles under whatever lease is current. The latest lease of every job is learned from the claims. */
+function withLatest(store: Store, applies: (request: SettleRequest) => boolean): Store {
+  const latest = new Map<string, Lease>();
+  return {
+    ...store,
+    async claim(request) {
+      const answer = await store.claim(request);
+      for (const { id, epoch, nonce } of answer.jobs) latest.set(id, { id, epoch, nonce });
+      return answer;
+    },
+    async settle(request) {
+      if (!applies(request)) return store.settle(request);
+      const settlements = request.settlements.map((settlement) => ({ ...settlement, ...latest.get(settlement.id) }));
+      const { stale, now } = await store.settle({ ...request, settlements });
+      const refused = new Set(stale.map((lease) => lease.id));
+      return { stale: request.settlements.filter(({ id }) => refused.has(id)), now };
+    },
+  };
+}
+
+/** Shows every job as the defect would. */
+function withJobs(store: Store, change: (job: Job) => Job): Store {
+  const claimed = (job: ClaimedJob): ClaimedJob => ({ ...job, ...change(job) });
+  return {
+    ...store,
+    async claim(request) {
+      const answer = await store.claim(request);
+      return { ...answer, jobs: answer.jobs.map(claimed) };
+    },
+    get: async (ids) => (await store.get(ids)).map((job) => (job === null ? null : change(job))),
+    async list(query) {
+      const page = await store.list(query);
+      return { ...page, items: page.items.map(change) };
+    },
+  };
+}

@@ -1,0 +1,66 @@
+// Producers: they enqueue jobs with and without keys. A keyed enqueue without an answer is repeated until there is one,
+// sometimes under another id, as a restarted program would; a keyless one is repeated under its own id or given up.
+import type { NewJob } from "../../src/core/new-job.ts";
+import type { Store } from "../../src/store/store.ts";
+import { hashText } from "../support/history/event.ts";
+import { attempt, NAMES, type Scene } from "./scene.ts";
+import type { Actor } from "./world.ts";
+
+/** Makes its requests, one after the other, and is done. */
+export async function produce(actor: Actor, store: Store, scene: Scene): Promise<void> {
+  const { dice, system } = actor;
+  scene.busy++;
+  let done = false;
+  actor.onCrash(() => {
+    if (!done) scene.busy--;
+  });
+  for (let request = 0; request < scene.settings.requests && scene.world.now < scene.calmAt; request++) {
+    await system.sleep(dice.between(0, (2 * scene.settings.stormMs) / scene.settings.requests / 3));
+    const jobs = Array.from({ length: dice.pick([1, 1, 2, 5]) }, () => newJob(actor));
+    scene.known.push(...jobs.map((job) => job.id));
+    scene.confirmed.push(...(await enqueue(actor, store, jobs)));
+  }
+  done = true;
+  scene.busy--;
+}
+
+/** The ids that were confirmed. */
+async function enqueue(actor: Actor, store: Store, jobs: readonly NewJob[]): Promise<string[]> {
+  const { dice, system } = actor;
+  let batch = jobs;
+  for (;;) {
+    const answers = await attempt(() => store.enqueue(batch));
+    if (answers !== null) return answers.map((answer) => answer.id);
+    await system.sleep(dice.between(20, 500));
+    batch = batch.filter((job) => job.key !== null || dice.chance(0.7));
+    if (batch.length === 0) return [];
+    if (dice.chance(0.3)) batch = batch.map((job) => (job.key === null ? job : { ...job, id: system.jobId() }));
+  }
+}
+
+/** A job to enqueue; keys come from a small pool, so that they meet again with the same and with other bodies. */
+export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
+  const { dice, system } = actor;
+  const type = dice.pick(NAMES.types);
+  const key = dice.chance(0.4) ? `key-${dice.between(1, 25)}` : null;
+  const body = key === null ? dice.hex(12) : `${type} ${key}${dice.chance(0.1) ? " changed" : ""}`;
+  const payload = JSON.stringify({ body });
+  return {
+    id: system.jobId(),
+    type,
+    queue: dice.pick(NAMES.queues),
+    service: dice.pick(NAMES.services),
+    tenant: dice.pick(NAMES.tenants),
+    priority: dice.pick([0, 0, 5, 9]),
+    payload,
+    key,
+    digest: key === null ? null : String(hashText(payload)),
+    delayMs: dice.chance(0.2) ? dice.between(1, 3000) : 0,
+    runAt: null,
+    maxAttempts: dice.between(1, 4),
+    maxCrashes: dice.pick([1, 3, 3, 3]),
+    deadlineMs: dice.chance(0.1) ? dice.between(500, 8000) : null,
+    stuckMs: null,
+    ...more,
+  };
+}
