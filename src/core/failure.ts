@@ -70,3 +70,8 @@ function stackOf(thrown: unknown): string | null {
   const frames = stack.slice(start + message.length, start + message.length + MAX_TEXT_BYTES);
   return `${stack.slice(0, start)}${cutText(message, MAX_HEAD)}…${frames}`;
 }
+
+/** A short text of anything thrown, for logs; never throws itself. */
+export function textOf(thrown: unknown): string {
+  return cutText(`${nameOf(thrown)}: ${messageOf(thrown)}`, MAX_TEXT_BYTES);
+}

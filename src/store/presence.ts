@@ -53,8 +53,11 @@ export interface ExpiredRequest {
   readonly limit: number;
   /** Go on behind this position, so that no run can hide another. */
   readonly after?: number;
-  /** False to give up only those named; a reaper that was out of contact itself must not judge leases. Default true. */
-  readonly lapsed?: boolean;
+  /**
+   * Give up whoever's lease had ended by this store time; default now, 0 for nobody but those named. A reaper names the
+   * time of its last look, so that a request that was held up does not give up others who were held up as long.
+   */
+  readonly lapsedBy?: number;
 }
 
 /** A run in the hands of a worker that was given up. */

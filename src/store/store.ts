@@ -61,6 +61,8 @@ export interface Store {
   pulse?(request: PulseRequest, listener: PulseListener): Pulse;
   /** Gives up the workers whose lease has ended, and those named, and lists runs that such workers still hold. */
   expired(request: ExpiredRequest): Promise<ExpiredRun[]>;
+  /** The leases a worker holds, so that it can hand back those of a claim whose answer was lost. */
+  held(worker: string): Promise<Lease[]>;
   /** Removes a worker that holds nothing any more; one that does is given up instead. */
   leave(worker: string): Promise<void>;
   /** Every worker known. */

@@ -70,7 +70,10 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     checkInteger("lease", beat.leaseMs, 10, LEASE_MS_MOST);
     checkInteger("startedThrough", beat.startedThrough, 0, Number.MAX_SAFE_INTEGER);
   },
-  expired: (request) => checkInteger("limit", request.limit, 1, SET_MOST),
+  expired: ({ limit, lapsedBy = 0 }) => {
+    checkInteger("limit", limit, 1, SET_MOST);
+    checkInteger("lapsedBy", lapsedBy, 0, Number.MAX_SAFE_INTEGER);
+  },
   redrive: (requests) => {
     for (const request of requests) checkDelay(request.delayMs);
   },
@@ -186,6 +189,7 @@ const VERB_NAMES = Object.keys({
   register: 0,
   beat: 0,
   expired: 0,
+  held: 0,
   leave: 0,
   workers: 0,
   deadLetters: 0,

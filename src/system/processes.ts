@@ -3,11 +3,20 @@ import { spawn } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** How a child ended, with the last of what it said. */
+/** How a child ended, with what it told its parent and the last of what it said to the world. */
 export interface ChildEnd {
   readonly code: number | null;
   readonly signal: string | null;
   readonly output: string;
+  readonly told?: readonly unknown[];
+}
+
+/** Tells the parent process something; resolves when it is on its way. */
+export function tellParent(message: unknown): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send) process.send(message, () => resolve());
+    else resolve();
+  });
 }
 
 const OUTPUT_BYTES = 4_096;
@@ -35,20 +44,22 @@ export function runChild(
   options: { readonly memoryMb: number; readonly signal?: AbortSignal },
 ): Promise<ChildEnd> {
   const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
+  const told: unknown[] = [];
+  child.on("message", (message) => told.push(message));
   let output = "";
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString("utf8")).slice(-OUTPUT_BYTES);
   };
-  child.stdout.on("data", keep);
-  child.stderr.on("data", keep);
+  child.stdout?.on("data", keep);
+  child.stderr?.on("data", keep);
   const end = (): void => void child.kill("SIGKILL");
   options.signal?.addEventListener("abort", end);
   return new Promise((resolve) => {
     const finish = (code: number | null, signal: string | null): void => {
       options.signal?.removeEventListener("abort", end);
-      resolve({ code, signal, output });
+      resolve({ code, signal, output, told });
     };
     child.on("error", (error) => {
       output += error.message;

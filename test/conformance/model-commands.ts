@@ -117,7 +117,7 @@ const beat = command("beat", fc.record({ worker: anyPick, startedThrough: fc.nat
 const expiredSpec = fc.record({
   gone: fc.array(anyPick, { maxLength: 1 }),
   limit: fc.integer({ min: 1, max: 4 }),
-  lapsed: fc.constantFrom(true, true, false),
+  lapsedBy: fc.constantFrom(Number.MAX_SAFE_INTEGER, 0),
 });
 const expired = command("expired", expiredSpec, (shared, { gone, ...rest }) => {
   const request = { gone: gone.map((choice) => workerAt(shared, choice)), ...rest };

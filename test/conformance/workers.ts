@@ -62,6 +62,16 @@ export function workerFacts({ fact, timed }: Suite): void {
     expect(await store.workers()).toEqual([]);
   });
 
+  fact("lists the leases a worker holds, and nobody else's", async ({ store }) => {
+    const worker = await signUp(store);
+    const mine = [await start(store, {}, worker), await start(store, {}, worker)];
+    const ended = await start(store, {}, worker);
+    await start(store, {}, await signUp(store));
+    await store.settle({ settlements: [{ ...leaseOf(ended), verdict: complete() }] });
+    expect(await store.held(worker)).toStrictEqual(mine.map(leaseOf));
+    expect(await store.held("nobody")).toEqual([]);
+  });
+
   fact("forgets a worker that leaves with empty hands", async ({ store }) => {
     const { worker, leases } = await threeRuns(store);
     for (const lease of leases) await end(store, lease, complete());
@@ -120,7 +130,7 @@ export function expiredFacts({ fact, timed }: Suite): void {
     const late = await start(store, {}, await signUp(store, 1_000));
     const named = await start(store, {}, await signUp(store, 60_000));
     clock.now += 2_000;
-    const runs = await store.expired({ gone: [named.worker as string], limit: 10, lapsed: false });
+    const runs = await store.expired({ gone: [named.worker as string], limit: 10, lapsedBy: 0 });
     expect(runs.map(({ lease }) => lease)).toEqual([leaseOf(named)]);
     expect(await store.beat(beatOf(late.worker as string))).toMatchObject({ alive: true });
   });

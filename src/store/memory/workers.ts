@@ -3,7 +3,9 @@ import type { Verbs } from "../verbs.ts";
 import { jobOf, type Tables } from "./tables.ts";
 
 /** The verbs about workers. */
-export function workerVerbs(tables: Tables): Pick<Verbs, "register" | "beat" | "expired" | "leave" | "workers"> {
+export function workerVerbs(
+  tables: Tables,
+): Pick<Verbs, "register" | "beat" | "expired" | "held" | "leave" | "workers"> {
   const runsOf = (worker: string) => [...tables.running].filter((row) => row.worker === worker);
   return {
     register({ leaseMs, ...worker }) {
@@ -26,10 +28,9 @@ export function workerVerbs(tables: Tables): Pick<Verbs, "register" | "beat" | "
         cancel: asked.map((row) => ({ id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" })),
       };
     },
-    expired({ gone, limit, after = 0, lapsed = true }) {
-      const now = tables.clock();
+    expired({ gone, limit, after = 0, lapsedBy = tables.clock() }) {
       for (const worker of tables.workers.values()) {
-        if ((lapsed && worker.leaseEnd <= now) || gone.includes(worker.id)) worker.givenUp = true;
+        if (worker.leaseEnd <= lapsedBy || gone.includes(worker.id)) worker.givenUp = true;
       }
       const lost = [...tables.running].filter((row) => tables.workers.get(row.worker ?? "")?.givenUp ?? true);
       return lost
@@ -43,6 +44,7 @@ export function workerVerbs(tables: Tables): Pick<Verbs, "register" | "beat" | "
           started: row.ticket <= (tables.workers.get(row.worker ?? "")?.startedThrough ?? Number.POSITIVE_INFINITY),
         }));
     },
+    held: (id) => runsOf(id).map((row) => ({ id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" })),
     leave(id) {
       const worker = tables.workers.get(id);
       if (worker && runsOf(id).length > 0) worker.givenUp = true;

@@ -5,6 +5,7 @@ import { readCursor, type Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
 import { JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
+import { RUNNING } from "./workers.ts";
 
 /** The verbs about what has ended, with rows in the place of objects. */
 export interface DeadLetterVerbs extends Pick<Verbs, "redrive" | "remove" | "prune"> {
@@ -90,7 +91,7 @@ function prune(db: Database, retention: Retention, now: number): PruneAnswer {
   ).run(now - retention.keyMs);
   const longAgo = now - retention.deadMs;
   db.prepare(
-    "delete from worker where given_up = 1 and beat_at <= ? and not exists (select 1 from job where job.state = 'running' and job.worker = worker.id)",
+    `delete from worker where given_up = 1 and beat_at <= ? and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,
   ).run(longAgo);
   db.prepare("delete from pause where until_at <= ?").run(longAgo);
   return { completed, cancelled, dead };

@@ -37,7 +37,16 @@ export interface Engine {
   close(): void;
 }
 
-const READS: ReadonlySet<Verb> = new Set(["get", "list", "count", "workers", "deadLetters", "history", "control"]);
+const READS: ReadonlySet<Verb> = new Set([
+  "get",
+  "list",
+  "count",
+  "held",
+  "workers",
+  "deadLetters",
+  "history",
+  "control",
+]);
 /** How long another process may hold the file before we say that the store is not available. */
 const LOCK_PATIENCE_MS = 5_000;
 

@@ -24,6 +24,12 @@ export function prepareFile(path: string): void {
   }
 }
 
+/** Which file lies at the path now; null if none does. A replaced file has another identity. */
+export function fileIdentity(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found ? `${found.dev}:${found.ino}` : null;
+}
+
 function refuseUnsafe(folder: string): void {
   const found = lstatSync(folder);
   if (found.isSymbolicLink()) throw unsafe(folder, "is a symbolic link; name the folder it points to");

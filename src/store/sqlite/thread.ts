@@ -6,7 +6,7 @@ import { realSystem } from "../../system/real.ts";
 import { blockThread, insideThread } from "../../system/threads.ts";
 import { type Engine, openEngine, type Reply, type Request } from "./engine.ts";
 import { type ErrorWire, packError } from "./facade.ts";
-import { prepareFile } from "./file.ts";
+import { fileIdentity, prepareFile } from "./file.ts";
 import { type PulseWire, startPulse } from "./pulse.ts";
 import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
 
@@ -20,10 +20,15 @@ export type Answer = readonly [number, { readonly value: unknown } | { readonly 
 /** Rows written in one transaction, about; a larger request still goes as a whole. */
 const GROUP_ROWS = 1_000;
 
+/** How often we look whether the file was deleted or replaced under us. */
+const CHECK_FILE_EVERY_MS = 1_000;
+
 const thread = insideThread();
 const { path } = thread.data as { path: string };
 const pulses = new Map<number, () => void>();
 let engine: Engine | null = null;
+let identity: string | null = null;
+let checkedAt = 0;
 
 function rows({ verb, args }: Request): number {
   if (verb === "enqueue") return (args[0] as unknown[]).length / NEW_JOB_WIDTH;
@@ -45,14 +50,27 @@ function nextGroup(waiting: Numbered[]): Numbered[] {
   return group;
 }
 
+/** The engine on the file that lies at the path now: opened when first needed, after a failure, and when replaced. */
+function current(): Engine {
+  const now = realSystem.monotonic();
+  if (engine && now - checkedAt > CHECK_FILE_EVERY_MS) {
+    checkedAt = now;
+    if (fileIdentity(path) !== identity) {
+      engine.close();
+      engine = null;
+    }
+  }
+  if (engine) return engine;
+  prepareFile(path);
+  engine = openEngine({ path, clock: realSystem.now, blockMs: blockThread, random: realSystem.random });
+  identity = fileIdentity(path);
+  checkedAt = now;
+  return engine;
+}
+
 function carryOut(requests: readonly Request[]): Reply[] {
   try {
-    // Opened with the first request and again after a failure, so that the store comes back by itself.
-    if (!engine) {
-      prepareFile(path);
-      engine = openEngine({ path, clock: realSystem.now, blockMs: blockThread, random: realSystem.random });
-    }
-    return engine.carryOut(requests);
+    return current().carryOut(requests);
   } catch (error) {
     if (!isRedriveError(error)) throw error;
     return requests.map(() => ({ error }));

@@ -7,9 +7,12 @@ import { WITH_LANE } from "./jobs.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verbs about workers; expired runs come as rows of a job, its nonce and whether it had started. */
-export interface WorkerVerbs extends Pick<Verbs, "register" | "beat" | "leave" | "workers"> {
+export interface WorkerVerbs extends Pick<Verbs, "register" | "beat" | "held" | "leave" | "workers"> {
   expired(request: ExpiredRequest): Value[][];
 }
+
+/** Jobs that run, in the words that let the index of everything not waiting answer, in the order of arrival. */
+export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.finished_at is null";
 
 /** The verbs about workers. */
 export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
@@ -29,14 +32,19 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
   const held = db.prepare(
     `select ${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq
      from job j ${WITH_LANE} left join worker w on w.id = j.worker
-     where j.state = 'running' and j.seq > ? and coalesce(w.given_up, 1) = 1 order by j.seq limit ?`,
+     where ${RUNNING} and j.seq > ? and coalesce(w.given_up, 1) = 1 order by j.seq limit ?`,
+  );
+  const ofWorker = db.prepare(
+    `select j.id, j.epoch, j.nonce from job j where ${RUNNING} and j.worker = ? order by j.seq`,
   );
   const forget = db.prepare(
-    "delete from worker where id = ? and not exists (select 1 from job where state = 'running' and worker = ?)",
+    `delete from worker where id = ? and not exists (select 1 from job j where ${RUNNING} and j.worker = ?)`,
   );
   const all = db.prepare(
     `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up,
-       (select count(*) from job j where j.state = 'running' and j.worker = w.id) from worker w order by w.rowid`,
+       coalesce(r.held, 0)
+     from worker w left join (select j.worker, count(*) as held from job j where ${RUNNING} group by j.worker) r on r.worker = w.id
+     order by w.rowid`,
   );
   return {
     register({ id, pid, host, release, leaseMs }) {
@@ -48,11 +56,12 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
       if (beat.run(now + leaseMs, now, startedThrough, worker) === 0) return { alive: false, cancel: [], now };
       return { alive: true, cancel: asked.all(worker).map(leaseFromRow), now };
     },
-    expired({ gone, limit, after = 0, lapsed = true }) {
-      if (lapsed) giveUpLate.run(clock());
+    expired({ gone, limit, after = 0, lapsedBy = clock() }) {
+      giveUpLate.run(lapsedBy);
       for (const id of gone) giveUp.run(id);
       return anyGivenUp.all().length > 0 || hasOrphans(db) ? held.all(after, limit) : [];
     },
+    held: (id) => ofWorker.all(id).map(leaseFromRow),
     leave(id) {
       if (forget.run(id, id) === 0) giveUp.run(id);
     },
@@ -62,8 +71,7 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
 
 /** True if a run is in the hands of a worker that has no row any more. */
 function hasOrphans(db: Database): boolean {
-  const orphan =
-    "select 1 from job j where j.state = 'running' and not exists (select 1 from worker w where w.id = j.worker) limit 1";
+  const orphan = `select 1 from job j where ${RUNNING} and not exists (select 1 from worker w where w.id = j.worker) limit 1`;
   return db.prepare(orphan).all().length > 0;
 }
 

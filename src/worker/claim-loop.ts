@@ -1,0 +1,212 @@
+// Takes work. Looks which lanes have something due, has core plan the quotas, claims, and sleeps until a slot is free,
+// something falls due, or a hint comes; polling is the truth that all hints only hurry.
+//
+//   look → plan → claim → hand over ─┐
+//    ▲                               │ nothing due: rest until the next due time, at most one poll
+//    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
+import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
+import { type Appetite, plan, type Quota } from "../core/plan.ts";
+import type { ClaimedJob, Control, LanePage, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import { openBell } from "./bell.ts";
+import type { Contact } from "./contact.ts";
+
+/** What the loop asks its worker. */
+export interface ClaimLoopOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly contact: Contact;
+  readonly pollMs: number;
+  readonly worker: () => string;
+  /** True while nothing else is taken because a job with its last crash left waits for empty hands. */
+  readonly isReserved: () => boolean;
+  /** How many ordinary jobs to take now; 0 for none. */
+  readonly want: () => number;
+  /** Whether a suspect may be taken now, and whether one with its last crash left. */
+  readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
+  readonly appetite: (control: Control) => Pick<Appetite, "serves" | "queues" | "grants">;
+  /** Numbers for a claim of this size: its first ticket, and the last one that may have started when it is written. */
+  readonly tickets: (limit: number) => { readonly ticket: number; readonly startedThrough: number };
+  readonly startedThrough: () => number;
+  /** Takes over what was claimed; `single` for a suspect, which starts at once. */
+  readonly accept: (jobs: readonly ClaimedJob[], single: boolean) => void;
+  /** Takes care of a lane of jobs with their last crash left, elsewhere; null where they run alone in this process. */
+  readonly isolate: ((lane: number) => void) | null;
+  /** A claim was written or not, nobody knows: hands back what is held without our knowledge. */
+  readonly onUnknown: () => Promise<void>;
+  /** The store says that this worker was given up; resolves when there is a new one. */
+  readonly onGivenUp: () => Promise<void>;
+  readonly onLook: (look: Look) => void;
+}
+
+/** What a look at the lanes found. */
+export interface Look {
+  /** Something is due that this worker serves. */
+  readonly due: boolean;
+  /** A suspect is due. */
+  readonly suspect: boolean;
+  /** A job with its last crash left is due. */
+  readonly last: boolean;
+  readonly nextRunAt: number | null;
+  readonly now: number;
+}
+
+/** Lanes looked at in one call, and calls in one look. */
+const LANES = 1_000;
+const PAGES = 20;
+/** After this long the lanes are looked at again even though claims still come back full. */
+const LOOK_AGAIN_MS = 100;
+const NEVER = Number.NEGATIVE_INFINITY;
+
+/** A loop that takes work until its signal fires. */
+export class ClaimLoop {
+  readonly #options: ClaimLoopOptions;
+  readonly #bell: ReturnType<typeof openBell>;
+  #turn = 0;
+  #control: Control | null = null;
+  #lanes: readonly ActiveLane[] = [];
+  #lookedAt = NEVER;
+  /** Where a look goes on that found none of our lanes before it had seen all. */
+  #from: number | null = null;
+  /** We rest because our hands are full, not because nothing is due. */
+  #handsFull = false;
+  /** The answer to our last claim was lost. */
+  #unknown = false;
+
+  constructor(options: ClaimLoopOptions) {
+    this.#options = options;
+    this.#bell = openBell(options.system);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { contact, pollMs, system } = this.#options;
+    while (!signal.aborted) {
+      this.#bell.listen();
+      let waitMs: number | null = null;
+      try {
+        waitMs = await contact.attempt("claim", () => this.#round());
+      } catch (error) {
+        contact.complain("claim", error);
+      }
+      if (waitMs === null) this.#control = null;
+      if (waitMs !== 0) await this.#bell.rest(waitMs ?? pollMs * (0.2 + system.random()), signal);
+    }
+  }
+
+  /** Work may be due: look again. */
+  wake(): void {
+    if (!this.#handsFull) this.#bell.ring();
+  }
+
+  /** Go on, whatever we rest for. */
+  ring(): void {
+    this.#bell.ring();
+  }
+
+  /** A slot is free: go on where only that was missing. */
+  nudge(): void {
+    if (this.#handsFull) this.#bell.ring();
+  }
+
+  /** One turn; returns how long to rest, 0 for not at all. */
+  async #round(): Promise<number> {
+    const { want, wantSuspect, isReserved, pollMs, onUnknown } = this.#options;
+    if (this.#unknown) {
+      await onUnknown();
+      this.#unknown = false;
+    }
+    const singles = wantSuspect();
+    this.#handsFull = want() === 0;
+    if (this.#handsFull && !singles.suspect && !singles.last && !isReserved()) return pollMs;
+    const idleMs = await this.#look();
+    if (idleMs > 0) return idleMs;
+    this.#turn += 1;
+    const suspects = await this.#takeSuspect();
+    const wanted = want();
+    this.#handsFull = wanted === 0;
+    // Suspects follow one another, and somebody else may take the job we keep our hands free for: look again soon.
+    const soon = isReserved() || this.#lanes.some((lane) => isSuspect(lane.kind));
+    if (this.#handsFull) return suspects > 0 ? 0 : Math.min(pollMs, soon ? LOOK_AGAIN_MS : pollMs);
+    const ordinary = this.#lanes.filter((lane) => !isSuspect(lane.kind));
+    const taken = await this.#take(this.#plan(ordinary, wanted, 0), wanted, false);
+    return suspects + taken > 0 || this.#control === null ? 0 : Math.min(pollMs, LOOK_AGAIN_MS);
+  }
+
+  /** Looks at the lanes; returns how long there will be nothing to do. */
+  async #look(): Promise<number> {
+    const { store, system, pollMs, onLook } = this.#options;
+    if (this.#control && system.monotonic() - this.#lookedAt < LOOK_AGAIN_MS) return 0;
+    // Anew with every look: a pause may have ended by itself.
+    this.#control = await store.control();
+    const { lanes, nextRunAt, now, next } = await this.#servedLanes(this.#control);
+    this.#lanes = lanes;
+    this.#lookedAt = system.monotonic();
+    const isDue = (kind?: LaneKind): boolean =>
+      this.#plan(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1).length > 0;
+    const due = isDue();
+    onLook({ due: due || next !== null, suspect: isDue("suspect"), last: isDue("last"), nextRunAt, now });
+    if (due) return 0;
+    this.#lookedAt = NEVER;
+    if (next !== null) return 1;
+    return Math.max(1, Math.min(pollMs, nextRunAt === null ? pollMs : nextRunAt - now));
+  }
+
+  /** Pages through the lanes for those we serve, so that those of others, however many, do not hide ours. */
+  async #servedLanes(control: Control): Promise<LanePage> {
+    const { serves, queues } = this.#options.appetite(control);
+    const lanes: ActiveLane[] = [];
+    let nextRunAt: number | null = null;
+    for (let pages = 1; ; pages++) {
+      const page = await this.#options.store.lanes(this.#from, LANES);
+      lanes.push(...page.lanes.filter(({ type, queue }) => serves.has(type) && (queues === null || queues.has(queue))));
+      if (page.nextRunAt !== null) nextRunAt = Math.min(page.nextRunAt, nextRunAt ?? page.nextRunAt);
+      const enough = lanes.length >= LANES || pages >= PAGES;
+      this.#from = enough && lanes.length === 0 ? page.next : null;
+      if (enough || page.next === null) return { lanes, nextRunAt, now: page.now, next: this.#from };
+      this.#from = page.next;
+    }
+  }
+
+  #plan(lanes: readonly ActiveLane[], want: number, suspects: number): Quota[] {
+    if (!this.#control || lanes.length === 0) return [];
+    return plan(lanes, { ...this.#options.appetite(this.#control), want, suspects, turn: this.#turn });
+  }
+
+  /** Takes one suspect, in a claim of its own; one with its last crash left goes elsewhere where there is a way to. */
+  async #takeSuspect(): Promise<number> {
+    const { wantSuspect, isolate } = this.#options;
+    const single = (kind: "suspect" | "last"): Quota[] =>
+      this.#plan(
+        this.#lanes.filter((lane) => lane.kind === kind),
+        1,
+        1,
+      ).slice(0, 1);
+    const [last] = single("last");
+    if (last && wantSuspect().last) {
+      if (!isolate) return this.#take([last], 1, true);
+      isolate(last.lane);
+    }
+    return wantSuspect().suspect ? this.#take(single("suspect"), 1, true) : 0;
+  }
+
+  async #take(quotas: readonly Quota[], limit: number, single: boolean): Promise<number> {
+    const { store, system, worker, tickets, startedThrough, accept, onGivenUp } = this.#options;
+    if (!this.#control || quotas.length === 0) return 0;
+    this.#unknown = true;
+    const { jobs, refused } = await store.claim({
+      worker: worker(),
+      quotas,
+      limit,
+      nonce: system.nonce(),
+      control: this.#control.version,
+      ...(single ? { ticket: 0, startedThrough: startedThrough() } : tickets(limit)),
+    });
+    this.#unknown = false;
+    if (refused === "control") this.#control = null;
+    if (refused === "worker") await onGivenUp();
+    if (jobs.length > 0) accept(jobs, single);
+    // Whatever was not there when we asked makes the picture of the lanes old.
+    if (jobs.length < limit) this.#lookedAt = NEVER;
+    return jobs.length;
+  }
+}

@@ -1,0 +1,60 @@
+// What a handler gets beside its input. Everything costly is made when it is first asked for.
+import type { Duration } from "../core/duration.ts";
+import { RedriveError } from "../core/errors.ts";
+import type { Job, Lease } from "../core/job.ts";
+import { encodePayload } from "../core/payload.ts";
+import { type JobContext, type Snooze, snooze } from "../queue/define-job.ts";
+import type { Log } from "../system/log.ts";
+import type { Run } from "./run.ts";
+import type { Settler } from "./settler.ts";
+
+/** The context of a run. A class, like `Run`, because there is one per job. */
+export class RunContext implements JobContext {
+  readonly log: Log;
+  readonly #run: Run;
+  readonly #settle: Settler["settle"];
+
+  constructor(run: Run, log: Log, settle: Settler["settle"]) {
+    this.#run = run;
+    this.log = log;
+    this.#settle = settle;
+  }
+
+  get job(): Job {
+    return this.#run.job;
+  }
+
+  get attempt(): number {
+    return this.#run.job.attempts + 1;
+  }
+
+  get maxAttempts(): number {
+    return this.#run.job.maxAttempts;
+  }
+
+  get lease(): Lease {
+    const { id, epoch, nonce } = this.#run.job;
+    return { id, epoch, nonce };
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  async progress(value: unknown): Promise<void> {
+    const verdict = { kind: "progress", value: encodePayload(value) } as const;
+    const settled = await new Promise((resolve) => this.#settle({ ...this.lease, verdict }, resolve));
+    if (settled !== "counted") throw leaseLost(this.job.id);
+  }
+
+  snooze(delay: Duration): Snooze {
+    return snooze(delay);
+  }
+}
+
+function leaseLost(id: string): RedriveError {
+  return new RedriveError(
+    "lease_lost",
+    `The lease of job ${id} was lost: another worker may run it now. Stop working on it.`,
+  );
+}

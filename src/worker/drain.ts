@@ -1,0 +1,75 @@
+// Decides when a drain is done: nothing held, nothing due, nothing falling due within the grace. Runs that a worker
+// left behind when it died are waited for, at most one lease and saying so, and taken over by the reaper.
+import type { Store, WorkerRecord } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { lostProcesses } from "../upkeep/expired-runs.ts";
+import type { Look } from "./claim-loop.ts";
+import type { Contact } from "./contact.ts";
+import type { WorkerSettings } from "./settings.ts";
+
+/** What a drain watches. */
+export interface DrainOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly contact: Contact;
+  readonly settings: WorkerSettings;
+  readonly log: Log;
+  readonly look: () => Look | null;
+  /** Jobs and verdicts in hand. */
+  readonly busy: () => number;
+  readonly self: () => string;
+  readonly process: { readonly host: string; readonly isAlive: (pid: number) => boolean };
+  readonly wake: () => void;
+  /** Fires when the worker is stopped in the middle of it. */
+  readonly signal: AbortSignal;
+}
+
+const CHECK_EVERY_MS = 20;
+
+/** Resolves when there is nothing left to do. */
+export async function drained(options: DrainOptions, graceMs: number): Promise<void> {
+  const { system, settings, log, look, busy } = options;
+  const patience = settings.leaseMs + 2_000;
+  let orphansSince: number | null = null;
+  while (!options.signal.aborted) {
+    await system.sleep(CHECK_EVERY_MS, options.signal);
+    const seen = look();
+    if (!seen || busy() > 0 || seen.due) continue;
+    if (seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs) continue;
+    const orphans = await options.contact.attempt("drain", () => orphanedRuns(options));
+    if (orphans === null) continue;
+    if (orphans > 0) {
+      if (orphansSince === null)
+        log.info({ runs: orphans }, "waiting for runs whose worker seems to have died, at most one lease");
+      orphansSince ??= system.monotonic();
+      if (system.monotonic() - orphansSince < patience) continue;
+    }
+    // The look may be older than the last retry that was written; only a fresh one counts.
+    options.wake();
+    if (await staysQuiet(options, seen, graceMs)) return;
+  }
+}
+
+/** True if the next look at the lanes finds nothing either. */
+async function staysQuiet({ system, look, busy }: DrainOptions, before: Look, graceMs: number): Promise<boolean> {
+  for (let waited = 0; waited < 5_000; waited += 5) {
+    const seen = look();
+    if (seen && seen !== before) {
+      const soon = seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs;
+      return !seen.due && !soon && busy() === 0;
+    }
+    await system.sleep(5);
+  }
+  return false;
+}
+
+/** Runs in the hands of workers that have missed their heartbeats or were given up. */
+async function orphanedRuns({ store, settings, self, process }: DrainOptions): Promise<number> {
+  const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
+  const silent = workers.filter((worker) => worker.id !== self() && worker.running > 0);
+  const gone = new Set(lostProcesses(silent, { ...process, self: self() }));
+  const isLate = (worker: WorkerRecord): boolean => now - worker.beatAt > settings.heartbeatMs * 2.5;
+  const late = silent.filter((worker) => worker.givenUp || gone.has(worker.id) || isLate(worker));
+  return late.reduce((sum, worker) => sum + worker.running, 0);
+}

@@ -1,0 +1,158 @@
+// Carries one job through its run: start → run → judge → settle → report, each a function of a few lines over one
+// record. It waits and calls; what a run deserves is decided in core/verdict.ts and nowhere else.
+import { classify } from "../core/classify.ts";
+import { formatDuration } from "../core/duration.ts";
+import { failureFrom } from "../core/failure.ts";
+import type { Failure, Job } from "../core/job.ts";
+import { encodeResult } from "../core/payload.ts";
+import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
+import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
+import type { ClaimedJob } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { RunContext } from "./context.ts";
+import type { Reporter } from "./report.ts";
+import { Run, type StopReason } from "./run.ts";
+import type { Settler } from "./settler.ts";
+
+/** What the executor works with. */
+export interface ExecutorOptions {
+  readonly system: System;
+  readonly log: Log;
+  /** How long a handler that was asked to stop may take before its slot is given up as leaked. */
+  readonly abortGraceMs: number;
+  /** Time a job was parked or paused until this store time, which no deadline counts. */
+  readonly heldMs: (job: Job, until: number) => number;
+  readonly settle: Settler["settle"];
+  readonly report: Reporter;
+}
+
+/** Hears that a run is settled: `returned` is false if its handler ignored the abort and still holds the slot. */
+export type Ended = (run: Run, returned: boolean) => void;
+
+/** Runs a claimed job and settles it; `claimedMs` is when its claim was answered, on the monotonic clock. */
+export function execute(
+  job: ClaimedJob,
+  definition: JobDefinition,
+  claimedMs: number,
+  options: ExecutorOptions,
+  ended: Ended,
+): Run {
+  const run = new Run(job, definition, claimedMs, options.system.monotonic());
+  const disarm = arm(run, options);
+  let open = true;
+  const finish = (outcome: Outcome, returned: boolean): void => {
+    if (!open) return;
+    open = false;
+    disarm?.();
+    settle(run, outcome, options);
+    ended(run, returned);
+  };
+  run.onStop = (reason) => giveUpLater(run, reason, options, finish);
+  run.returned = callHandler(run, options).then((outcome) => finish(outcome, true));
+  return run;
+}
+
+/** Settles a run whose handler does not return in time for the worker to stop. */
+export function abandon(run: Run, options: ExecutorOptions): void {
+  settle(run, { kind: "released", reason: "shutdown", delayMs: 0 }, options);
+}
+
+/** Arms the timeout and the stuck limit; returns the way to disarm them. */
+function arm(run: Run, { system }: ExecutorOptions): (() => void) | null {
+  const { timeoutMs } = run.definition.policy;
+  const { stuckMs } = run.job;
+  if (timeoutMs === null && stuckMs === null) return null;
+  const timeout = timeoutMs === null ? null : system.after(timeoutMs, () => run.stop("timeout"));
+  const stuck = stuckMs === null ? null : system.after(stuckMs, () => run.stop("stuck"));
+  return () => {
+    timeout?.();
+    stuck?.();
+  };
+}
+
+/** After the grace a run that was asked to stop is settled over its handler's head. A shutdown has a grace of its own. */
+function giveUpLater(
+  run: Run,
+  reason: StopReason,
+  options: ExecutorOptions,
+  finish: (outcome: Outcome, returned: boolean) => void,
+): void {
+  if (reason === "shutdown") return;
+  options.system.after(options.abortGraceMs, () => finish(outcomeOfStop(run, reason, options), false));
+}
+
+async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {
+  const { job, definition } = run;
+  if (job.deadlineMs !== null && isLate(run, options)) return tooLate(job);
+  options.log.debug({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
+  let input: unknown;
+  try {
+    input = JSON.parse(job.payload);
+  } catch (error) {
+    return unreadable(error);
+  }
+  try {
+    const value = await definition.run(input, new RunContext(run, options.log, options.settle));
+    const delayMs = snoozeMs(value);
+    if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
+    return { kind: "completed", result: encodeResult(value) };
+  } catch (error) {
+    if (run.stopped) return outcomeOfStop(run, run.stopped, options);
+    return { kind: "failed", failure: judgeThrown(run, error, options) };
+  }
+}
+
+/** The store's time, as far as we know it: what the claim said, and what has passed since. Our own clock may be wrong. */
+function storeNow({ job, claimedMs }: Run, { system }: ExecutorOptions): number {
+  return (job.startedAt ?? 0) + Math.round(system.monotonic() - claimedMs);
+}
+
+function isLate(run: Run, options: ExecutorOptions): boolean {
+  const now = storeNow(run, options);
+  return pastDeadline(run.job, now, options.heldMs(run.job, now));
+}
+
+function tooLate({ deadlineMs, type }: Job): Outcome {
+  const message = `The deadline of ${formatDuration(deadlineMs ?? 0)} passed before ${type} could run.`;
+  return { kind: "late", failure: runtimeFailure("timeout", "DeadlinePassed", message) };
+}
+
+/** A payload that was damaged in the store; its text stays in the job. */
+function unreadable(cause: unknown): Outcome {
+  const message = `The payload is not JSON any more: ${cause instanceof Error ? cause.message : String(cause)}`;
+  const error = Object.assign(new Error(message), { name: "UnreadablePayload", stack: undefined });
+  return { kind: "failed", failure: failureFrom(error, { class: "validation", severity: "error" }) };
+}
+
+/** What a run that was asked to stop amounts to when it did not complete all the same. */
+function outcomeOfStop(run: Run, reason: StopReason, { system }: ExecutorOptions): Outcome {
+  switch (reason) {
+    case "timeout": {
+      const message = `The run took longer than ${formatDuration(run.definition.policy.timeoutMs ?? 0)}.`;
+      return { kind: "failed", failure: runtimeFailure("timeout", "TimeoutError", message) };
+    }
+    case "stuck":
+      return { kind: "stuck", ranMs: Math.round(system.monotonic() - run.startedMs) };
+    case "cancel":
+      return { kind: "cancelled" };
+    case "shutdown":
+      return { kind: "released", reason: "shutdown", delayMs: 0 };
+    default:
+      return { kind: "released", reason: "contact_lost", delayMs: 0 };
+  }
+}
+
+function judgeThrown({ job, definition }: Run, error: unknown, { system }: ExecutorOptions): Failure {
+  const { type, service, tenant } = job;
+  return failureFrom(error, classify(error, { type, service, tenant }, definition.rules, system.now()));
+}
+
+function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
+  const { job, definition } = run;
+  const now = storeNow(run, options);
+  const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
+  const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
+  const { id, epoch, nonce } = job;
+  options.settle({ id, epoch, nonce, verdict: answer }, (settled) => options.report(job, answer, settled));
+}

@@ -1,0 +1,208 @@
+// What a worker has in its hands, and how it gets out of them: runs in their slots, jobs fetched ahead, slots lost to
+// handlers that ignore their abort. Jobs start in the order of their tickets, so one number says which have started.
+import type { Job, Lease } from "../core/job.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { ClaimedJob } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import { abandon, execute, type ExecutorOptions } from "./executor.ts";
+import { openPace, wantedNow } from "./pace.ts";
+import type { Run, StopReason } from "./run.ts";
+
+/** What hands need to work. */
+export interface HandsOptions {
+  readonly system: System;
+  readonly concurrency: number;
+  readonly definitions: ReadonlyMap<string, JobDefinition>;
+  readonly executor: ExecutorOptions;
+  /** A slot is free; `special` if it is one that only some jobs were waiting for. */
+  readonly onFree: (special: boolean) => void;
+  /** A handler ignored its abort; so many slots are lost now. */
+  readonly onLeak: (job: Job, leaked: number) => void;
+}
+
+/** What was fetched ahead and has not started after this long goes back. */
+const AHEAD_MOST_MS = 500;
+/** How long a suspect is watched before the next one may join it. */
+const SUSPECT_WATCH_MS = 100;
+
+/** The hands of a worker. */
+export class Hands {
+  readonly running = new Set<Run>();
+  /** Jobs fetched ahead, in the order in which they will start, with the time of their claim. */
+  readonly ahead: { readonly job: ClaimedJob; readonly claimedMs: number }[] = [];
+  /** Slots kept free for suspects that are due. */
+  reserved = 0;
+  /** Every run up to this ticket may have started. */
+  startedThrough = 0;
+  readonly #options: HandsOptions;
+  /** Runs of suspects: claimed singly, in a slot beside the others. */
+  readonly #singles = new Set<Run>();
+  readonly #pace: ReturnType<typeof openPace>;
+  /** The next ticket to give out. */
+  #ticket = 1;
+  #leaked = 0;
+  #emptied: (() => void) | null = null;
+
+  constructor(options: HandsOptions) {
+    this.#options = options;
+    this.#pace = openPace(options.system.monotonic());
+  }
+
+  /** Jobs held in all. */
+  get held(): number {
+    return this.running.size + this.ahead.length;
+  }
+
+  /** One suspect at a time: the next may come when the one before has ended or has run for a while without harm. */
+  get mayTakeSuspect(): boolean {
+    const { system } = this.#options;
+    if (this.free === 0) return false;
+    const now = system.monotonic();
+    for (const { startedMs } of this.#singles) if (now - startedMs < SUSPECT_WATCH_MS) return false;
+    return true;
+  }
+
+  /** True while a job with its last crash left runs in this process. */
+  get isAlone(): boolean {
+    for (const { job } of this.#singles) if (job.crashes >= job.maxCrashes - 1) return true;
+    return false;
+  }
+
+  /** Slots that are free now. */
+  get free(): number {
+    return Math.max(0, this.#options.concurrency - this.#leaked - this.running.size);
+  }
+
+  /** How many jobs to take now. */
+  want(): number {
+    const { concurrency, system } = this.#options;
+    return wantedNow({
+      free: Math.max(0, this.free - this.reserved),
+      ahead: this.ahead.length,
+      concurrency,
+      pace: this.#pace.read(system.monotonic()),
+    });
+  }
+
+  /** Jobs of a type in hand, for types with a limit of their own. */
+  countOf(type: string): number {
+    let count = 0;
+    for (const { job } of this.running) if (job.type === type) count += 1;
+    for (const { job } of this.ahead) if (job.type === type) count += 1;
+    return count;
+  }
+
+  /**
+   * Tickets for a claim of this size. Jobs that go straight into free slots are marked as started by the claim itself,
+   * because they may kill us before the next write.
+   */
+  tickets(limit: number): { ticket: number; startedThrough: number } {
+    const ticket = this.#ticket;
+    const atOnce = this.ahead.length > 0 ? 0 : Math.min(this.free, limit);
+    // Numbers that the claim does not use are not used again: they may count as started by now.
+    this.#ticket += limit;
+    if (atOnce > 0) this.startedThrough = Math.max(this.startedThrough, ticket + atOnce - 1);
+    return { ticket, startedThrough: this.startedThrough };
+  }
+
+  /** Takes over what was claimed; a single one starts at once, the others as slots are free. */
+  accept(jobs: readonly ClaimedJob[], single: boolean, stopping: boolean): void {
+    const claimedMs = this.#options.system.monotonic();
+    if (stopping) {
+      for (const job of jobs) this.ahead.push({ job, claimedMs });
+      this.releaseAhead();
+    } else if (single) for (const job of jobs) this.#singles.add(this.#begin(job, claimedMs));
+    else {
+      for (const job of jobs) this.ahead.push({ job, claimedMs });
+      this.#fill();
+      if (this.ahead.length > 0) this.#options.system.after(AHEAD_MOST_MS, () => this.#releaseOld());
+    }
+  }
+
+  /** Hands back, uncharged, what was fetched ahead. */
+  releaseAhead(): void {
+    const { settle, report } = this.#options.executor;
+    for (const { job } of this.ahead.splice(0)) {
+      const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;
+      settle({ id: job.id, epoch: job.epoch, nonce: job.nonce, verdict }, (settled) => report(job, verdict, settled));
+    }
+  }
+
+  /** True for a job that was claimed and is still in hand. */
+  holds({ id, epoch }: Lease): boolean {
+    const isIt = (job: Job): boolean => job.id === id && job.epoch === epoch;
+    for (const { job } of this.running) if (isIt(job)) return true;
+    return this.ahead.some(({ job }) => isIt(job));
+  }
+
+  /** Asks all runs to stop. */
+  stop(reason: StopReason): void {
+    for (const run of this.running) run.stop(reason);
+  }
+
+  /** Asks those runs to stop that somebody has cancelled. */
+  cancel(leases: readonly Lease[]): void {
+    for (const run of this.running) {
+      if (leases.some(({ id, epoch }) => run.job.id === id && run.job.epoch === epoch)) run.stop("cancel");
+    }
+  }
+
+  /** Resolves when nothing runs any more, at the latest after the time given or when asked to hurry. */
+  async empty(withinMs: number, hurry: AbortSignal): Promise<void> {
+    if (this.running.size === 0) return;
+    const done = new AbortController();
+    this.#emptied = () => done.abort();
+    await this.#options.system.sleep(withinMs, AbortSignal.any([done.signal, hurry]));
+  }
+
+  /** Releases over their handlers' heads what still runs. */
+  abandon(): void {
+    for (const run of this.running) abandon(run, this.#options.executor);
+  }
+
+  #begin(job: ClaimedJob, claimedMs: number): Run {
+    const { definitions, executor } = this.#options;
+    this.startedThrough = Math.max(this.startedThrough, job.ticket);
+    const definition = definitions.get(job.type) as JobDefinition;
+    const run = execute(job, definition, claimedMs, executor, (ended, returned) => this.#finish(ended, returned));
+    this.running.add(run);
+    return run;
+  }
+
+  #fill(): void {
+    while (this.free > this.reserved) {
+      const next = this.ahead.shift();
+      if (!next) return;
+      this.#begin(next.job, next.claimedMs);
+    }
+  }
+
+  #finish(run: Run, returned: boolean): void {
+    this.running.delete(run);
+    const single = this.#singles.delete(run);
+    this.#pace.finished();
+    if (!returned) this.#leak(run);
+    if (this.running.size === 0) this.#emptied?.();
+    this.#fill();
+    // A slot of a suspect or of a limited type may be all that was missing, however many others are free.
+    const special = single || Number.isFinite(run.definition.concurrency);
+    if (special || this.want() > 0) this.#options.onFree(special);
+  }
+
+  /** Hands back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
+  #releaseOld(): void {
+    const before = this.#options.system.monotonic() - AHEAD_MOST_MS;
+    if ((this.ahead[0]?.claimedMs ?? before) <= before && this.free === 0) this.releaseAhead();
+  }
+
+  #leak({ job, returned }: Run): void {
+    this.#leaked += 1;
+    void returned.then(() => {
+      this.#leaked -= 1;
+      this.#fill();
+      this.#options.onFree(true);
+    });
+    if (this.#leaked >= this.#options.concurrency) this.releaseAhead();
+    this.#options.onLeak(job, this.#leaked);
+  }
+}

@@ -1,0 +1,111 @@
+// A worker's presence in the store: registered, beating, told what to cancel, and coming back under a new id when the
+// others have given it up.
+import type { BeatAnswer, Lease, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { Contact } from "./contact.ts";
+import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
+import type { WorkerSettings } from "./settings.ts";
+
+/** Whom presence speaks for and to. */
+export interface PresenceOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly contact: Contact;
+  readonly settings: WorkerSettings;
+  readonly log: Log;
+  readonly process: { readonly pid: number; readonly host: string };
+  readonly startedThrough: () => number;
+  readonly onCancel: (leases: readonly Lease[]) => void;
+  /** Contact was lost for almost a lease: others may soon have our jobs. */
+  readonly onSilence: () => void;
+  /** The others gave us up: our runs must stop. */
+  readonly onGivenUp: (worker: string) => void;
+  readonly ending: AbortSignal;
+}
+
+/** The presence of one worker. */
+export class Presence {
+  /** The present id. */
+  id: string;
+  readonly #options: PresenceOptions;
+  #heartbeat: Heartbeat | null = null;
+  #heardAt = 0;
+  #comingBack: Promise<void> | null = null;
+
+  constructor(options: PresenceOptions) {
+    this.#options = options;
+    this.id = options.system.workerId();
+  }
+
+  /** Registers and begins to beat; waits for the store as long as it takes. */
+  async begin(): Promise<void> {
+    const { store, system, contact, settings, process, ending } = this.#options;
+    const { id } = this;
+    const { leaseMs, heartbeatMs, stallMs, release } = settings;
+    const worker = { id, leaseMs, release, pid: process.pid, host: process.host };
+    const registered = await contact.insist("register", () => store.register(worker).then(() => true), ending);
+    if (!registered) return;
+    // Stopped while we waited: what was written must not outlive us.
+    if (ending.aborted) return void (await contact.attempt("leave", () => store.leave(id)));
+    this.#heardAt = system.monotonic();
+    this.#heartbeat = startHeartbeat({
+      store,
+      system,
+      worker: id,
+      leaseMs,
+      everyMs: heartbeatMs,
+      stallMs,
+      startedThrough: this.#options.startedThrough,
+      onAnswer: (answer) => this.#hear(answer),
+      onFailure: (error) => void this.#complain(error),
+      onSilence: this.#options.onSilence,
+    });
+  }
+
+  /** Begins again as somebody new; callers that come together share one beginning. */
+  comeBack(): Promise<void> {
+    this.#comingBack ??= this.#comeBack().finally(() => {
+      this.#comingBack = null;
+    });
+    return this.#comingBack;
+  }
+
+  end(): void {
+    this.#heartbeat?.stop();
+  }
+
+  async #comeBack(): Promise<void> {
+    const { log, system, ending, onGivenUp } = this.#options;
+    log.warn(
+      { worker: this.id },
+      "this worker was given up by the others: its runs are aborted, it comes back under a new id",
+    );
+    this.#heartbeat?.stop();
+    onGivenUp(this.id);
+    this.id = system.workerId();
+    if (!ending.aborted) await this.begin();
+  }
+
+  /** True while our own beats are answered in time. Whoever cannot beat must not judge others by their beats. */
+  get isHeard(): boolean {
+    return this.#options.system.monotonic() - this.#heardAt < this.#options.settings.leaseMs / 2;
+  }
+
+  #hear({ alive, cancel }: BeatAnswer): void {
+    if (!this.isHeard) this.#options.contact.interrupted();
+    this.#heardAt = this.#options.system.monotonic();
+    if (!alive) void this.comeBack();
+    else if (cancel.length > 0) this.#options.onCancel(cancel);
+  }
+
+  /** Counts as a broken contact; what is no outage is a defect and said so. */
+  async #complain(error: unknown): Promise<void> {
+    const { contact, log } = this.#options;
+    try {
+      await contact.attempt("beat", () => Promise.reject(error));
+    } catch (defect) {
+      log.error({ error: String(defect) }, "the heartbeat failed");
+    }
+  }
+}

@@ -1,0 +1,127 @@
+// Looks after the dead: runs the reaper once a second, and starts the child process for jobs with their last crash left.
+import { textOf } from "../core/failure.ts";
+import type { Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import type { Log } from "../system/log.ts";
+import { reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
+import type { Contact } from "./contact.ts";
+import type { Reporter } from "./report.ts";
+import { type AloneReport, evidenceOf, type Isolation } from "./isolation.ts";
+import type { WorkerSettings } from "./settings.ts";
+
+/** What reaping works with. */
+export interface ReapingOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly contact: Contact;
+  readonly log: Log;
+  readonly settings: WorkerSettings;
+  readonly reaper: () => ReaperOptions;
+  readonly isolation: Isolation | null;
+  readonly report: Reporter;
+  /** Work may have become due. */
+  readonly wake: () => void;
+}
+
+const REAP_EVERY_MS = 1_000;
+/** After a child that died before it took its job (it could not even load), the next one waits, twice as long each time. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** A child that runs a last chance. */
+interface Child {
+  readonly end: AbortController;
+  readonly ended: Promise<void>;
+  /** It had registered when we last looked. */
+  seen: boolean;
+}
+
+/** Looks after dead workers and last chances. */
+export class Reaping {
+  readonly #options: ReapingOptions;
+  readonly #children = new Map<string, Child>();
+  #pauseMs = 0;
+  #notBefore = 0;
+
+  constructor(options: ReapingOptions) {
+    this.#options = options;
+  }
+
+  /** Children that are running now. */
+  get isolated(): number {
+    return this.#children.size;
+  }
+
+  /** True if a child may be started now. */
+  get mayIsolate(): boolean {
+    return this.isolated === 0 && this.#options.system.monotonic() >= this.#notBefore;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { system, contact, settings, wake } = this.#options;
+    for (let last = system.now(); ; last = system.now()) {
+      await system.sleep(Math.min(settings.heartbeatMs, REAP_EVERY_MS), signal);
+      if (signal.aborted) return;
+      // A jump of our own clock (a stopped process, a sleeping machine) means that the others may just be waking too.
+      if (Math.abs(system.now() - last) > settings.leaseMs / 2) contact.interrupted();
+      try {
+        const settled = await contact.attempt("reap", () => reap(this.#options.reaper()));
+        if (settled !== null && settled > 0) wake();
+        if (this.isolated > 0) await contact.attempt("reap", () => this.#endLostChildren());
+      } catch (error) {
+        contact.complain("reap", error);
+      }
+    }
+  }
+
+  /** A child that was given up (it hangs) has lost its job; its process is of no use any more. */
+  async #endLostChildren(): Promise<void> {
+    const workers = await this.#options.store.workers();
+    for (const [id, child] of this.#children) {
+      const found = workers.find((worker) => worker.id === id);
+      if (child.seen && (!found || found.givenUp)) child.end.abort();
+      child.seen ||= found !== undefined;
+    }
+  }
+
+  /** Runs one job of the lane in a child of its own. */
+  isolate(lane: number, signal: AbortSignal): void {
+    const worker = this.#options.system.workerId();
+    const end = new AbortController();
+    const ended = this.#runChild(worker, lane, end.signal, signal)
+      .catch((error: unknown) => {
+        this.#options.log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
+      })
+      .then(() => {
+        this.#children.delete(worker);
+        this.#options.wake();
+      });
+    this.#children.set(worker, { end, ended, seen: false });
+  }
+
+  /** Resolves when no child runs any more. */
+  async empty(): Promise<void> {
+    await Promise.all([...this.#children.values()].map(({ ended }) => ended));
+  }
+
+  /** If the child dies, the crash is its job's alone, with the child's end as evidence. */
+  async #runChild(worker: string, lane: number, end: AbortSignal, signal: AbortSignal): Promise<void> {
+    const { system, contact, log, isolation } = this.#options;
+    if (!isolation) return;
+    const ending = await isolation({ worker, lane, signal: end });
+    for (const { job, verdict, settled } of (ending.told ?? []) as AloneReport[]) {
+      this.#options.report(job, verdict, settled);
+    }
+    const evidence = evidenceOf(ending);
+    const blamed = evidence
+      ? await contact.insist("reap", () => reap(this.#options.reaper(), new Map([[worker, evidence]])), signal)
+      : 1;
+    // A child that we ended ourselves had taken its job; somebody has judged it already.
+    const took = blamed !== 0 || end.aborted;
+    this.#pauseMs = !took ? Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2)) : 0;
+    this.#notBefore = system.monotonic() + this.#pauseMs;
+    if (took) return;
+    const about = { output: ending.output, pauseMs: this.#pauseMs };
+    log.error(about, "the child for a last chance died before it took its job");
+  }
+}

@@ -1,0 +1,61 @@
+// One run of one job while it is in the hands of a worker: why it was asked to stop, and the signal that tells it.
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { ClaimedJob } from "../store/store.ts";
+
+/** Why a run was asked to stop. */
+export type StopReason = "timeout" | "stuck" | "shutdown" | "cancel" | "lease_lost" | "contact_lost";
+
+const WORDS: Readonly<Record<StopReason, string>> = {
+  timeout: "The run took longer than its timeout.",
+  stuck: "The run took longer than its stuck limit.",
+  shutdown: "The worker is stopping.",
+  cancel: "The job was cancelled.",
+  lease_lost: "The lease was lost: another worker may run this job now.",
+  contact_lost: "Contact with the store was lost for too long.",
+};
+
+/** A run in progress. A class because there is one per job and most of them use nothing of it. */
+export class Run {
+  readonly job: ClaimedJob;
+  readonly definition: JobDefinition;
+  /** When the claim was answered and when the handler was called, on the monotonic clock. */
+  readonly claimedMs: number;
+  readonly startedMs: number;
+  /** The first reason given to stop; later ones change nothing. */
+  stopped: StopReason | null = null;
+  /** Hears that the run was asked to stop. */
+  onStop: ((reason: StopReason) => void) | null = null;
+  /** Resolves when the handler has really returned, however long after its run was settled. */
+  returned: Promise<void> = Promise.resolve();
+  #controller: AbortController | null = null;
+
+  constructor(job: ClaimedJob, definition: JobDefinition, claimedMs: number, startedMs: number) {
+    this.job = job;
+    this.definition = definition;
+    this.claimedMs = claimedMs;
+    this.startedMs = startedMs;
+  }
+
+  /** Tells the handler; made when first asked for, because most handlers never look. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.stopped) this.#controller.abort(abortError(this.stopped));
+    }
+    return this.#controller.signal;
+  }
+
+  /** Asks the handler to stop. */
+  stop(reason: StopReason): void {
+    if (this.stopped) return;
+    this.stopped = reason;
+    this.#controller?.abort(abortError(reason));
+    this.onStop?.(reason);
+  }
+}
+
+function abortError(reason: StopReason): Error {
+  const error = new Error(WORDS[reason]);
+  error.name = reason === "timeout" ? "TimeoutError" : "AbortError";
+  return error;
+}

@@ -1,0 +1,108 @@
+// Carries verdicts to the store in shared commits. A stale lease is an answer like any other; an outage is waited out,
+// because a lease stays good until somebody else has judged the run.
+import { textOf } from "../core/failure.ts";
+import type { Lease } from "../core/job.ts";
+import { runtimeFailure } from "../core/verdict.ts";
+import type { Settlement, Store } from "../store/store.ts";
+import type { Contact } from "./contact.ts";
+import { sharing } from "../store/sharing.ts";
+
+/** Verdicts per commit at most; bounds how long a heartbeat can wait behind one. */
+const GROUP = 1_000;
+
+/** What became of a verdict: it counted, its lease was lost, or nobody knows because it could not be written. */
+export type Settled = "counted" | "stale" | "unwritten";
+
+/** Takes verdicts and says what became of each. */
+export interface Settler {
+  /** Hands over a verdict; `done` hears what became of it. */
+  settle(settlement: Settlement, done: (settled: Settled) => void): void;
+  idle(): Promise<void>;
+  readonly size: number;
+  /** True while a verdict about this run is on its way. */
+  isSettling(lease: Lease): boolean;
+}
+
+/** What a settler needs. */
+export interface SettlerOptions {
+  readonly store: Store;
+  readonly contact: Contact;
+  readonly worker: () => string;
+  /** Goes along with every write. */
+  readonly startedThrough: () => number;
+  /** Fires when what is still unwritten may be dropped: the process ends and the leases will be reaped. */
+  readonly giveUp: AbortSignal;
+  readonly onError: (error: unknown) => void;
+}
+
+type Entry = readonly [Settlement, (settled: Settled) => void];
+
+/** A settler for one worker. */
+export function openSettler(options: SettlerOptions): Settler {
+  const underWay = new Set<string>();
+  const tell = ([settlement, done]: Entry, settled: Settled): void => {
+    underWay.delete(name(settlement));
+    try {
+      done(settled);
+    } catch (error) {
+      // Whoever listens must not keep the verdicts of others from being written.
+      options.onError(error);
+    }
+  };
+  const write = async (group: Entry[]): Promise<void> => {
+    try {
+      const stale = await send(group, options);
+      for (const entry of group)
+        tell(entry, stale === null ? "unwritten" : stale.has(name(entry[0])) ? "stale" : "counted");
+    } catch (error) {
+      if (group.length > 1) for (const entry of group) await write([entry]);
+      else for (const entry of group) await refuse(entry, error);
+    }
+  };
+  /** A verdict that the store will not take kills its job, so that it neither hangs nor runs for ever. */
+  const refuse = async (entry: Entry, error: unknown): Promise<void> => {
+    options.onError(error);
+    const [{ id, epoch, nonce, verdict }] = entry;
+    const failure = runtimeFailure(
+      "crashed",
+      "VerdictRefused",
+      `The store refused the ${verdict.kind} of this run: ${textOf(error)}`,
+    );
+    const dead = { kind: "dead", reason: "permanent", charge: { attempts: 1, crashes: 0 }, failure } as const;
+    if (verdict.kind === "progress") return tell(entry, "stale");
+    try {
+      await send([[{ id, epoch, nonce, verdict: dead }, () => undefined]], options);
+    } catch (again) {
+      options.onError(again);
+    }
+    tell(entry, "unwritten");
+  };
+  const shared = sharing(write, GROUP);
+  return {
+    settle(settlement, done) {
+      const isProgress = settlement.verdict.kind === "progress";
+      // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
+      if (isProgress && underWay.has(name(settlement))) return done("stale");
+      if (!isProgress) underWay.add(name(settlement));
+      shared.add([settlement, done]);
+    },
+    isSettling: (lease) => underWay.has(name(lease)),
+    idle: shared.idle,
+    get size() {
+      return shared.size;
+    },
+  };
+}
+
+/** Writes a group; answers the names of the stale ones, or null if it was given up before the store answered. */
+async function send(group: readonly Entry[], options: SettlerOptions): Promise<ReadonlySet<string> | null> {
+  const { store, contact, worker, startedThrough, giveUp } = options;
+  const settlements = group.map(([settlement]) => settlement);
+  const request = { settlements, worker: worker(), startedThrough: startedThrough() };
+  const answer = await contact.insist("settle", () => store.settle(request), giveUp);
+  return answer && new Set(answer.stale.map(name));
+}
+
+function name({ id, epoch }: Lease): string {
+  return `${id} ${epoch}`;
+}

@@ -1,0 +1,18 @@
+// What to do about a claim whose answer was lost: the store may have given us jobs that we do not know of, and our own
+// heartbeat would keep them for ever.
+import type { Lease, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+
+/** Hands back, uncharged, what the worker holds without knowing; nobody has run it. */
+export async function releaseUnknown(
+  store: Store,
+  worker: string,
+  log: Log,
+  knows: (lease: Lease) => boolean,
+): Promise<void> {
+  const unknown = (await store.held(worker)).filter((lease) => !knows(lease));
+  if (unknown.length === 0) return;
+  log.warn({ jobs: unknown.length }, "the answer to a claim was lost; its jobs go back uncharged");
+  const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;
+  await store.settle({ settlements: unknown.map((lease) => ({ ...lease, verdict })) });
+}

@@ -1,0 +1,300 @@
+// A worker: one process that takes work. Puts the parts together (claim loop, hands, settler, presence, reaping) and
+// owns their common life: start, stop, drain.
+import type { Job } from "../core/job.ts";
+import { textOf } from "../core/failure.ts";
+import { pausedMs } from "../core/paused.ts";
+import { PRESETS } from "../core/policy.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { Control, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { ReaperOptions } from "../upkeep/expired-runs.ts";
+import { ClaimLoop, type Look } from "./claim-loop.ts";
+import { type Contact, openContact } from "./contact.ts";
+import { drained } from "./drain.ts";
+import { grantsOf } from "./grants.ts";
+import { Hands } from "./hands.ts";
+import type { Isolation } from "./isolation.ts";
+import { Presence } from "./presence.ts";
+import { Reaping } from "./reaping.ts";
+import {
+  openReporter,
+  type Reporter,
+  unbreakable,
+  type WorkerCounts,
+  type WorkerEvents,
+  zeroCounts,
+} from "./report.ts";
+import type { WorkerSettings } from "./settings.ts";
+import { openSettler, type Settler } from "./settler.ts";
+import { releaseUnknown } from "./unknown-claim.ts";
+import { windDown } from "./wind-down.ts";
+
+/** What a worker is made of. */
+export interface WorkerParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly jobs: readonly JobDefinition[];
+  readonly settings: WorkerSettings;
+  readonly log: Log;
+  readonly events: WorkerEvents;
+  readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };
+  /** Runs jobs with their last crash left in a child process; null where there is no way to: they run alone here. */
+  readonly isolation: Isolation | null;
+}
+
+/** How long a stop waits for runs before it aborts them, unless told otherwise. */
+export const STOP_WITHIN_MS = 25_000;
+
+/** A worker. Nothing happens before `start`; `start` and `stop` may be called twice. */
+export class QueueWorker {
+  /** What it has done so far. */
+  readonly counts: WorkerCounts = zeroCounts();
+  readonly #parts: WorkerParts;
+  readonly #definitions: ReadonlyMap<string, JobDefinition>;
+  readonly #contact: Contact;
+  readonly #report: Reporter;
+  readonly #settler: Settler;
+  readonly #hands: Hands;
+  readonly #presence: Presence;
+  readonly #reaping: Reaping;
+  readonly #loop: ClaimLoop;
+  readonly #claiming = new AbortController();
+  readonly #ending = new AbortController();
+  readonly #hurry = new AbortController();
+  #look: Look | null = null;
+  #control: Control | null = null;
+  #claimed: Promise<void> = Promise.resolve();
+  #reaped: Promise<void> = Promise.resolve();
+  #started: Promise<void> | null = null;
+  #stopping: Promise<void> | null = null;
+
+  constructor(parts: WorkerParts) {
+    const { system, log, events, jobs } = parts;
+    this.#parts = { ...parts, events: unbreakable(events, log) };
+    this.#definitions = new Map(jobs.map((definition) => [definition.type, definition]));
+    this.#contact = openContact(system, log, parts.settings.leaseMs / 2);
+    this.#report = openReporter({ log, events, counts: this.counts, definitions: this.#definitions });
+    this.#settler = this.#openSettler();
+    this.#hands = this.#openHands();
+    this.#presence = this.#openPresence();
+    this.#reaping = this.#openReaping();
+    this.#loop = this.#openLoop();
+  }
+
+  /** Its present id; a worker that was given up comes back under a new one. */
+  get id(): string {
+    return this.#presence.id;
+  }
+
+  start(): Promise<void> {
+    this.#started ??= this.#start();
+    return this.#started;
+  }
+
+  /** Stops claiming, lets runs finish within the time, then aborts and releases them uncharged. */
+  stop({ withinMs = STOP_WITHIN_MS }: { readonly withinMs?: number } = {}): Promise<void> {
+    // Whoever asks again with less time is in a hurry.
+    if (this.#stopping) this.#parts.system.after(withinMs, () => this.#hurry.abort());
+    this.#stopping ??= this.#started ? this.#stop(withinMs) : Promise.resolve();
+    return this.#stopping;
+  }
+
+  /** Works until nothing is held, nothing is due and nothing falls due within the grace; then stops. */
+  async drain({ graceMs }: { readonly graceMs: number }): Promise<WorkerCounts> {
+    const { store, system, settings, log } = this.#parts;
+    await this.start();
+    await drained(
+      {
+        store,
+        system,
+        contact: this.#contact,
+        settings,
+        log,
+        look: () => this.#look,
+        busy: () => this.#hands.held + this.#settler.size + this.#reaping.isolated,
+        self: () => this.id,
+        process: this.#parts.process,
+        wake: () => this.#loop.wake(),
+        signal: this.#claiming.signal,
+      },
+      graceMs,
+    );
+    await this.stop();
+    return this.counts;
+  }
+
+  async #start(): Promise<void> {
+    this.#contact.interrupted();
+    await this.#presence.begin();
+    if (this.#claiming.signal.aborted) return;
+    const quiet = this.#parts.store.onWake(() => this.#loop.wake());
+    this.#claimed = this.#loop.run(this.#claiming.signal).finally(quiet);
+    this.#reaped = this.#reaping.run(this.#ending.signal);
+    this.#parts.events.emit({ kind: "worker.started", worker: this.id });
+  }
+
+  async #stop(withinMs: number): Promise<void> {
+    const { store, system, events } = this.#parts;
+    this.#claiming.abort();
+    // The start and a claim may be under way; what the claim brings is released as it comes.
+    const claimed = Promise.resolve(this.#started).then(() => this.#claimed);
+    const parts = { hands: this.#hands, reaping: this.#reaping, settler: this.#settler, claimed };
+    await windDown(parts, { system, withinMs, hurry: this.#hurry.signal });
+    this.#ending.abort();
+    await Promise.all([this.#claimed, this.#reaped]);
+    this.#presence.end();
+    await this.#contact.attempt("leave", () => store.leave(this.id));
+    events.emit({ kind: "worker.stopped", worker: this.id });
+  }
+
+  #openSettler(): Settler {
+    const { store, log } = this.#parts;
+    return openSettler({
+      store,
+      contact: this.#contact,
+      worker: () => this.id,
+      startedThrough: () => this.#hands.startedThrough,
+      giveUp: this.#ending.signal,
+      onError: (error) => log.error({ error: textOf(error) }, "a verdict could not be written"),
+    });
+  }
+
+  #openHands(): Hands {
+    const { system, log, settings, events } = this.#parts;
+    const { concurrency, abortGraceMs } = settings;
+    const { settle } = this.#settler;
+    return new Hands({
+      system,
+      concurrency,
+      definitions: this.#definitions,
+      executor: {
+        system,
+        log,
+        abortGraceMs,
+        settle,
+        report: this.#report,
+        heldMs: (job, until) => this.#pausedMs(job, until),
+      },
+      onFree: (special) => (special ? this.#loop.ring() : this.#loop.nudge()),
+      onLeak: (job, leaked) => {
+        this.counts.leaked += 1;
+        log.error({ job: job.id, type: job.type }, "the handler ignored its abort; its slot is lost until it returns");
+        if (leaked * 2 >= concurrency) events.emit({ kind: "worker.spent", worker: this.id, leaked });
+      },
+    });
+  }
+
+  #openPresence(): Presence {
+    const { store, system, settings, log, process, events } = this.#parts;
+    const stopAll = (reason: "contact_lost" | "lease_lost"): void => {
+      this.#hands.releaseAhead();
+      this.#hands.stop(reason);
+    };
+    return new Presence({
+      store,
+      system,
+      contact: this.#contact,
+      settings,
+      log,
+      process,
+      startedThrough: () => this.#hands.startedThrough,
+      ending: this.#ending.signal,
+      onCancel: (leases) => this.#hands.cancel(leases),
+      onGivenUp: (worker) => {
+        events.emit({ kind: "worker.given_up", worker });
+        stopAll("lease_lost");
+      },
+      onSilence: () => {
+        if (settings.onContactLost === "continue") return;
+        log.warn({ worker: this.id }, "no contact with the store for almost a lease: runs are aborted");
+        stopAll("contact_lost");
+      },
+    });
+  }
+
+  #openReaping(): Reaping {
+    const { store, system, log, settings, isolation } = this.#parts;
+    const wake = (): void => this.#loop.wake();
+    return new Reaping({
+      store,
+      system,
+      contact: this.#contact,
+      log,
+      settings,
+      isolation,
+      wake,
+      report: this.#report,
+      reaper: () => this.#reaper(),
+    });
+  }
+
+  #reaper(): ReaperOptions {
+    const { store, system, process, settings } = this.#parts;
+    return {
+      store,
+      system,
+      self: this.id,
+      host: process.host,
+      isAlive: process.isAlive,
+      policyOf: (type) => this.#definitions.get(type)?.policy ?? PRESETS.default,
+      mayJudgeLeases: () => this.#presence.isHeard && this.#contact.unbrokenMs() >= settings.leaseMs,
+      slowMs: settings.leaseMs / 2,
+      report: this.#report,
+    };
+  }
+
+  #openLoop(): ClaimLoop {
+    const { store, system, settings, isolation, log } = this.#parts;
+    const hands = this.#hands;
+    // A job with its last crash left that must run in this process waits until our hands are empty.
+    const isReserved = (): boolean => isolation === null && (this.#look?.last === true || hands.isAlone);
+    return new ClaimLoop({
+      store,
+      system,
+      contact: this.#contact,
+      pollMs: settings.pollMs,
+      worker: () => this.id,
+      isReserved,
+      want: () => (isReserved() ? 0 : hands.want()),
+      wantSuspect: () => ({
+        suspect: hands.mayTakeSuspect && !isReserved(),
+        last: isolation ? this.#reaping.mayIsolate : hands.held === 0,
+      }),
+      appetite: (control) => ({
+        serves: new Set(this.#definitions.keys()),
+        queues: settings.queues,
+        grants: this.#grantsUnder(control),
+      }),
+      tickets: (limit) => hands.tickets(limit),
+      startedThrough: () => hands.startedThrough,
+      accept: (jobs, single) => {
+        this.counts.claimed += jobs.length;
+        hands.accept(jobs, single, this.#claiming.signal.aborted);
+      },
+      isolate: isolation && ((lane) => this.#reaping.isolate(lane, this.#ending.signal)),
+      onUnknown: () =>
+        releaseUnknown(store, this.id, log, (lease) => hands.holds(lease) || this.#settler.isSettling(lease)),
+      onGivenUp: () => this.#presence.comeBack(),
+      onLook: (look) => {
+        this.#look = look;
+        hands.reserved = look.suspect ? 1 : 0;
+      },
+    });
+  }
+
+  #grantsUnder(control: Control): Map<string, number> {
+    this.#control = control;
+    return grantsOf(control, this.#parts.jobs, (type) => this.#hands.countOf(type));
+  }
+
+  /** Time for which a job was paused since it fell due, as far as we know. */
+  #pausedMs(job: Job, until: number): number {
+    return this.#control ? pausedMs(this.#control.pauses, job, job.dueAt, until) : 0;
+  }
+}
+
+/** Puts a worker together. */
+export function createWorker(parts: WorkerParts): QueueWorker {
+  return new QueueWorker(parts);
+}

@@ -1,0 +1,42 @@
+// The program of every actor process: `actor.js NAME ROLE [PREDECESSOR]`. It plays its role until the conductor says
+// `calm`, ends when the role is over, and never outlives the conductor or the time of the run.
+import { openStore } from "../../src/cli/open-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createDice, type Dice } from "../simulation/dice.ts";
+import { operate } from "./operator.ts";
+import { produce } from "./producer.ts";
+import { storeUrl, told } from "./told.ts";
+import { work } from "./work.ts";
+
+/** What a role is played with. */
+export interface Stage {
+  readonly store: Store;
+  readonly dice: Dice;
+  /** The name of the life before this one, where there was one. */
+  readonly predecessor: string | null;
+  /** Fires when faults are over and the role should come to its end. */
+  readonly calm: AbortSignal;
+  /** Tells the conductor that the role has begun. */
+  readonly ready: () => void;
+}
+
+const ROLES = { worker: work, producer: produce, operator: operate };
+/** A role of an actor process. */
+export type Role = keyof typeof ROLES;
+
+const [, , name = "", role = "", predecessor = ""] = process.argv;
+const calm = new AbortController();
+process.on("message", () => calm.abort());
+process.once("disconnect", () => process.exit(3));
+setTimeout(() => process.exit(4), Math.max(1, Number(told("until")) - Date.now())).unref();
+
+const store = openStore(storeUrl(told("folder")));
+await ROLES[role as Role]({
+  store,
+  dice: createDice(Number(told("seed")), name),
+  predecessor: predecessor === "" ? null : predecessor,
+  calm: calm.signal,
+  ready: () => void process.send?.("ready"),
+});
+await store.close();
+process.exit(0);

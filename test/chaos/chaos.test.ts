@@ -1,0 +1,59 @@
+// A short chaos run as the command line starts it: real processes on one file, killed and halted. And the proof that the
+// way from history files to a verdict works: with actors broken on purpose the same command fails and says why.
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const COMMAND = fileURLToPath(new URL("../../scripts/prove.mjs", import.meta.url));
+// The runs take a third of this on an idle machine.
+const PATIENCE_MS = 150_000;
+
+async function chaos(...args: string[]): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, [COMMAND, "chaos", "--store", "sqlite", ...args], { stdio: "pipe" });
+  // Its actors end with it: it is asked, not killed.
+  const timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE_MS - 5_000);
+  let output = "";
+  child.stdout.on("data", (text) => (output += text));
+  child.stderr.on("data", (text) => (output += text));
+  const code = await new Promise<number | null>((resolve) => {
+    child.on("close", resolve);
+  });
+  clearTimeout(timer);
+  return { code, output };
+}
+
+describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeout: PATIENCE_MS }, () => {
+  it("finds nothing lost and nothing completed twice through 10 kills and 3 pauses", async () => {
+    const { code, output } = await chaos("--kills", "10", "--pauses", "3", "--seed", "7");
+    expect(output).toMatch(/ 10 kills, 3 pauses, 0 lost, 0 double-acked, [1-9]\d* stale refused, /);
+    expect(code, output).toBe(0);
+  });
+
+  it("fails on actors that lose jobs and ignore the fence, and keeps their histories", async () => {
+    const args = ["--kills", "1", "--pauses", "3", "--seed", "8", "--sabotage", "forgetful,unfenced"];
+    const { code, output } = await chaos(...args);
+    const [, folder = ""] = /are kept in (\S+)/.exec(output) ?? [];
+    try {
+      expect(code, output).toBe(1);
+      expect(output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
+      expect(output).toMatch(/^R5 job \S+: run \d+ ended twice under one lease$/m);
+      expect(output).toContain("no stale write was refused");
+      expect(output).toContain(
+        `npm run prove -- chaos --store sqlite ${args.join(" ")}`.replace("--sabotage", "--workers 4 --sabotage"),
+      );
+      const again = await chaos("--judge", folder);
+      expect(again.code, again.output).toBe(1);
+      expect(again.output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
+    } finally {
+      if (folder.includes("redrive-chaos-")) rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it("refuses what it cannot do", async () => {
+    expect(await chaos("--kills", "many")).toMatchObject({
+      code: 2,
+      output: expect.stringContaining("--kills must be"),
+    });
+  });
+});

@@ -1,0 +1,183 @@
+// When work is taken: at once when woken, at its due time, never by luck; and nothing is asked for without need.
+import { describe, expect, it } from "vitest";
+import { fixed } from "../../src/core/backoff.ts";
+import { defineJob } from "../../src/queue/define-job.ts";
+import { around, createBench, unavailable } from "../support/worker-bench.ts";
+
+describe("an idle worker", () => {
+  it("takes a new job at once when it is enqueued in its process", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => 1 });
+    const { worker } = await bench.employ([job], { poll: "1m" });
+    await bench.advance(10_000);
+    await bench.add(job);
+    expect(await bench.until(() => worker.counts.completed === 1)).toBe(0);
+  });
+
+  it("finds work without any hint at the next poll", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => 1 });
+    const deaf = new Proxy(bench.store, {
+      get: (target, key) => (key === "onWake" ? () => () => undefined : Reflect.get(target, key)),
+    });
+    const { worker } = await bench.employ([job], { poll: "1s", through: deaf });
+    await bench.advance(10_300);
+    await bench.add(job);
+    expect(await bench.until(() => worker.counts.completed === 1)).toBeLessThanOrEqual(1_000);
+  });
+
+  it("runs a scheduled job at its due time, not at the next poll", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => 1 });
+    await bench.add(job, { delayMs: 12_345 });
+    const { worker } = await bench.employ([job], { poll: "10s" });
+    expect(await bench.until(() => worker.counts.completed === 1)).toBe(12_345);
+  });
+
+  it("runs a retry at its due time, not at the next poll", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", {
+      backoff: fixed(777),
+      run: (_input, { attempt }) => {
+        if (attempt < 4) throw new Error("again");
+      },
+    });
+    await bench.add(job);
+    const { worker } = await bench.employ([job], { poll: "1m" });
+    expect(await bench.until(() => worker.counts.completed === 1)).toBe(3 * 777);
+  });
+
+  it("asks the store a few times a second and no more", async () => {
+    const bench = createBench();
+    let calls = 0;
+    const through = around(bench.store, (_verb, next) => {
+      calls += 1;
+      return next();
+    });
+    const job = defineJob("thumbnail", { run: () => 1 });
+    await bench.employ([job], { through });
+    await bench.advance(1_000);
+    calls = 0;
+    await bench.advance(60_000);
+    expect(calls / 60).toBeLessThanOrEqual(5);
+  });
+});
+
+describe("a wake-up", () => {
+  // The store answers from a picture made before the job came, and the hint comes before the loop has gone to rest.
+  for (const verb of ["control", "lanes"] as const) {
+    it(`that rings while ${verb} is being asked is not lost`, async () => {
+      const bench = createBench();
+      const job = defineJob("thumbnail", { run: () => 1 });
+      let trap: (() => Promise<unknown>) | null = null;
+      const through = around(bench.store, async (asked, next) => {
+        const answer = await next();
+        if (asked !== verb || !trap) return answer;
+        const act = trap;
+        trap = null;
+        await act();
+        await bench.sleep(5);
+        return answer;
+      });
+      const { worker } = await bench.employ([job], { poll: "1h", lease: "2h", heartbeat: "10m", through });
+      await bench.advance(1_000);
+      trap = () => bench.add(job);
+      await bench.add("somebody-elses");
+      expect(await bench.until(() => worker.counts.completed === 1, 10_000)).toBeLessThan(100);
+    });
+  }
+
+  it("that rings while the hands are full is made up for as soon as a slot is free", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => bench.sleep(500) });
+    const { worker } = await bench.employ([job], { concurrency: 1, poll: "1h", lease: "2h", heartbeat: "10m" });
+    await bench.add(job);
+    await bench.advance(100);
+    await bench.add(job);
+    await bench.add(job);
+    expect(await bench.until(() => worker.counts.completed === 3, 60_000)).toBeLessThan(1_500);
+  });
+});
+
+describe("a claim", () => {
+  it("whose answer was lost loses no job: what it took is run in the end, and nothing is charged", async () => {
+    const bench = createBench();
+    let lost = 0;
+    const through = around(bench.store, async (verb, next) => {
+      const answer = await next();
+      if (verb === "claim" && lost++ === 0) throw unavailable();
+      return answer;
+    });
+    const job = defineJob("thumbnail", { run: () => 1 });
+    const ids = await bench.addMany(3, job);
+    await bench.employ([job], { lease: "5s", through });
+    await bench.employ([job], { lease: "5s" });
+    await bench.advance(60_000);
+    expect(await bench.store.count()).toMatchObject({ completed: 3, running: 0 });
+    for (const id of ids) expect(await bench.read(id)).toMatchObject({ attempts: 0, crashes: 0 });
+  });
+});
+
+describe("the lanes", () => {
+  it("of others, however many, do not hide our own", async () => {
+    const bench = createBench();
+    const job = defineJob("ours", { run: () => 1 });
+    await bench.employ([job]);
+    for (let n = 0; n < 1_100; n++) await bench.add("theirs", { tenant: `tenant-${n}`, priority: 5 });
+    await bench.add(job);
+    await bench.advance(30_000);
+    expect(await bench.store.count()).toMatchObject({ completed: 1, queued: 1_100 });
+  });
+
+  it("that wait for later do not hide what is due", async () => {
+    const bench = createBench();
+    const job = defineJob("ours", { run: () => 1 });
+    await bench.employ([job]);
+    for (let n = 0; n < 1_100; n++) await bench.add(job, { tenant: `tenant-${n}`, delayMs: 3_600_000 });
+    await bench.add(job, { tenant: "last" });
+    await bench.advance(30_000);
+    expect(await bench.store.count()).toMatchObject({ completed: 1, queued: 1_100 });
+  });
+});
+
+describe("a pause", () => {
+  it("of a queue is noticed at once, and so is its end", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { queue: "media", run: () => 1 });
+    const { worker } = await bench.employ([job], { poll: "1m" });
+    await bench.store.pause({ kind: "queue", name: "media" }, { forMs: null, reason: "test" });
+    await bench.addMany(3, job);
+    await bench.advance(50_000);
+    expect(worker.counts.completed).toBe(0);
+    await bench.store.resume({ kind: "queue", name: "media" });
+    expect(await bench.until(() => worker.counts.completed === 3)).toBe(0);
+  });
+
+  it("in the middle of a burst stops the claims", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => bench.sleep(50) });
+    await bench.addMany(100, job);
+    const { worker } = await bench.employ([job], { concurrency: 2 });
+    await bench.until(() => worker.counts.completed >= 10);
+    await bench.store.pause({ kind: "type", name: "thumbnail" }, { forMs: null, reason: "test" });
+    const held = worker.counts.claimed;
+    await bench.advance(20_000);
+    expect(worker.counts.claimed).toBe(held);
+    expect(worker.counts.completed).toBe(held);
+  });
+
+  it("with an end is over at its end, idle or busy", async () => {
+    const bench = createBench();
+    const paused = defineJob("paused", { queue: "media", run: () => 1 });
+    const busy = defineJob("busy", { run: () => bench.sleep(20) });
+    await bench.store.pause({ kind: "queue", name: "media" }, { forMs: 3_000, reason: "test" });
+    const id = await bench.add(paused);
+    await bench.addMany(2_000, busy);
+    await bench.employ([paused, busy], { concurrency: 4 });
+    await bench.advance(2_900);
+    expect((await bench.read(id)).state).toBe("queued");
+    await bench.advance(2_100);
+    expect((await bench.store.count()).queued).toBeGreaterThan(500);
+    expect((await bench.read(id)).state).toBe("completed");
+  });
+});

@@ -1,0 +1,117 @@
+// Verdicts on their way to the store: shared commits, stale answers, outages.
+import { describe, expect, it } from "vitest";
+import { defineJob } from "../../src/queue/define-job.ts";
+import type { SettleRequest } from "../../src/store/store.ts";
+import { around, createBench, cuttable } from "../support/worker-bench.ts";
+
+describe("a settler", () => {
+  it("shares commits under load: one is under way, what arrives meanwhile goes with the next", async () => {
+    const bench = createBench();
+    const groups: number[] = [];
+    let underWay = 0;
+    let most = 0;
+    const through = around(bench.store, async (verb, next, [request]) => {
+      if (verb !== "settle") return next();
+      most = Math.max(most, ++underWay);
+      groups.push((request as SettleRequest).settlements.length);
+      await bench.sleep(10);
+      const answer = await next();
+      underWay -= 1;
+      return answer;
+    });
+    const job = defineJob("quick", { run: () => bench.sleep(1) });
+    await bench.addMany(2_000, job);
+    const { worker } = await bench.employ([job], { concurrency: 50, through });
+    await bench.until(() => worker.counts.completed === 2_000);
+    expect(most).toBe(1);
+    expect(groups.reduce((sum, count) => sum + count, 0)).toBe(2_000);
+    expect(groups.length).toBeLessThan(100);
+    expect(Math.max(...groups)).toBeLessThanOrEqual(1_000);
+  });
+
+  it("writes at once when it is idle", async () => {
+    const bench = createBench();
+    const job = defineJob("quick", { run: () => 1 });
+    const { worker } = await bench.employ([job]);
+    await bench.advance(5_000);
+    const id = await bench.add(job);
+    expect(await bench.until(() => worker.counts.completed === 1)).toBe(0);
+    expect((await bench.read(id)).state).toBe("completed");
+  });
+
+  it("counts stale answers, and those beside them count all the same", async () => {
+    const bench = createBench();
+    const together = bench.sleep(1_000);
+    const job = defineJob("quick", { run: () => together });
+    const ids = await bench.addMany(10, job);
+    // Somebody else ends three of the runs in the moment before they are settled.
+    let stolen = false;
+    const through = around(bench.store, async (verb, next, [request]) => {
+      if (verb === "settle" && !stolen) {
+        stolen = true;
+        const { settlements } = request as SettleRequest;
+        const verdict = { kind: "release", reason: "shutdown", delayMs: 3_600_000 } as const;
+        await bench.store.settle({ settlements: settlements.slice(0, 3).map((one) => ({ ...one, verdict })) });
+      }
+      return next();
+    });
+    const hired = await bench.employ([job], { through });
+    await bench.until(() => hired.worker.counts.completed === 7);
+    expect(hired.worker.counts.stale).toBe(3);
+    expect(hired.heard("job.stale")).toHaveLength(3);
+    const states = (await bench.store.get(ids)).map((one) => one?.state);
+    expect(states.filter((state) => state === "completed")).toHaveLength(7);
+  });
+
+  it("waits out an outage with every verdict in its hands, and nothing is charged", async () => {
+    const bench = createBench();
+    const line = cuttable(bench.store);
+    const job = defineJob("quick", { run: () => bench.sleep(500) });
+    const ids = await bench.addMany(20, job);
+    const { worker } = await bench.employ([job], { concurrency: 20, through: line.store, lease: "1m" });
+    await bench.advance(400);
+    line.away = true;
+    await bench.advance(20_000);
+    expect(worker.counts).toMatchObject({ completed: 0, stale: 0 });
+    line.away = false;
+    expect(await bench.until(() => worker.counts.completed === 20)).toBeLessThanOrEqual(3_000);
+    for (const one of await bench.store.get(ids)) {
+      expect(one).toMatchObject({ state: "completed", attempts: 0, crashes: 0, epoch: 1 });
+    }
+  });
+
+  it("whose answer was lost says nothing wrong: the verdict was written once and counts once", async () => {
+    const bench = createBench();
+    let lost = false;
+    const through = around(bench.store, async (verb, next) => {
+      const answer = await next();
+      if (verb !== "settle" || lost) return answer;
+      lost = true;
+      throw Object.assign(new Error("cut"), { name: "RedriveError", code: "store_unavailable" });
+    });
+    const job = defineJob("quick", { run: () => "result" });
+    const id = await bench.add(job);
+    const { worker } = await bench.employ([job], { through });
+    await bench.advance(10_000);
+    expect(await bench.read(id)).toMatchObject({ state: "completed", epoch: 1, result: '"result"' });
+    expect(worker.counts.completed + worker.counts.stale).toBe(1);
+  });
+
+  it("keeps the verdicts of others when one cannot be written", async () => {
+    const bench = createBench();
+    let poisoned = "";
+    const through = around(bench.store, async (verb, next, [request]) => {
+      const { settlements = [] } = (request ?? {}) as Partial<SettleRequest>;
+      if (verb === "settle" && settlements.some(({ id }) => id === poisoned)) throw new TypeError("cannot be written");
+      return next();
+    });
+    const together = bench.sleep(1_000);
+    const job = defineJob("quick", { run: () => together });
+    poisoned = await bench.add(job);
+    await bench.addMany(9, job);
+    const hired = await bench.employ([job], { through });
+    await bench.advance(120_000);
+    expect(hired.lines.filter(({ level }) => level === "error").length).toBeGreaterThan(0);
+    expect((await bench.store.count()).completed).toBe(9);
+  });
+});
