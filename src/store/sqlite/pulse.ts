@@ -25,17 +25,26 @@ export function openShared(): { readonly shared: SharedArrayBuffer; show(started
   };
 }
 
-/** The thread's side: beats until it is stopped. Returns the way to stop it. */
+/** A pulse in the store thread. */
+export interface Beating {
+  /** Beats if a beat is overdue: a thread that always has work never comes to its timers. */
+  catchUp(): void;
+  stop(): void;
+}
+
+/** The thread's side: beats until it is stopped. */
 export function startPulse(
   { request, shared }: PulseWire,
   system: System,
   carry: (request: Request) => Reply,
   tell: (reply: Reply) => void,
-): () => void {
+): Beating {
   const view = new Float64Array(shared);
   let shown = -1;
   let shownAt = system.monotonic();
+  let dueAt = shownAt + request.everyMs;
   const beat = (): void => {
+    dueAt = system.monotonic() + request.everyMs;
     takeBack = system.after(request.everyMs, beat);
     const count = view[0] as number;
     if (count !== shown) {
@@ -47,7 +56,14 @@ export function startPulse(
     tell(carry({ verb: "beat", args: [{ worker, leaseMs, startedThrough: view[1] as number }] }));
   };
   let takeBack = system.after(request.everyMs, beat);
-  return () => takeBack();
+  return {
+    catchUp() {
+      if (system.monotonic() < dueAt) return;
+      takeBack();
+      beat();
+    },
+    stop: () => takeBack(),
+  };
 }
 
 /** Passes an answer of the thread on to whoever listens. */

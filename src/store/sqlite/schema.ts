@@ -1,12 +1,21 @@
 // The schema, as a list of migrations that are applied in order and never changed once released. Tables are named in
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
-import { DEATH_REASONS, STATES } from "../../core/job.ts";
+import { DEATH_REASONS } from "../../core/job.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
 
 /** A time as people write it in SQLite; comparable with `datetime('now', '-1 hour')`. */
 const time = (column: string): string => `strftime('%Y-%m-%d %H:%M:%f', ${column} / 1000.0, 'unixepoch')`;
+
+/** One comparison after the other: `state in (…)` builds a table at every write and costs a fifth of it. */
+const LIFE = `check (case state
+    when 'queued' then nonce is null and finished_at is null
+    when 'running' then nonce is not null and finished_at is null
+    when 'completed' then nonce is null and finished_at is not null
+    when 'dead' then nonce is null and finished_at is not null
+    when 'cancelled' then nonce is null and finished_at is not null
+    else 0 end)`;
 
 const TABLES = `
 create table lane (
@@ -24,7 +33,7 @@ create table job (
   seq integer primary key,
   id text not null unique,
   lane integer not null,
-  state text not null check (${oneOf("state", STATES)}),
+  state text not null,
   run_at integer not null,
   due_at integer not null,
   created_at integer not null,
@@ -38,7 +47,7 @@ create table job (
   releases integer not null default 0 check (releases >= 0),
   generation integer not null default 1 check (generation >= 1),
   epoch integer not null default 0 check (epoch >= 0),
-  nonce text check ((nonce is not null) = (state = 'running')),
+  nonce text,
   worker text,
   ticket integer not null default 0,
   cancel_requested integer not null default 0 check (cancel_requested in (0, 1)),
@@ -51,7 +60,7 @@ create table job (
   progress text,
   result text,
   failure text,
-  check ((finished_at is not null) = (state in ('completed', 'dead', 'cancelled')))
+  ${LIFE}
 ) strict;
 create index job_waiting on job (lane, run_at, seq) where state = 'queued';
 create index job_ended on job (state, finished_at, seq) where state <> 'queued';

@@ -7,7 +7,7 @@ import { blockThread, insideThread } from "../../system/threads.ts";
 import { type Engine, openEngine, type Reply, type Request } from "./engine.ts";
 import { type ErrorWire, packError } from "./facade.ts";
 import { fileIdentity, prepareFile } from "./file.ts";
-import { type PulseWire, startPulse } from "./pulse.ts";
+import { type Beating, type PulseWire, startPulse } from "./pulse.ts";
 import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
 
 /** A request under the number its answer will carry. */
@@ -25,7 +25,7 @@ const CHECK_FILE_EVERY_MS = 1_000;
 
 const thread = insideThread();
 const { path } = thread.data as { path: string };
-const pulses = new Map<number, () => void>();
+const pulses = new Map<number, Beating>();
 let engine: Engine | null = null;
 let identity: string | null = null;
 let checkedAt = 0;
@@ -92,7 +92,7 @@ function sort(messages: readonly unknown[]): Numbered[] {
         startPulse(message.pulse, realSystem, (request) => carryOut([request])[0] as Reply, tell),
       );
     } else if ("unpulse" in message) {
-      pulses.get(message.unpulse)?.();
+      pulses.get(message.unpulse)?.stop();
       pulses.delete(message.unpulse);
     } else requests.push(...message);
   }
@@ -102,6 +102,7 @@ function sort(messages: readonly unknown[]): Numbered[] {
 function work(messages: unknown[]): void {
   const waiting = sort(messages);
   while (waiting.length > 0) {
+    for (const pulse of pulses.values()) pulse.catchUp();
     const group = nextGroup(waiting);
     const replies = carryOut(group.map(([, request]) => request));
     thread.post(group.map(([number], at) => answer(number, replies[at] as Reply)));
@@ -112,7 +113,7 @@ function work(messages: unknown[]): void {
 thread.on({
   messages: work,
   stop() {
-    for (const stop of pulses.values()) stop();
+    for (const pulse of pulses.values()) pulse.stop();
     engine?.close();
   },
 });

@@ -66,6 +66,11 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
      where seq = ?`,
   );
+  // One statement for all rows of a lane costs half of one statement for each.
+  const takeAll = db.prepare(
+    `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ? + place.key, started_at = ?,
+     updated_at = ? from json_each(?) as place where job.seq = place.value`,
+  );
   return ({ worker, quotas, limit, nonce, control: version, ticket, startedThrough }) => {
     const now = clock();
     if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
@@ -80,6 +85,13 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
       else {
         const rows = due.all(quota.lane, now, Math.min(quota.limit, limit - taken));
         if (rows.length > 0) belongings.set(quota.lane, belonging);
+        const seqs = JSON.stringify(rows.map(([seq]) => seq));
+        if (rows.length > 1 && unlessBroken(() => takeAll.run(nonce, worker, ticket + taken, now, now, seqs))) {
+          for (const row of rows) for (const value of row) flat.push(value);
+          taken += rows.length;
+          continue;
+        }
+        // One of them is damaged, and a statement that fails leaves nothing behind: each for itself.
         for (const row of rows) {
           if (!unlessBroken(() => take.run(nonce, worker, ticket + taken, now, now, row[0] as number))) {
             aside.row(row[0] as number);
