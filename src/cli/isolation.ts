@@ -9,6 +9,7 @@ export interface IsolatedTask {
   readonly jobs: string;
   readonly worker: string;
   readonly lane: number;
+  readonly control: number;
   readonly lease: number;
   readonly heartbeat: number;
 }
@@ -24,9 +25,9 @@ export function childIsolation(options: {
   readonly heartbeatMs: number;
 }): Isolation {
   const program = fileURLToPath(new URL("./isolated.js", import.meta.url));
-  return ({ worker, lane, signal }) => {
+  return ({ worker, lane, control, signal, stop }) => {
     const { store, jobs, leaseMs: lease, heartbeatMs: heartbeat } = options;
-    const task: IsolatedTask = { store, jobs, worker, lane, lease, heartbeat };
-    return runChild(program, [JSON.stringify(task)], { memoryMb: MEMORY_MB, signal });
+    const task: IsolatedTask = { store, jobs, worker, lane, control, lease, heartbeat };
+    return runChild(program, [JSON.stringify(task)], { memoryMb: MEMORY_MB, signal, stop });
   };
 }

@@ -195,14 +195,15 @@ function recognise(link: unknown): Found | undefined {
   const named = ERROR_NAMES.get(name);
   if (named) return { class: named };
   if (readPath(link, "$retryable", "throttling") === true) return { class: "rate_limited" };
+  // AWS says by this mark that a try again may help, whatever the status.
+  if (read(link, "$retryable") !== undefined) return { class: "transient", code };
   const grpc = grpcStatus(link);
   if (grpc) return { class: grpc[1], code: grpc[0] };
   const status = statusOf(link);
   if (status !== undefined) return { class: classOfStatus(status, link), code: String(status) };
   if (code === "ECONNABORTED" && /timeout/i.test(messageOf(link).slice(0, 256))) return { class: "timeout", code };
   const known = SYSTEM_CODES.get(code ?? "") ?? byPrefix(code ?? "");
-  if (known) return { class: known, code };
-  return read(link, "$retryable") === undefined ? undefined : { class: "transient" };
+  return known && { class: known, code };
 }
 
 function byPrefix(code: string): FailureClass | undefined {

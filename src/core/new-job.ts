@@ -36,6 +36,7 @@ const LATEST_INSTANT = 8_640_000_000_000_000;
 
 /** Throws `invalid_argument` or `payload_too_large` unless the job may be stored as it is. */
 export function checkNewJob(job: NewJob): void {
+  if (typeof job !== "object" || job === null) refuse("job", "a job", job);
   if (typeof job.id !== "string" || !ID.test(job.id)) refuse("id", "1 to 64 letters, digits, _ or -", job.id);
   checkName("type", job.type);
   checkName("queue", job.queue);
@@ -51,6 +52,9 @@ export function checkNewJob(job: NewJob): void {
   if (job.stuckMs !== null) checkInteger("stuck.after", job.stuckMs, 1, JOB_BOUNDS.delayMs);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
+  if (typeof job.payload !== "string" || !job.payload.isWellFormed()) {
+    refuse("payload", "well-formed JSON text, lone surrogates escaped", job.payload);
+  }
   if (byteLength(job.payload) > JOB_BOUNDS.payloadBytesMost) {
     throw tooLarge("payload", JOB_BOUNDS.payloadBytesMost, byteLength(job.payload));
   }

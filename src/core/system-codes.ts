@@ -28,8 +28,8 @@ export const SYSTEM_CODES: ReadonlyMap<string, FailureClass> = table({
 
 /** Classes of `error.name`, for errors that say more by their name than by a status. */
 export const ERROR_NAMES: ReadonlyMap<string, FailureClass> = table({
-  transient: "AbortError",
-  timeout: "TimeoutError",
+  transient: "AbortError TransactionInProgressException RequestTimeTooSkewed",
+  timeout: "TimeoutError RequestTimeout RequestTimeoutException",
   permanent: "PermanentError UnrecoverableError NonRetriableError",
   rate_limited: `RetryAfterError RateLimitError Throttling ThrottlingException ThrottledException RequestThrottled
     RequestThrottledException EC2ThrottledException TooManyRequestsException RequestLimitExceeded

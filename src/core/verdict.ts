@@ -124,8 +124,10 @@ function retryBefore(
 
 /** A worker died with the job in its hands: a crash for every job, an attempt only for those that had started. */
 function lostVerdict(job: JudgedJob, outcome: { readonly started: boolean; readonly worker: string }): Verdict {
-  const charge: Charge = { attempts: outcome.started ? 1 : 0, crashes: 1 };
-  const crashes = job.crashes + 1;
+  // A job that had not started never dies of it: its last crash is not charged for somebody else's.
+  const spared = !outcome.started && job.crashes + 1 >= job.maxCrashes;
+  const charge: Charge = { attempts: outcome.started ? 1 : 0, crashes: spared ? 0 : 1 };
+  const crashes = job.crashes + charge.crashes;
   const attempts = job.attempts + charge.attempts;
   const failure = crashFailure(outcome.worker, outcome.started, crashes, job.maxCrashes);
   if (crashes >= job.maxCrashes) return { kind: "dead", reason: "crashed", charge, failure };

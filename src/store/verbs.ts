@@ -53,6 +53,9 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
   },
   claim: (request) => {
     checkInteger("limit", request.limit, 0, SET_MOST);
+    checkText("nonce", request.nonce);
+    checkInteger("ticket", request.ticket, 0, Number.MAX_SAFE_INTEGER);
+    checkInteger("startedThrough", request.startedThrough, 0, Number.MAX_SAFE_INTEGER);
     for (const quota of request.quotas) checkInteger("quota", quota.limit, 0, SET_MOST);
   },
   settle: ({ settlements, startedThrough = 0 }) => {
@@ -64,6 +67,9 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
   },
   register: (worker) => {
     checkName("worker", worker.id);
+    checkText("host", worker.host);
+    checkInteger("pid", worker.pid, 0, Number.MAX_SAFE_INTEGER);
+    if (worker.release !== null) checkText("release", worker.release);
     checkInteger("lease", worker.leaseMs, 10, LEASE_MS_MOST);
   },
   beat: (beat) => {

@@ -38,6 +38,8 @@ export function oncePerSecond(now: () => number): (cause: string, say: (heldBack
       last.heldBack += 1;
       return;
     }
+    // Error texts can be of any number; who was quiet for a while is forgotten.
+    if (seen.size > 1_000) seen.clear();
     seen.set(cause, { at: now(), heldBack: 0 });
     say(last?.heldBack ?? 0);
   };

@@ -11,6 +11,19 @@ export interface ChildEnd {
   readonly told?: readonly unknown[];
 }
 
+const STOP = "stop";
+
+/** Calls back when the parent asks us to stop or is gone. Signals to the group are ignored: they are the parent's. */
+export function onParentStop(stop: () => void): void {
+  process.on("message", (message) => {
+    if (message === STOP) stop();
+  });
+  process.on("disconnect", stop);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);
+  // With the parent goes whoever reads our words; that must not be the end of the job.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+}
+
 /** Tells the parent process something; resolves when it is on its way. */
 export function tellParent(message: unknown): Promise<void> {
   return new Promise((resolve) => {
@@ -41,10 +54,18 @@ export function isAlive(pid: number): boolean {
 export function runChild(
   module: string,
   args: readonly string[],
-  options: { readonly memoryMb: number; readonly signal?: AbortSignal },
+  options: {
+    readonly memoryMb: number;
+    /** Kills the child. */
+    readonly signal?: AbortSignal;
+    /** Asks it to stop, as a worker is asked. */
+    readonly stop?: AbortSignal;
+  },
 ): Promise<ChildEnd> {
   const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module, ...args], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
+    // A group of its own: a signal to ours is for us to pass on.
+    detached: true,
   });
   const told: unknown[] = [];
   child.on("message", (message) => told.push(message));
@@ -55,10 +76,13 @@ export function runChild(
   child.stdout?.on("data", keep);
   child.stderr?.on("data", keep);
   const end = (): void => void child.kill("SIGKILL");
+  const stop = (): void => void (child.connected && child.send(STOP));
   options.signal?.addEventListener("abort", end);
+  options.stop?.addEventListener("abort", stop);
   return new Promise((resolve) => {
     const finish = (code: number | null, signal: string | null): void => {
       options.signal?.removeEventListener("abort", end);
+      options.stop?.removeEventListener("abort", stop);
       resolve({ code, signal, output, told });
     };
     child.on("error", (error) => {

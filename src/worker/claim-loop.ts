@@ -31,7 +31,7 @@ export interface ClaimLoopOptions {
   /** Takes over what was claimed; `single` for a suspect, which starts at once. */
   readonly accept: (jobs: readonly ClaimedJob[], single: boolean) => void;
   /** Takes care of a lane of jobs with their last crash left, elsewhere; null where they run alone in this process. */
-  readonly isolate: ((lane: number) => void) | null;
+  readonly isolate: ((lane: number, control: number) => void) | null;
   /** A claim was written or not, nobody knows: hands back what is held without our knowledge. */
   readonly onUnknown: () => Promise<void>;
   /** The store says that this worker was given up; resolves when there is a new one. */
@@ -66,7 +66,7 @@ export class ClaimLoop {
   #control: Control | null = null;
   #lanes: readonly ActiveLane[] = [];
   #lookedAt = NEVER;
-  /** Where a look goes on that found none of our lanes before it had seen all. */
+  /** Where the next look goes on behind its first page. */
   #from: number | null = null;
   /** We rest because our hands are full, not because nothing is due. */
   #handsFull = false;
@@ -120,7 +120,6 @@ export class ClaimLoop {
     if (this.#handsFull && !singles.suspect && !singles.last && !isReserved()) return pollMs;
     const idleMs = await this.#look();
     if (idleMs > 0) return idleMs;
-    this.#turn += 1;
     const suspects = await this.#takeSuspect();
     const wanted = want();
     this.#handsFull = wanted === 0;
@@ -128,7 +127,10 @@ export class ClaimLoop {
     const soon = isReserved() || this.#lanes.some((lane) => isSuspect(lane.kind));
     if (this.#handsFull) return suspects > 0 ? 0 : Math.min(pollMs, soon ? LOOK_AGAIN_MS : pollMs);
     const ordinary = this.#lanes.filter((lane) => !isSuspect(lane.kind));
-    const taken = await this.#take(this.#plan(ordinary, wanted, 0), wanted, false);
+    const quotas = this.#plan(ordinary, wanted, 0);
+    // Whoever had a turn in this claim goes behind the others.
+    this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
+    const taken = await this.#take(quotas, wanted, false);
     return suspects + taken > 0 || this.#control === null ? 0 : Math.min(pollMs, LOOK_AGAIN_MS);
   }
 
@@ -136,9 +138,10 @@ export class ClaimLoop {
   async #look(): Promise<number> {
     const { store, system, pollMs, onLook } = this.#options;
     if (this.#control && system.monotonic() - this.#lookedAt < LOOK_AGAIN_MS) return 0;
-    // Anew with every look: a pause may have ended by itself.
-    this.#control = await store.control();
-    const { lanes, nextRunAt, now, next } = await this.#servedLanes(this.#control);
+    // Both anew with every look: a pause may have ended by itself.
+    const [control, first] = await Promise.all([store.control(), store.lanes(null, LANES)]);
+    this.#control = control;
+    const { lanes, nextRunAt, now, next } = await this.#servedLanes(control, first);
     this.#lanes = lanes;
     this.#lookedAt = system.monotonic();
     const isDue = (kind?: LaneKind): boolean =>
@@ -151,19 +154,25 @@ export class ClaimLoop {
     return Math.max(1, Math.min(pollMs, nextRunAt === null ? pollMs : nextRunAt - now));
   }
 
-  /** Pages through the lanes for those we serve, so that those of others, however many, do not hide ours. */
-  async #servedLanes(control: Control): Promise<LanePage> {
+  /**
+   * Pages through the lanes for those we serve, so that those of others, however many, do not hide ours. The first page,
+   * with the highest priorities, is always among them; where there are more of ours than a look takes, the rest take
+   * turns, each look going on where the last one ended.
+   */
+  async #servedLanes(control: Control, first: LanePage): Promise<LanePage> {
     const { serves, queues } = this.#options.appetite(control);
     const lanes: ActiveLane[] = [];
     let nextRunAt: number | null = null;
-    for (let pages = 1; ; pages++) {
-      const page = await this.#options.store.lanes(this.#from, LANES);
+    for (let page = first, pages = 1; ; pages++) {
       lanes.push(...page.lanes.filter(({ type, queue }) => serves.has(type) && (queues === null || queues.has(queue))));
       if (page.nextRunAt !== null) nextRunAt = Math.min(page.nextRunAt, nextRunAt ?? page.nextRunAt);
-      const enough = lanes.length >= LANES || pages >= PAGES;
-      this.#from = enough && lanes.length === 0 ? page.next : null;
-      if (enough || page.next === null) return { lanes, nextRunAt, now: page.now, next: this.#from };
-      this.#from = page.next;
+      const enough = pages >= PAGES || lanes.length >= 2 * LANES || (pages > 1 && lanes.length >= LANES);
+      if (page.next === null || enough) {
+        this.#from = page.next;
+        return { lanes, nextRunAt, now: page.now, next: lanes.length === 0 ? page.next : null };
+      }
+      const after: number = pages === 1 ? Math.max(page.next, this.#from ?? page.next) : page.next;
+      page = await this.#options.store.lanes(after, LANES);
     }
   }
 
@@ -184,7 +193,7 @@ export class ClaimLoop {
     const [last] = single("last");
     if (last && wantSuspect().last) {
       if (!isolate) return this.#take([last], 1, true);
-      isolate(last.lane);
+      isolate(last.lane, this.#control?.version ?? 0);
     }
     return wantSuspect().suspect ? this.#take(single("suspect"), 1, true) : 0;
   }

@@ -98,7 +98,7 @@ export class Hands {
    */
   tickets(limit: number): { ticket: number; startedThrough: number } {
     const ticket = this.#ticket;
-    const atOnce = this.ahead.length > 0 ? 0 : Math.min(this.free, limit);
+    const atOnce = this.ahead.length > 0 ? 0 : Math.min(Math.max(0, this.free - this.reserved), limit);
     // Numbers that the claim does not use are not used again: they may count as started by now.
     this.#ticket += limit;
     if (atOnce > 0) this.startedThrough = Math.max(this.startedThrough, ticket + atOnce - 1);

@@ -95,7 +95,7 @@ export class Presence {
   #hear({ alive, cancel }: BeatAnswer): void {
     if (!this.isHeard) this.#options.contact.interrupted();
     this.#heardAt = this.#options.system.monotonic();
-    if (!alive) void this.comeBack();
+    if (!alive) this.comeBack().catch((error: unknown) => this.#options.contact.complain("register", error));
     else if (cancel.length > 0) this.#options.onCancel(cancel);
   }
 

@@ -19,6 +19,8 @@ export interface ReapingOptions {
   readonly reaper: () => ReaperOptions;
   readonly isolation: Isolation | null;
   readonly report: Reporter;
+  /** Fires when the worker has ended. */
+  readonly ending: AbortSignal;
   /** Work may have become due. */
   readonly wake: () => void;
 }
@@ -85,10 +87,10 @@ export class Reaping {
   }
 
   /** Runs one job of the lane in a child of its own. */
-  isolate(lane: number, signal: AbortSignal): void {
+  isolate(lane: number, control: number, stop: AbortSignal): void {
     const worker = this.#options.system.workerId();
     const end = new AbortController();
-    const ended = this.#runChild(worker, lane, end.signal, signal)
+    const ended = this.#runChild({ worker, lane, control, signal: end.signal, stop })
       .catch((error: unknown) => {
         this.#options.log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
       })
@@ -105,16 +107,21 @@ export class Reaping {
   }
 
   /** If the child dies, the crash is its job's alone, with the child's end as evidence. */
-  async #runChild(worker: string, lane: number, end: AbortSignal, signal: AbortSignal): Promise<void> {
+  async #runChild(request: Parameters<Isolation>[0]): Promise<void> {
     const { system, contact, log, isolation } = this.#options;
     if (!isolation) return;
-    const ending = await isolation({ worker, lane, signal: end });
+    const { worker, signal: end } = request;
+    const ending = await isolation(request);
     for (const { job, verdict, settled } of (ending.told ?? []) as AloneReport[]) {
       this.#options.report(job, verdict, settled);
     }
     const evidence = evidenceOf(ending);
     const blamed = evidence
-      ? await contact.insist("reap", () => reap(this.#options.reaper(), new Map([[worker, evidence]])), signal)
+      ? await contact.insist(
+          "reap",
+          () => reap(this.#options.reaper(), new Map([[worker, evidence]])),
+          this.#options.ending,
+        )
       : 1;
     // A child that we ended ourselves had taken its job; somebody has judged it already.
     const took = blamed !== 0 || end.aborted;

@@ -15,10 +15,12 @@ export async function windDown(
     readonly reaping: Reaping;
     readonly settler: Settler;
     readonly claimed: Promise<unknown>;
+    /** Tells the children. */
+    readonly stopped: AbortController;
   },
   options: { readonly system: System; readonly withinMs: number; readonly hurry: AbortSignal },
 ): Promise<void> {
-  const { hands, reaping, settler, claimed } = worker;
+  const { hands, reaping, settler, claimed, stopped } = worker;
   const { system, withinMs, hurry } = options;
   const atMost = async (work: Promise<unknown>, ms: number): Promise<void> => {
     const done = new AbortController();
@@ -28,10 +30,9 @@ export async function windDown(
   hands.releaseAhead();
   await atMost(claimed, withinMs);
   await Promise.all([hands.empty(withinMs, hurry), atMost(reaping.empty(), withinMs)]);
-  if (hands.running.size > 0) {
-    hands.stop("shutdown");
-    await hands.empty(LAST_WORDS_MS, hurry);
-    hands.abandon();
-  }
+  stopped.abort();
+  hands.stop("shutdown");
+  await Promise.all([hands.empty(LAST_WORDS_MS, hurry), atMost(reaping.empty(), LAST_WORDS_MS)]);
+  hands.abandon();
   await atMost(settler.idle(), Math.max(withinMs, LAST_WORDS_MS));
 }

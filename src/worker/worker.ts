@@ -5,43 +5,20 @@ import { textOf } from "../core/failure.ts";
 import { pausedMs } from "../core/paused.ts";
 import { PRESETS } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
-import type { Control, Store } from "../store/store.ts";
-import type { Log } from "../system/log.ts";
-import type { System } from "../system/system.ts";
+import type { Control } from "../store/store.ts";
 import type { ReaperOptions } from "../upkeep/expired-runs.ts";
 import { ClaimLoop, type Look } from "./claim-loop.ts";
 import { type Contact, openContact } from "./contact.ts";
 import { drained } from "./drain.ts";
 import { grantsOf } from "./grants.ts";
 import { Hands } from "./hands.ts";
-import type { Isolation } from "./isolation.ts";
+import type { WorkerParts } from "./parts.ts";
 import { Presence } from "./presence.ts";
 import { Reaping } from "./reaping.ts";
-import {
-  openReporter,
-  type Reporter,
-  unbreakable,
-  type WorkerCounts,
-  type WorkerEvents,
-  zeroCounts,
-} from "./report.ts";
-import type { WorkerSettings } from "./settings.ts";
+import { openReporter, type Reporter, unbreakable, type WorkerCounts, zeroCounts } from "./report.ts";
 import { openSettler, type Settler } from "./settler.ts";
 import { releaseUnknown } from "./unknown-claim.ts";
 import { windDown } from "./wind-down.ts";
-
-/** What a worker is made of. */
-export interface WorkerParts {
-  readonly store: Store;
-  readonly system: System;
-  readonly jobs: readonly JobDefinition[];
-  readonly settings: WorkerSettings;
-  readonly log: Log;
-  readonly events: WorkerEvents;
-  readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };
-  /** Runs jobs with their last crash left in a child process; null where there is no way to: they run alone here. */
-  readonly isolation: Isolation | null;
-}
 
 /** How long a stop waits for runs before it aborts them, unless told otherwise. */
 export const STOP_WITHIN_MS = 25_000;
@@ -62,6 +39,8 @@ export class QueueWorker {
   readonly #claiming = new AbortController();
   readonly #ending = new AbortController();
   readonly #hurry = new AbortController();
+  /** Fires when runs are aborted for the stop; tells the children too. */
+  readonly #stopped = new AbortController();
   #look: Look | null = null;
   #control: Control | null = null;
   #claimed: Promise<void> = Promise.resolve();
@@ -139,7 +118,13 @@ export class QueueWorker {
     this.#claiming.abort();
     // The start and a claim may be under way; what the claim brings is released as it comes.
     const claimed = Promise.resolve(this.#started).then(() => this.#claimed);
-    const parts = { hands: this.#hands, reaping: this.#reaping, settler: this.#settler, claimed };
+    const parts = {
+      hands: this.#hands,
+      reaping: this.#reaping,
+      settler: this.#settler,
+      claimed,
+      stopped: this.#stopped,
+    };
     await windDown(parts, { system, withinMs, hurry: this.#hurry.signal });
     this.#ending.abort();
     await Promise.all([this.#claimed, this.#reaped]);
@@ -225,6 +210,7 @@ export class QueueWorker {
       isolation,
       wake,
       report: this.#report,
+      ending: this.#ending.signal,
       reaper: () => this.#reaper(),
     });
   }
@@ -272,7 +258,7 @@ export class QueueWorker {
         this.counts.claimed += jobs.length;
         hands.accept(jobs, single, this.#claiming.signal.aborted);
       },
-      isolate: isolation && ((lane) => this.#reaping.isolate(lane, this.#ending.signal)),
+      isolate: isolation && ((lane, control) => this.#reaping.isolate(lane, control, this.#stopped.signal)),
       onUnknown: () =>
         releaseUnknown(store, this.id, log, (lease) => hands.holds(lease) || this.#settler.isSettling(lease)),
       onGivenUp: () => this.#presence.comeBack(),

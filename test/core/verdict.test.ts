@@ -213,13 +213,15 @@ describe("a lost run", () => {
     expect(judge(job({ maxCrashes: 2 }), lost(false))).toMatchObject({ kind: "retry", lane: "last" });
   });
 
-  it.each([true, false])("dies of its last crash (started: %s)", (started) => {
-    const answer = judge(job({ crashes: 2 }), lost(started));
-    expect(answer).toMatchObject({
-      kind: "dead",
-      reason: "crashed",
-      charge: { attempts: started ? 1 : 0, crashes: 1 },
-    });
+  it("dies of its last crash if it had started", () => {
+    const answer = judge(job({ crashes: 2 }), lost(true));
+    expect(answer).toMatchObject({ kind: "dead", reason: "crashed", charge: { attempts: 1, crashes: 1 } });
+  });
+
+  it("is spared its last crash if it had not started, whatever its budget", () => {
+    const spared = { kind: "retry", charge: { attempts: 0, crashes: 0 } };
+    expect(judge(job({ crashes: 2 }), lost(false))).toMatchObject({ ...spared, lane: "last" });
+    expect(judge(job({ maxCrashes: 1 }), lost(false))).toMatchObject({ ...spared, lane: "first" });
   });
 
   it("dies of its last attempt if it had started, and not otherwise", () => {

@@ -3,7 +3,7 @@ import { laneOfKind } from "../../core/lane.ts";
 import type { DeadLetter } from "../../core/job.ts";
 import type { Retention } from "../store.ts";
 import { readCursor, type Verbs } from "../verbs.ts";
-import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
+import { type DeathRow, jobOf, type KeyRow, type Row, startWaiting, type Tables } from "./tables.ts";
 
 /** The verbs about what has ended. */
 export function deadLetterVerbs(
@@ -78,9 +78,10 @@ function prune(tables: Tables, retention: Retention): { completed: number; cance
     for (const row of old.slice(0, left)) if (forget(tables, row)) pruned[state] += 1;
     left -= pruned[state];
   }
-  for (const [name, key] of tables.keys) {
-    if (!tables.jobs.has(key.jobId) && key.createdAt <= now - retention.keyMs) tables.keys.delete(name);
-  }
+  const isFree = ({ jobId, createdAt }: KeyRow): boolean =>
+    !tables.jobs.has(jobId) && createdAt <= now - retention.keyMs;
+  const free = [...tables.keys].filter(([, key]) => isFree(key)).slice(0, retention.limit);
+  for (const [name] of free) tables.keys.delete(name);
   const longAgo = now - retention.deadMs;
   for (const [id, worker] of tables.workers) {
     const holds = [...tables.running].some((row) => row.worker === id);

@@ -47,7 +47,7 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         stopWaiting(tables, row);
         row.updatedAt = tables.clock();
         if (delayMs !== undefined) row.runAt = row.updatedAt + delayMs;
-        if (delayMs !== undefined && row.epoch === 0) row.dueAt = row.runAt;
+        if (delayMs !== undefined && row.attempts + row.crashes === 0) row.dueAt = row.runAt;
         if (priority !== undefined) {
           row.priority = priority;
           row.lane = laneOfKind(internLane(tables, row), kindOfLane(row.lane));

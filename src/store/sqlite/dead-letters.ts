@@ -87,8 +87,9 @@ function prune(db: Database, retention: Retention, now: number): PruneAnswer {
   const cancelled = forget("cancelled", retention.cancelledMs);
   const dead = forget("dead", retention.deadMs);
   db.prepare(
-    "delete from job_key where created_at <= ? and not exists (select 1 from job where job.id = job_key.job_id)",
-  ).run(now - retention.keyMs);
+    `delete from job_key where (type, key) in (select k.type, k.key from job_key k where k.created_at <= ?
+       and not exists (select 1 from job where job.id = k.job_id) limit ?)`,
+  ).run(now - retention.keyMs, retention.limit);
   const longAgo = now - retention.deadMs;
   db.prepare(
     `delete from worker where given_up = 1 and beat_at <= ? and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,

@@ -65,7 +65,7 @@ export function openEngine(options: EngineOptions): Engine {
 type Retry = <T>(work: () => T) => T;
 
 function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engine {
-  for (const step of [checkVersion, configure, checkOwner, migrate]) retry(() => step(db));
+  for (const step of [checkVersion, checkOwner, configure, migrate]) retry(() => step(db));
   const lanes = openLanes(db);
   const verbs = {
     migrate: () => undefined,

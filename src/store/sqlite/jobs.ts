@@ -67,20 +67,20 @@ function canceller(db: Database, clock: () => number): Verbs["cancel"] {
 }
 
 function rescheduler(db: Database, lanes: Lanes, clock: () => number): Verbs["reschedule"] {
-  const read = db.prepare("select state, lane, run_at, due_at, epoch from job where id = ?");
+  const read = db.prepare("select state, lane, run_at, due_at, attempts + crashes from job where id = ?");
   const write = db.prepare("update job set lane = ?, run_at = ?, due_at = ?, updated_at = ? where id = ?");
   return (changes) => {
     const now = clock();
     return changes.map(({ id, delayMs, priority }) => {
       const [row] = read.all(id) as [State, number, number, number, number][];
       if (!row) return "missing";
-      const [state, lane, runAt, dueAt, epoch] = row;
+      const [state, lane, runAt, dueAt, tried] = row;
       const belonging = lanes.belonging(lane);
       if (state !== "queued" || !belonging) return "refused";
       const moved =
         priority === undefined ? lane : laneOfKind(lanes.intern({ ...belonging, priority }), kindOfLane(lane));
       const due = delayMs === undefined ? runAt : now + delayMs;
-      write.run(moved, due, delayMs !== undefined && epoch === 0 ? due : dueAt, now, id);
+      write.run(moved, due, delayMs !== undefined && tried === 0 ? due : dueAt, now, id);
       return "changed";
     });
   };

@@ -26,8 +26,9 @@ const CONSTRAINT = 19;
 const STRAY = "state = 'queued' and not exists (select 1 from lane where base = job.lane - job.lane % 4)";
 
 /** The smallest change that makes a row legal again. */
-const LEGAL = `attempts = max(attempts, 0), max_attempts = max(max_attempts, 1), crashes = max(crashes, 0),
-  max_crashes = max(max_crashes, 1), releases = max(releases, 0), generation = max(generation, 1), epoch = max(epoch, 0),
+const LEGAL = `attempts = min(max(attempts, 0), 900000), max_attempts = max(max_attempts, 1),
+  crashes = min(max(crashes, 0), 900000), max_crashes = max(max_crashes, 1), releases = min(max(releases, 0), 900000000000),
+  generation = min(max(generation, 1), 900000000), epoch = min(max(epoch, 0), 900000000000),
   cancel_requested = cancel_requested <> 0`;
 
 /** A quarantine for one database. */
@@ -68,7 +69,8 @@ export function unlessBroken(write: () => unknown): boolean {
 }
 
 /** True in a row that breaks a rule which a verdict would run into. */
-export const BROKEN = `(attempts < 0 or max_attempts < 1 or crashes < 0 or max_crashes < 1 or releases < 0 or generation < 1
+export const BROKEN = `(attempts not between 0 and 900000 or max_attempts < 1 or crashes not between 0 and 900000
+  or max_crashes < 1 or releases not between 0 and 900000000000 or generation not between 1 and 900000000
   or cancel_requested not in (0, 1) or finished_at is not null)`;
 
 /** Makes the row of a running job legal again. */

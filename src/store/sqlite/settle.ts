@@ -138,8 +138,13 @@ function finder(db: Database, mend: (id: string) => void): (lease: Lease) => Row
     if (!row) return null;
     const [seq, lane, cancel, attempts, crashes, broken] = row;
     if (broken === 1) mend(id);
-    return { seq, lane, cancelRequested: cancel === 1, attempts: Math.max(0, attempts), crashes: Math.max(0, crashes) };
+    return { seq, lane, cancelRequested: cancel === 1, attempts: bounded(attempts), crashes: bounded(crashes) };
   };
+}
+
+/** A counter as the mended row has it. */
+function bounded(count: number): number {
+  return Math.min(Math.max(0, count), 900_000);
 }
 
 type BadVerdict = Extract<OtherVerdict, { readonly failure: Failure }>;

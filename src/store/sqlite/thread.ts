@@ -50,7 +50,7 @@ function nextGroup(waiting: Numbered[]): Numbered[] {
   return group;
 }
 
-/** The engine on the file that lies at the path now: opened when first needed, after a failure, and when replaced. */
+/** The engine on the file that lies at the path now: opened when first needed, and again when the file was replaced. */
 function current(): Engine {
   const now = realSystem.monotonic();
   if (engine && now - checkedAt > CHECK_FILE_EVERY_MS) {

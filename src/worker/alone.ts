@@ -1,0 +1,90 @@
+// Inside the child of a last chance: a worker that takes one job of a lane, runs it and leaves.
+import { textOf } from "../core/failure.ts";
+import type { Job } from "../core/job.ts";
+import { pausedMs } from "../core/paused.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { ClaimedJob, Control, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { openContact } from "./contact.ts";
+import { execute } from "./executor.ts";
+import { startHeartbeat } from "./heartbeat.ts";
+import type { Reporter } from "./report.ts";
+import type { Run } from "./run.ts";
+import type { WorkerSettings } from "./settings.ts";
+import { openSettler } from "./settler.ts";
+
+/** What the child is given. */
+export interface AloneOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly worker: string;
+  readonly lane: number;
+  readonly control: number;
+  /** Fires when the job is to be released. */
+  readonly stop: AbortSignal;
+  readonly jobs: readonly JobDefinition[];
+  readonly settings: WorkerSettings;
+  readonly process: { readonly pid: number; readonly host: string };
+  readonly log: Log;
+  readonly report: Reporter;
+}
+
+/** Runs one job of the lane; returns false if there was none left, or it may not be taken any more. */
+export async function runAlone(options: AloneOptions): Promise<boolean> {
+  const { store, system, worker, settings, lane, control } = options;
+  const { leaseMs, release } = settings;
+  await store.register({ id: worker, leaseMs, release, ...options.process });
+  const now = await store.control();
+  const quotas = [{ lane, limit: 1 }];
+  const nonce = system.nonce();
+  const [job] = (await store.claim({ worker, quotas, limit: 1, nonce, control, ticket: 0, startedThrough: 0 })).jobs;
+  const definition = options.jobs.find(({ type }) => type === job?.type);
+  if (job && definition) await runOne(job, definition, now, options);
+  await store.leave(worker);
+  return job !== undefined;
+}
+
+async function runOne(
+  job: ClaimedJob,
+  definition: JobDefinition,
+  control: Control,
+  options: AloneOptions,
+): Promise<void> {
+  const { store, system, worker, settings, log, report } = options;
+  const { leaseMs, heartbeatMs: everyMs, stallMs, abortGraceMs } = settings;
+  const settler = openSettler({
+    store,
+    contact: openContact(system, log, leaseMs / 2),
+    worker: () => worker,
+    startedThrough: () => 0,
+    giveUp: new AbortController().signal,
+    onError: (error) => log.error({ error: textOf(error) }, "the verdict could not be written"),
+  });
+  const heldMs = (of: Job, until: number): number => pausedMs(control.pauses, of, of.dueAt, until);
+  const executor = { system, log, report, settle: settler.settle, abortGraceMs, heldMs };
+  let run: Run | null = null;
+  // Before the handler is called: it may block this thread for good.
+  const heartbeat = startHeartbeat({
+    store,
+    system,
+    worker,
+    leaseMs,
+    everyMs,
+    stallMs,
+    startedThrough: () => 0,
+    onAnswer: ({ alive, cancel }) => {
+      if (!alive) run?.stop("lease_lost");
+      if (cancel.length > 0) run?.stop("cancel");
+    },
+    onFailure: () => undefined,
+    onSilence: () => run?.stop("contact_lost"),
+  });
+  await new Promise<void>((resolve) => {
+    run = execute(job, definition, system.monotonic(), executor, () => resolve());
+    options.stop.addEventListener("abort", () => run?.stop("shutdown"));
+    if (options.stop.aborted) run.stop("shutdown");
+  });
+  await settler.idle();
+  heartbeat.stop();
+}

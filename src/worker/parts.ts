@@ -1,0 +1,21 @@
+// What a worker is made of; whoever composes one (the command line, a test, the simulation) brings these.
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { Isolation } from "./isolation.ts";
+import type { WorkerEvents } from "./report.ts";
+import type { WorkerSettings } from "./settings.ts";
+
+/** What a worker is made of. */
+export interface WorkerParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly jobs: readonly JobDefinition[];
+  readonly settings: WorkerSettings;
+  readonly log: Log;
+  readonly events: WorkerEvents;
+  readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };
+  /** Runs jobs with their last crash left in a child process; null where there is no way to: they run alone here. */
+  readonly isolation: Isolation | null;
+}
