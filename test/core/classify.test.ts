@@ -293,3 +293,19 @@ describe("hostile values", () => {
     );
   });
 });
+
+describe("AWS errors that ask for another try", () => {
+  const aws = (name: string, status: number, more: object = {}): Error =>
+    Object.assign(new Error(name), { name, $metadata: { httpStatusCode: status }, $fault: "client", ...more });
+
+  test.each([
+    [aws("RequestTimeout", 400), "timeout"],
+    [aws("TransactionInProgressException", 400), "transient"],
+    [aws("RequestTimeTooSkewed", 403), "transient"],
+    [aws("SomethingElse", 400, { $retryable: {} }), "transient"],
+    [aws("SomethingElse", 400, { $retryable: { throttling: true } }), "rate_limited"],
+    [aws("SomethingElse", 400), "validation"],
+  ])("%s is %s", (error, expected) => {
+    expect(classify(error, {}, [], 0).class).toBe(expected);
+  });
+});
