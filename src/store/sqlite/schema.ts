@@ -92,7 +92,7 @@ create table attempt (
   error_stack text,
   failure text not null,
   primary key (job_seq, epoch)
-) strict, without rowid;
+) strict;
 create index attempt_recent on attempt (${time("ended_at")});
 
 create table dead_letter (

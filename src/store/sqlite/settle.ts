@@ -107,6 +107,7 @@ function otherVerdicts(db: Database, mend: (id: string) => void): Other {
   const end = db.prepare(
     "update job set state = ?, nonce = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
   );
+  const again = retrier(db);
   const find = finder(db, mend);
   const blame = blamer(db);
   return (lease, verdict, now) => {
@@ -115,7 +116,8 @@ function otherVerdicts(db: Database, mend: (id: string) => void): Other {
     const { seq, lane } = row;
     if (verdict.kind === "progress") return note.run(verdict.value, now, seq) === 1;
     const released = verdict.kind === "release" ? 1 : 0;
-    if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, verdict, now);
+    if (verdict.kind === "retry" && !row.cancelRequested) return again(row, lease.epoch, verdict, now);
+    if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, lease.epoch, verdict, now);
     if (verdict.kind === "dead") end.run("dead", now, now, released, seq);
     // A job that was asked to stop does not come back to the queue, whatever its run said.
     else if (verdict.kind === "cancel" || row.cancelRequested) end.run("cancelled", now, now, released, seq);
@@ -147,10 +149,28 @@ function bounded(count: number): number {
   return Math.min(Math.max(0, count), 900_000);
 }
 
+/** Charges a bad run and sends the job back to the queue with one write of its row. */
+function retrier(db: Database): (row: Row, epoch: number, verdict: Retry, now: number) => true {
+  const retry = db.prepare(
+    `update job set state = 'queued', nonce = null, run_at = ?, lane = ?, updated_at = ?, last_delay_ms = ?, attempts = ?,
+     crashes = ?, failure = ?, error_message = ? where seq = ?`,
+  );
+  const record = historian(db);
+  return ({ seq, lane, attempts, crashes }, epoch, { failure, delayMs, lane: kind, charge }, now) => {
+    const text = JSON.stringify(failure);
+    const message = plainText(failure.message);
+    const [tried, crashed] = [attempts + charge.attempts, crashes + charge.crashes];
+    retry.run(now + delayMs, laneOfKind(lane, kind), now, delayMs, tried, crashed, text, message, seq);
+    record(seq, epoch, delayMs, failure, text, now);
+    return true;
+  };
+}
+
+type Retry = Extract<OtherVerdict, { readonly kind: "retry" }>;
 type BadVerdict = Extract<OtherVerdict, { readonly failure: Failure }>;
 
 /** Charges a bad run, writes its record of history and, where the job dies, its dead letter. */
-function blamer(db: Database): (row: Row, verdict: BadVerdict, now: number) => void {
+function blamer(db: Database): (row: Row, epoch: number, verdict: BadVerdict, now: number) => void {
   const charge = db.prepare("update job set attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?");
   const bury = db.prepare(
     `insert into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
@@ -159,11 +179,11 @@ function blamer(db: Database): (row: Row, verdict: BadVerdict, now: number) => v
      from job j left join lane l on l.base = j.lane - j.lane % 4 where j.seq = ?`,
   );
   const record = historian(db);
-  return ({ seq, attempts, crashes }, verdict, now) => {
+  return ({ seq, attempts, crashes }, epoch, verdict, now) => {
     const { failure, charge: by } = verdict;
     const text = JSON.stringify(failure);
     charge.run(attempts + by.attempts, crashes + by.crashes, text, plainText(failure.message), seq);
-    record(seq, verdict.kind === "retry" ? verdict.delayMs : null, failure, text, now);
+    record(seq, epoch, verdict.kind === "retry" ? verdict.delayMs : null, failure, text, now);
     if (verdict.kind !== "dead") return;
     bury.run(verdict.reason, failure.class, ...peopleText(failure), failure.fingerprint, now, text, seq);
   };
@@ -174,7 +194,14 @@ function peopleText({ name, message, stack }: Failure): [string, string, string 
   return [plainText(name), plainText(message), stack === null ? null : plainText(stack)];
 }
 
-type Historian = (seq: number, delayMs: number | null, failure: Failure, text: string, now: number) => void;
+type Historian = (
+  seq: number,
+  epoch: number,
+  delayMs: number | null,
+  failure: Failure,
+  text: string,
+  now: number,
+) => void;
 
 /** Writes one record of history and keeps, of each generation, the first and the last nine. */
 function historian(db: Database): Historian {
@@ -187,8 +214,10 @@ function historian(db: Database): Historian {
     "select epoch from attempt where job_seq = ? and generation = (select generation from job where seq = ?) order by epoch",
   );
   const trim = db.prepare("delete from attempt where job_seq = ? and epoch between ? and ?");
-  return (seq, delayMs, failure, text, now) => {
+  return (seq, epoch, delayMs, failure, text, now) => {
     insert.run(now, delayMs, failure.class, ...peopleText(failure), text, seq);
+    // No job has more records than epochs.
+    if (epoch <= HISTORY_TAIL + 1) return;
     const epochs = kept.all(seq, seq).map(([epoch]) => epoch as number);
     const surplus = epochs.slice(1, -HISTORY_TAIL);
     if (surplus.length > 0) trim.run(seq, surplus[0] as number, surplus.at(-1) as number);

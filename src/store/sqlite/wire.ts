@@ -139,18 +139,27 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
 
 /** What the hot part of a claim carries: jobs as rows of `CLAIM_COLUMNS` and the lanes they are of. */
 export interface ClaimWire {
-  readonly flat: Value[];
+  readonly flat: (Value | Value[])[];
   readonly belongings: [number, Belonging][];
   readonly now: number;
   readonly refused: "worker" | "control" | null;
 }
 
-/** The columns a claim reads; what all its jobs share is not among them. */
-export const CLAIM_COLUMNS = `seq, id, lane, payload, epoch, attempts, crashes, run_at, due_at, created_at, max_attempts,
-  max_crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure`;
+/** The columns a claim reads of every job; what all its jobs share is not among them. */
+export const CLAIM_COLUMNS = "seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes";
 
-/** How many values a claimed job has. */
-export const CLAIM_WIDTH = 20;
+/** What most jobs have never used; read only where PLAIN is false. */
+export const CLAIM_REST =
+  "attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure";
+
+/** True for a job that was never run, moved or limited: nothing in CLAIM_REST says anything. */
+export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generation = 1 and last_delay_ms = 0
+  and deadline_ms is null and stuck_ms is null and key is null and progress is null and failure is null`;
+
+/** How many values a claimed job has on the wire: id to max_crashes, its lane, and its CLAIM_REST or null. */
+export const CLAIM_WIDTH = 10;
+
+const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null];
 
 /** Claimed jobs from the wire, in the order in which they were taken. */
 export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {
@@ -158,38 +167,39 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
   const belongings = new Map(wire.belongings);
   const jobs: ClaimedJob[] = [];
   for (let at = 0; at < flat.length; at += CLAIM_WIDTH) {
-    const of = belongings.get(flat[at + 2] as number) as Belonging;
+    const of = belongings.get(flat[at + 8] as number) as Belonging;
+    const rest = (flat[at + 9] ?? NO_REST) as readonly Value[];
     jobs.push({
-      id: flat[at + 1] as string,
+      id: flat[at] as string,
       type: of.type,
       queue: of.queue,
       service: of.service,
       tenant: of.tenant,
       priority: of.priority,
-      key: flat[at + 17] as string | null,
+      key: rest[7] as string | null,
       state: "running",
-      payload: flat[at + 3] as string,
-      runAt: flat[at + 7] as number,
-      dueAt: flat[at + 8] as number,
-      createdAt: flat[at + 9] as number,
+      payload: flat[at + 1] as string,
+      runAt: flat[at + 3] as number,
+      dueAt: flat[at + 4] as number,
+      createdAt: flat[at + 5] as number,
       updatedAt: now,
       startedAt: now,
       finishedAt: null,
-      attempts: flat[at + 5] as number,
-      maxAttempts: flat[at + 10] as number,
-      crashes: flat[at + 6] as number,
-      maxCrashes: flat[at + 11] as number,
-      releases: flat[at + 12] as number,
-      generation: flat[at + 13] as number,
-      epoch: (flat[at + 4] as number) + 1,
+      attempts: rest[0] as number,
+      maxAttempts: flat[at + 6] as number,
+      crashes: rest[1] as number,
+      maxCrashes: flat[at + 7] as number,
+      releases: rest[2] as number,
+      generation: rest[3] as number,
+      epoch: (flat[at + 2] as number) + 1,
       worker: request.worker,
       cancelRequested: false,
-      lastDelayMs: flat[at + 14] as number,
-      deadlineMs: flat[at + 15] as number | null,
-      stuckMs: flat[at + 16] as number | null,
-      progress: flat[at + 18] as string | null,
+      lastDelayMs: rest[4] as number,
+      deadlineMs: rest[5] as number | null,
+      stuckMs: rest[6] as number | null,
+      progress: rest[8] as string | null,
       result: null,
-      failure: failureFromText(flat[at + 19] as string | null),
+      failure: failureFromText(rest[9] as string | null),
       nonce: request.nonce,
       ticket: request.ticket + jobs.length,
     });

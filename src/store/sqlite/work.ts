@@ -8,7 +8,7 @@ import type { Database, Value } from "./driver.ts";
 import type { Lanes } from "./lanes.ts";
 import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";
 import { settler } from "./settle.ts";
-import { CLAIM_COLUMNS, type ClaimWire, type SettleWire } from "./wire.ts";
+import { CLAIM_COLUMNS, CLAIM_REST, type ClaimWire, PLAIN, type SettleWire } from "./wire.ts";
 
 /** Less than any number a lane can have, damaged ones included. */
 const BELOW_ALL_LANES = -(2 ** 63);
@@ -60,8 +60,9 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     "update worker set started_through = max(started_through, ?) where id = ? and given_up = 0",
   );
   const due = db.prepare(
-    `select ${CLAIM_COLUMNS} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ?`,
+    `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ?`,
   );
+  const rest = db.prepare(`select ${CLAIM_REST} from job where seq = ?`);
   const take = db.prepare(
     `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
      where seq = ?`,
@@ -75,7 +76,11 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     const now = clock();
     if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
     if (control.all()[0]?.[0] !== version) return { flat: [], belongings: [], now, refused: "control" };
-    const flat: Value[] = [];
+    const flat: (Value | Value[])[] = [];
+    const put = (row: Value[], lane: number): void => {
+      for (let at = 1; at <= 8; at++) flat.push(row[at] as Value);
+      flat.push(lane, row[9] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
+    };
     const belongings = new Map<number, Belonging>();
     let taken = 0;
     for (const quota of quotas) {
@@ -87,7 +92,7 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
         if (rows.length > 0) belongings.set(quota.lane, belonging);
         const seqs = JSON.stringify(rows.map(([seq]) => seq));
         if (rows.length > 1 && unlessBroken(() => takeAll.run(nonce, worker, ticket + taken, now, now, seqs))) {
-          for (const row of rows) for (const value of row) flat.push(value);
+          for (const row of rows) put(row, quota.lane);
           taken += rows.length;
           continue;
         }
@@ -97,7 +102,7 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
             aside.row(row[0] as number);
             continue;
           }
-          for (const value of row) flat.push(value);
+          put(row, quota.lane);
           taken += 1;
         }
       }

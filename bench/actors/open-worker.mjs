@@ -1,0 +1,28 @@
+// Puts a worker together as the command line does, for the actors of the benchmarks.
+import { fileURLToPath } from "node:url";
+import { childIsolation } from "../../dist/cli/isolation.js";
+import { lineLog } from "../../dist/system/log.js";
+import { hostId, isAlive } from "../../dist/system/processes.js";
+import { realSystem } from "../../dist/system/real.js";
+import { createWorker } from "../../dist/worker/worker.js";
+import { resolveWorker } from "../../dist/worker/settings.js";
+import * as jobs from "./jobs.mjs";
+
+const definitions = [jobs.bench, jobs.flaky, jobs.deadly];
+
+/** A worker over the store, with default settings but for the options; `completed` hears of every completed job. */
+export function openWorker(store, path, options = {}, completed = () => undefined) {
+  const settings = resolveWorker(options);
+  const { leaseMs, heartbeatMs } = settings;
+  const file = fileURLToPath(new URL("./jobs.mjs", import.meta.url));
+  return createWorker({
+    store,
+    system: realSystem,
+    jobs: definitions,
+    settings,
+    log: lineLog("error"),
+    events: { emit: ({ kind }) => kind === "job.completed" && completed() },
+    process: { pid: process.pid, host: hostId(), isAlive },
+    isolation: childIsolation({ store: `sqlite:${path}`, jobs: file, leaseMs, heartbeatMs }),
+  });
+}

@@ -1,0 +1,72 @@
+// The benchmarks still run: every row is printed and nothing crashes. Their figures are not judged here; a test machine
+// is busy with the other tests.
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+function bench(...args: string[]): { status: number | null; lines: string[]; errors: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["scripts/bench.mjs", ...args], {
+    cwd: ROOT,
+    encoding: "utf8",
+    timeout: 100_000,
+  });
+  return { status, lines: stdout.split("\n").filter((line) => line.trim() !== ""), errors: stderr };
+}
+
+const ROWS = {
+  store: [
+    "equal-work loop",
+    "store, claim 500 / settle 500",
+    "share of the equal-work limit",
+    "with 50000 scheduled and 10000 parked",
+    "share of the rate without them",
+    "heartbeat while saturated",
+    "latest of",
+    "verdict about a failure",
+  ],
+  worker: [
+    "equal-work loop",
+    "Redrive, 1 worker process",
+    "  share of the equal-work limit",
+    "plainjob as shipped",
+    "bee-queue on Redis",
+    "Redrive, 2 worker processes",
+    "Redrive, enqueue, 100 callers",
+    "plainjob, enqueue, 100 callers",
+    "Redrive, enqueue, one after the other",
+    "plainjob, enqueue, one after the other",
+    "idle pick-up within a process",
+    "idle pick-up across processes",
+    "Redrive, 500 jobs that fail once",
+    "bee-queue, 500 jobs that fail once",
+    "Redrive with 20000 scheduled for later",
+    "  share of the rate without them",
+    "memory after 1000 jobs",
+    "memory after 5000",
+    "  peak while all",
+    "one killer among 200",
+    "  processes that died",
+  ],
+} as const;
+
+describe("npm run bench", () => {
+  it.each(["store", "worker"] as const)("prints every row of %s", { timeout: 110_000 }, (name) => {
+    const { status, lines, errors } = bench(name, "--short", "--no-peers");
+    expect(status, errors).toBe(0);
+    expect(lines).toEqual(ROWS[name].map((row) => expect.stringMatching(`^${row.replaceAll(/[/.]/g, "\\$&")}`)));
+  });
+
+  it("says how it is used when it is asked for what it does not have", () => {
+    const { status, errors } = bench("stroe");
+    expect(status).toBe(2);
+    expect(errors).toContain("Usage: npm run bench");
+  });
+
+  it("refuses an option it does not know", () => {
+    const { status, errors } = bench("worker", "--shrot");
+    expect(status).toBe(2);
+    expect(errors).toContain("--shrot");
+  });
+});
