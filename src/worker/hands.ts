@@ -30,8 +30,6 @@ export class Hands {
   readonly running = new Set<Run>();
   /** Jobs fetched ahead, in the order in which they will start, with the time of their claim. */
   readonly ahead: { readonly job: ClaimedJob; readonly claimedMs: number }[] = [];
-  /** Slots kept free for suspects that are due. */
-  reserved = 0;
   /** Every run up to this ticket may have started. */
   startedThrough = 0;
   readonly #options: HandsOptions;
@@ -41,6 +39,10 @@ export class Hands {
   /** The next ticket to give out. */
   #ticket = 1;
   #leaked = 0;
+  /** Slots kept free for suspects that are due. */
+  #reserved = 0;
+  /** Jobs that are on their way back without having started. */
+  #returning = 0;
   #emptied: (() => void) | null = null;
 
   constructor(options: HandsOptions) {
@@ -73,11 +75,24 @@ export class Hands {
     return Math.max(0, this.#options.concurrency - this.#leaked - this.running.size);
   }
 
+  /** Slots that any job may have now. */
+  get #open(): number {
+    return Math.max(0, this.free - this.#reserved);
+  }
+
+  /** Keeps so many slots free for suspects that are due; with fewer than before, what waits may start. */
+  reserve(slots: number): void {
+    this.#reserved = slots;
+    this.#fill();
+  }
+
   /** How many jobs to take now. */
   want(): number {
     const { concurrency, system } = this.#options;
+    // Later tickets that start would make these count as started, and a crash now would charge them for it.
+    if (this.#returning > 0) return 0;
     return wantedNow({
-      free: Math.max(0, this.free - this.reserved),
+      free: this.#open,
       ahead: this.ahead.length,
       concurrency,
       pace: this.#pace.read(system.monotonic()),
@@ -98,7 +113,7 @@ export class Hands {
    */
   tickets(limit: number): { ticket: number; startedThrough: number } {
     const ticket = this.#ticket;
-    const atOnce = this.ahead.length > 0 ? 0 : Math.min(Math.max(0, this.free - this.reserved), limit);
+    const atOnce = this.ahead.length > 0 ? 0 : Math.min(this.#open, limit);
     // Numbers that the claim does not use are not used again: they may count as started by now.
     this.#ticket += limit;
     if (atOnce > 0) this.startedThrough = Math.max(this.startedThrough, ticket + atOnce - 1);
@@ -124,7 +139,12 @@ export class Hands {
     const { settle, report } = this.#options.executor;
     for (const { job } of this.ahead.splice(0)) {
       const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;
-      settle({ id: job.id, epoch: job.epoch, nonce: job.nonce, verdict }, (settled) => report(job, verdict, settled));
+      this.#returning += 1;
+      settle({ id: job.id, epoch: job.epoch, nonce: job.nonce, verdict }, (settled) => {
+        this.#returning -= 1;
+        report(job, verdict, settled);
+        if (this.#returning === 0) this.#options.onFree(false);
+      });
     }
   }
 
@@ -170,7 +190,7 @@ export class Hands {
   }
 
   #fill(): void {
-    while (this.free > this.reserved) {
+    while (this.#open > 0) {
       const next = this.ahead.shift();
       if (!next) return;
       this.#begin(next.job, next.claimedMs);
@@ -192,7 +212,7 @@ export class Hands {
   /** Hands back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
   #releaseOld(): void {
     const before = this.#options.system.monotonic() - AHEAD_MOST_MS;
-    if ((this.ahead[0]?.claimedMs ?? before) <= before && this.free === 0) this.releaseAhead();
+    if ((this.ahead[0]?.claimedMs ?? before) <= before && this.#open === 0) this.releaseAhead();
   }
 
   #leak({ job, returned }: Run): void {

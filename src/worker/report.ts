@@ -80,8 +80,8 @@ export function openReporter(options: {
     const field = FIELD[verdict.kind];
     counts[field] += 1;
     describe(log, job, verdict);
-    events.emit({ kind: `job.${field}`, job, verdict });
     if (verdict.kind === "dead") callOnDead(definitions.get(job.type), job, log);
+    events.emit({ kind: `job.${field}`, job, verdict });
   };
 }
 

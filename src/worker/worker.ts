@@ -264,7 +264,7 @@ export class QueueWorker {
       onGivenUp: () => this.#presence.comeBack(),
       onLook: (look) => {
         this.#look = look;
-        hands.reserved = look.suspect ? 1 : 0;
+        hands.reserve(look.suspect ? 1 : 0);
       },
     });
   }

@@ -4,10 +4,11 @@ import type { Report } from "../support/history/event.ts";
 import { Forge } from "./forge.ts";
 import { JOB_FORGERIES } from "./forged-jobs.ts";
 import { RUN_FORGERIES } from "./forged-runs.ts";
+import { WORKER_FORGERIES } from "./forged-workers.ts";
 import { GoodHistory } from "./good-history.ts";
 import { readingSpeed } from "./reading-speed.ts";
 
-const FORGERIES = [...JOB_FORGERIES, ...RUN_FORGERIES];
+const FORGERIES = [...JOB_FORGERIES, ...RUN_FORGERIES, ...WORKER_FORGERIES];
 const RULES = Array.from({ length: 17 }, (_, i) => `R${i + 1}`);
 
 describe("a forged history is flagged", () => {

@@ -1,32 +1,65 @@
-// Defects to plant: each wraps an honest store so that it breaks one promise, now and then or always. They show that the
-// simulation finds what it is there to find; nothing of the kind exists in the library itself.
+// Defects of stores to plant: each wraps an honest store so that it breaks one promise, now and then or always. They
+// show that the simulation finds what it is there to find; nothing of the kind exists in the library itself.
 import type { Job, Lease } from "../../src/core/job.ts";
 import type { ClaimedJob, SettleRequest, Store } from "../../src/store/store.ts";
 import type { Rule } from "../support/history/event.ts";
 import type { StoreClock } from "./faults.ts";
+import type { Settings } from "./scene.ts";
+import type { Simulation } from "./simulate.ts";
 
-/** A defect, the rules of which at least one must find it, and the store that has it. */
+/** A defect, the rules of which at least one must find it, and within how many seeds. */
 export interface Defect {
   readonly name: string;
   readonly rules: readonly Rule[];
+  readonly within: number;
+  /** What a simulation with this defect is played with. */
+  plant(): Promise<Partial<Simulation>>;
+}
+
+/** A store that has a defect. */
+interface BadStore extends Omit<Defect, "plant"> {
   wrap(store: Store, clock: StoreClock): Store;
 }
 
-/** Every defect that is planted. */
-export const DEFECTS: readonly Defect[] = [
+/** A world in which much happens, so that few seeds are needed. */
+export const BUSY: Partial<Settings> = {
+  producers: 2,
+  workers: 3,
+  operators: 2,
+  concurrency: 3,
+  requests: 16,
+  stormMs: 15_000,
+};
+
+const BAD_STORES: readonly BadStore[] = [
   {
     name: "settle ignores epoch and nonce",
     rules: ["R5"],
+    within: 10,
     wrap: (store) => withLatest(store, () => true),
+  },
+  {
+    name: "the fence is on the attempt number",
+    rules: ["R5"],
+    within: 10,
+    wrap: fencedByAttempts,
+  },
+  {
+    name: "a heartbeat renews a worker that was given up",
+    rules: ["R9"],
+    within: 20,
+    wrap: (store) => ({ ...store, beat: async (beat) => ({ ...(await store.beat(beat)), alive: true }) }),
   },
   {
     name: "a reaper settles without a fence",
     rules: ["R5"],
+    within: 10,
     wrap: (store) => withLatest(store, (request) => request.worker === undefined),
   },
   {
     name: "an enqueue in fifty is lost after it was confirmed",
     rules: ["R1"],
+    within: 10,
     wrap(store) {
       let count = 0;
       return {
@@ -44,6 +77,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "every third dead letter is dropped",
     rules: ["R8"],
+    within: 10,
     wrap: (store) => ({
       ...store,
       async deadLetters(query) {
@@ -55,12 +89,14 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "a release hands an attempt back",
     rules: ["R7"],
+    within: 10,
     wrap: (store) =>
       withJobs(store, (job) => (job.releases > 0 ? { ...job, attempts: Math.max(0, job.attempts - 1) } : job)),
   },
   {
     name: "a claim takes jobs that are not due yet",
     rules: ["R11"],
+    within: 10,
     wrap(store, clock) {
       const early = async <T extends object>(call: () => Promise<T>): Promise<T> => {
         clock.ahead += 200;
@@ -81,16 +117,19 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "keys are ignored",
     rules: ["R13", "R2"],
+    within: 10,
     wrap: (store) => ({ ...store, enqueue: (jobs) => store.enqueue(jobs.map((job) => ({ ...job, key: null }))) }),
   },
   {
     name: "the body behind a key is not compared",
     rules: ["R13"],
+    within: 10,
     wrap: (store) => ({ ...store, enqueue: (jobs) => store.enqueue(jobs.map((job) => ({ ...job, digest: "same" }))) }),
   },
   {
     name: "one generation is redriven twice",
     rules: ["R14"],
+    within: 60,
     wrap(store) {
       return {
         ...store,
@@ -108,11 +147,13 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "payloads are cut",
     rules: ["R3"],
+    within: 10,
     wrap: (store) => withJobs(store, (job) => ({ ...job, payload: job.payload.slice(0, 20) })),
   },
   {
     name: "living workers are given up",
     rules: ["R6"],
+    within: 10,
     wrap: (store) => ({
       ...store,
       async expired(request) {
@@ -124,6 +165,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "every lost run counts as started",
     rules: ["R7"],
+    within: 10,
     wrap: (store) => ({
       ...store,
       expired: async (request) => (await store.expired(request)).map((run) => ({ ...run, started: true })),
@@ -132,6 +174,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "a completed run goes back to the queue",
     rules: ["R9", "R4"],
+    within: 10,
     wrap(store) {
       let count = 0;
       const settle: Store["settle"] = (request) =>
@@ -148,14 +191,22 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "the last page of lost runs is never listed",
     rules: ["R15"],
+    within: 10,
     wrap: (store) => ({ ...store, expired: async (request) => (await store.expired(request)).slice(0, -1) }),
   },
   {
     name: "prune takes jobs before their time",
     rules: ["R1"],
+    within: 10,
     wrap: (store) => ({ ...store, prune: (retention) => store.prune({ ...retention, completedMs: 0 }) }),
   },
 ];
+
+/** Every defect of a store that is planted. */
+export const STORE_DEFECTS: readonly Defect[] = BAD_STORES.map(({ wrap, ...defect }) => ({
+  ...defect,
+  plant: async () => ({ wrap }),
+}));
 
 /** Settles under whatever lease is current. The latest lease of every job is learned from the claims. */
 function withLatest(store: Store, applies: (request: SettleRequest) => boolean): Store {
@@ -172,6 +223,33 @@ function withLatest(store: Store, applies: (request: SettleRequest) => boolean):
       const settlements = request.settlements.map((settlement) => ({ ...settlement, ...latest.get(settlement.id) }));
       const { stale, now } = await store.settle({ ...request, settlements });
       const refused = new Set(stale.map((lease) => lease.id));
+      return { stale: request.settlements.filter(({ id }) => refused.has(id)), now };
+    },
+  };
+}
+
+/** Takes a verdict for current as long as the job has as many attempts as when its run was claimed. */
+function fencedByAttempts(store: Store): Store {
+  const attempts = new Map<string, number>();
+  const latest = new Map<string, Lease>();
+  return {
+    ...store,
+    async claim(request) {
+      const answer = await store.claim(request);
+      for (const job of answer.jobs) {
+        attempts.set(`${job.id} ${job.epoch}`, job.attempts);
+        latest.set(job.id, { id: job.id, epoch: job.epoch, nonce: job.nonce });
+      }
+      return answer;
+    },
+    async settle(request) {
+      const jobs = await store.get(request.settlements.map(({ id }) => id));
+      const settlements = request.settlements.map((settlement, i) => {
+        const same = jobs[i]?.attempts === attempts.get(`${settlement.id} ${settlement.epoch}`);
+        return same ? { ...settlement, ...latest.get(settlement.id) } : settlement;
+      });
+      const { stale, now } = await store.settle({ ...request, settlements });
+      const refused = new Set(stale.map(({ id }) => id));
       return { stale: request.settlements.filter(({ id }) => refused.has(id)), now };
     },
   };

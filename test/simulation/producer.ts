@@ -3,7 +3,7 @@
 import type { NewJob } from "../../src/core/new-job.ts";
 import type { Store } from "../../src/store/store.ts";
 import { hashText } from "../support/history/event.ts";
-import { attempt, NAMES, type Scene } from "./scene.ts";
+import { attempt, KILLER, NAMES, type Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";
 
 /** Makes its requests, one after the other, and is done. */
@@ -41,7 +41,7 @@ async function enqueue(actor: Actor, store: Store, jobs: readonly NewJob[]): Pro
 /** A job to enqueue; keys come from a small pool, so that they meet again with the same and with other bodies. */
 export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
   const { dice, system } = actor;
-  const type = dice.pick(NAMES.types);
+  const type = more.type ?? (dice.chance(0.02) ? KILLER : dice.pick(NAMES.types));
   const key = dice.chance(0.4) ? `key-${dice.between(1, 25)}` : null;
   const body = key === null ? dice.hex(12) : `${type} ${key}${dice.chance(0.1) ? " changed" : ""}`;
   const payload = JSON.stringify({ body });

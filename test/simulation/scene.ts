@@ -1,24 +1,27 @@
 // What the actors of one simulation share: the world, the store behind its unreliable lines, the settings, and what
-// producers have told operators about. Also the supervisor that starts a crashed actor again.
+// producers have told operators about. Also the supervisor that starts an actor again when it crashed or was done.
 import { exponential } from "../../src/core/backoff.ts";
 import { isRedriveError } from "../../src/core/errors.ts";
-import type { RetryPolicy } from "../../src/core/verdict.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { Scribe } from "../support/history/scribe.ts";
-import { type FaultPlan, reachStore, type StoreClock } from "./faults.ts";
-import type { Actor, World } from "./world.ts";
+import type { createWorker } from "../../src/worker/worker.ts";
+import type { Dice } from "./dice.ts";
+import { type Ground, reachStore } from "./line.ts";
+import type { Processes } from "./processes.ts";
+import type { Actor } from "./world.ts";
 
 /** How long everything takes, in virtual milliseconds, and how many of each there are. */
 export interface Settings {
   readonly leaseMs: number;
   readonly beatMs: number;
   readonly pollMs: number;
+  /** What workers are told instead, to plant a defect. */
+  readonly workerPollMs?: number;
   readonly concurrency: number;
-  readonly prefetch: number;
   readonly producers: number;
   readonly workers: number;
-  readonly reapers: number;
   readonly operators: number;
+  /** The share of runs that take long. */
+  readonly longRuns: number;
   /** Requests that each producer makes. */
   readonly requests: number;
   /** How long faults last. */
@@ -27,39 +30,38 @@ export interface Settings {
   readonly healMs: number;
 }
 
-/** A size that shows everything and still takes a fraction of a second. */
-export const SETTINGS: Settings = {
-  leaseMs: 2000,
-  beatMs: 500,
-  pollMs: 250,
-  concurrency: 3,
-  prefetch: 3,
-  producers: 2,
-  workers: 3,
-  reapers: 2,
-  operators: 2,
-  requests: 16,
-  stormMs: 15_000,
-  healMs: 90_000,
-};
+/** Worlds of every size, most of them small, so that a thousand take minutes. */
+export function rollSettings(dice: Dice): Settings {
+  return {
+    leaseMs: 2000,
+    beatMs: dice.pick([300, 500, 600]),
+    pollMs: dice.pick([150, 250, 500]),
+    concurrency: dice.pick([1, 2, 3, 5]),
+    producers: dice.between(1, 2),
+    workers: dice.pick([2, 2, 3, 4]),
+    operators: dice.between(1, 2),
+    requests: dice.pick([4, 8, 12, 16]),
+    stormMs: dice.pick([5000, 8000, 12_000]),
+    healMs: 90_000,
+    longRuns: 0.06,
+  };
+}
 
 /** What one simulation is played with. */
-export interface Scene {
-  readonly world: World;
-  readonly scribe: Scribe;
+export interface Scene extends Ground {
   readonly store: Store;
-  readonly clock: StoreClock;
-  readonly faults: FaultPlan;
   readonly settings: Settings;
-  readonly policy: RetryPolicy;
+  readonly processes: Processes;
+  /** Makes a worker of its parts. */
+  readonly hire: typeof createWorker;
+  /** Puts something between a worker and its line, to plant a defect. */
+  readonly sabotage: (store: Store, actor: Actor) => Store;
   /** When faults end. */
   readonly calmAt: number;
   /** Ids that were enqueued, for operators and observers. */
   readonly known: string[];
   /** Ids whose enqueue was confirmed; only these may be removed, because a repeated enqueue would bring others back. */
   readonly confirmed: string[];
-  /** Workers whose process is known to be gone. */
-  readonly gone: Set<string>;
   /** Actors that still have something to do before the world can come to rest. */
   busy: number;
 }
@@ -72,25 +74,35 @@ export const NAMES = {
   services: [null, "media"],
 } as const;
 
+/** The type whose runs kill their process. */
+export const KILLER = "killer";
+
 /** Delays short enough that a job can use up its attempts within a storm. */
-export const POLICY: RetryPolicy = {
-  backoff: exponential({ initial: 100, multiplier: 2, max: 1500, jitter: "full" }),
-  stuckRetryMs: null,
-};
+export const BACKOFF = exponential({ initial: 100, multiplier: 2, max: 1500, jitter: "full" });
+
+/** Says that the actor is done and somebody new is to take its place. */
+export type Again = "again";
 
 /** A body that an actor plays, with the store as that actor reaches it. */
-export type Role = (actor: Actor, store: Store, scene: Scene) => Promise<void>;
+export type Role = (actor: Actor, store: Store, scene: Scene) => Promise<void | Again>;
 
-/** Plays a role, and again under a new name each time the actor crashes. */
+/** Plays a role, and again under a new name each time the actor crashes or asks for it. */
 export function play(scene: Scene, name: string, role: Role, life = 1): void {
-  const { world, store, faults: plan, scribe, clock } = scene;
-  world.spawn(`${name}.${life}`, (actor) => {
+  const { world, store, settings } = scene;
+  world.spawn(`${name}.${life}`, async (actor) => {
     // Supervisors take their time; a crash of one role never waits for another.
-    actor.onCrash(() =>
-      world.later(actor.dice.between(20, 2 * scene.settings.leaseMs), () => play(scene, name, role, life + 1)),
-    );
+    const replace = (): void => {
+      scene.busy++;
+      world.later(actor.dice.between(20, 2 * settings.leaseMs), () => {
+        play(scene, name, role, life + 1);
+        scene.busy--;
+      });
+    };
+    actor.onCrash(replace);
     if (actor.dice.chance(0.3)) actor.skew(actor.dice.between(-3_600_000, 3_600_000));
-    return role(actor, reachStore(store, actor, { world, plan, scribe, clock }), scene);
+    if ((await role(actor, reachStore(store, actor, scene), scene)) !== "again") return;
+    actor.exit();
+    replace();
   });
 }
 

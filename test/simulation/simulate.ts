@@ -7,9 +7,11 @@ import type { Page, Store } from "../../src/store/store.ts";
 import { check } from "../support/history/check.ts";
 import { type FinalDump, type FinalJob, hashText, type Report } from "../support/history/event.ts";
 import { keyName, Scribe } from "../support/history/scribe.ts";
+import { createWorker } from "../../src/worker/worker.ts";
 import { rollFaultPlan, type StoreClock, stepClock } from "./faults.ts";
-import { POLICY, type Scene, SETTINGS, type Settings } from "./scene.ts";
-import { createWorld, GENESIS } from "./world.ts";
+import { Processes } from "./processes.ts";
+import { rollSettings, type Scene, type Settings } from "./scene.ts";
+import { type Actor, createWorld, GENESIS } from "./world.ts";
 import { playAll } from "./workload.ts";
 
 /** The stores that can be simulated. */
@@ -23,6 +25,10 @@ export interface Simulation {
   readonly seed: number;
   /** Puts something around the store, to plant a defect. */
   readonly wrap?: (store: Store, clock: StoreClock) => Store;
+  /** Puts something between every worker and its line to the store, to plant a defect there. */
+  readonly sabotage?: (store: Store, actor: Actor) => Store;
+  /** Makes workers of their parts, to plant a defect in a part. */
+  readonly hire?: typeof createWorker;
   readonly settings?: Partial<Settings>;
 }
 
@@ -43,10 +49,12 @@ export async function simulate({
   store: name,
   seed,
   wrap = (store) => store,
+  sabotage = (store) => store,
+  hire = createWorker,
   settings = {},
 }: Simulation): Promise<Played> {
   const world = createWorld(seed);
-  const all = { ...SETTINGS, ...settings };
+  const all = { ...rollSettings(world.dice("settings")), ...settings };
   const clock: StoreClock = { ahead: 0, now: () => world.now + clock.ahead };
   const bare =
     name === "memory"
@@ -63,16 +71,17 @@ export async function simulate({
     store,
     faults,
     settings: all,
-    policy: POLICY,
+    processes: new Processes(scribe),
+    hire,
+    sabotage,
     calmAt,
     known: [],
     confirmed: [],
-    gone: new Set(),
     busy: 0,
   };
   try {
     await store.migrate();
-    stepClock({ world, plan: faults, clock, scribe });
+    stepClock(world, faults, clock, scribe);
     const { drained } = await playAll(scene);
     const dump = await dumpOf(store, clock.now(), drained);
     const { crashes, pauses, events: steps } = world.stats;

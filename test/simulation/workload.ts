@@ -1,16 +1,17 @@
 // The course of a simulation: a storm in which everybody works and everything goes wrong, a calm in which everything
 // must come to its end, a few probes that must be on time, and at last the pruner.
 import type { Store } from "../../src/store/store.ts";
-import { attempt, play, type Role, type Scene } from "./scene.ts";
+import { attempt, NAMES, play, type Role, type Scene } from "./scene.ts";
 import { newJob, produce } from "./producer.ts";
 import { observe, operate } from "./operator.ts";
-import { haunt, reap } from "./upkeep.ts";
+import { haunt } from "./ghost.ts";
 import { work } from "./worker.ts";
 import type { Actor } from "./world.ts";
 
 /** When the calm began, what late is: one poll and the line there and back, and a quarter of a second. */
 const SLACK_MS = 250;
 const PROBES = 12;
+const PROBE = { key: null, digest: null, deadlineMs: null };
 
 /** Plays everything; afterwards the store is at rest, or the time for it has run out. */
 export async function playAll(scene: Scene): Promise<{ readonly drained: boolean }> {
@@ -18,7 +19,6 @@ export async function playAll(scene: Scene): Promise<{ readonly drained: boolean
   const cast: readonly (readonly [string, number, Role])[] = [
     ["producer", settings.producers, produce],
     ["worker", settings.workers, work],
-    ["reaper", settings.reapers, reap],
     ["operator", settings.operators, operate],
     ["observer", 1, observe],
     ["ghost", 1, haunt],
@@ -49,7 +49,7 @@ async function probeAll(scene: Scene): Promise<void> {
   scribe.write("test", "mark", "ok", { answer: "healthy", delayMs: settings.pollMs + SLACK_MS });
   await playOnce(scene, "prober", async (actor, store) => {
     for (let i = 0; i < PROBES; i++) {
-      const job = newJob(actor, { key: null, digest: null, deadlineMs: null, delayMs: i % 2 === 0 ? 0 : 300 });
+      const job = newJob(actor, { ...PROBE, type: actor.dice.pick(NAMES.types), delayMs: i % 2 === 0 ? 0 : 300 });
       scene.known.push(job.id);
       await attempt(() => store.enqueue([job]));
       await actor.system.sleep(actor.dice.between(100, 300));
@@ -73,7 +73,9 @@ async function pruneAll(scene: Scene): Promise<void> {
       await store.prune({ ...kept, limit: actor.dice.between(1, 20) });
       await store.count();
     }
-    for (let i = 0; i < 6; i++) await store.enqueue([newJob(actor, { deadlineMs: null })]);
+    for (let i = 0; i < 6; i++) {
+      await store.enqueue([newJob(actor, { deadlineMs: null, type: actor.dice.pick(NAMES.types) })]);
+    }
   });
   await rest(scene, world.now + settings.healMs);
 }

@@ -1,4 +1,5 @@
 // The world keeps its word: virtual time, dice from the seed, actors that can be crashed and paused, equal histories.
+import { getEventListeners } from "node:events";
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { STORES, simulate } from "./simulate.ts";
@@ -45,6 +46,16 @@ describe("virtual time", () => {
     expect(woke).toBe(20);
   });
 
+  it("leaves nothing behind on a signal after a sleep that ended by itself", async () => {
+    const world = createWorld(1);
+    const { signal } = new AbortController();
+    world.spawn("a", async ({ system }) => {
+      for (let i = 0; i < 100; i++) await system.sleep(10, signal);
+    });
+    await world.run(GENESIS + 5000);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+
   it("holds still until real work is done", async () => {
     const world = createWorld(1);
     let seen = 0;
@@ -76,6 +87,19 @@ describe("an actor", () => {
     actor.crash();
     await world.run(GENESIS + 500);
     expect(ticks).toEqual([10, 20]);
+  });
+
+  it("ends without a crash when it exits, and says so to whoever listens", async () => {
+    const world = createWorld(1);
+    const ticks: number[] = [];
+    const heard: string[] = [];
+    const actor = world.spawn("a", ticking(ticks));
+    actor.onEnd(() => heard.push("end"));
+    actor.onCrash(() => heard.push("crash"));
+    await world.run(GENESIS + 15);
+    actor.exit();
+    await world.run(GENESIS + 500);
+    expect({ ticks, heard, crashes: world.stats.crashes }).toEqual({ ticks: [10], heard: ["end"], crashes: 0 });
   });
 
   it("is held while paused and goes on afterwards", async () => {

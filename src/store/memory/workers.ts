@@ -6,7 +6,8 @@ import { jobOf, type Tables } from "./tables.ts";
 export function workerVerbs(
   tables: Tables,
 ): Pick<Verbs, "register" | "beat" | "expired" | "held" | "leave" | "workers"> {
-  const runsOf = (worker: string) => [...tables.running].filter((row) => row.worker === worker);
+  const runsOf = (worker: string) =>
+    [...tables.running].filter((row) => row.worker === worker).sort((a, b) => a.seq - b.seq);
   return {
     register({ leaseMs, ...worker }) {
       const now = tables.clock();

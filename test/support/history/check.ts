@@ -4,10 +4,11 @@
 import { Conservation } from "./conservation.ts";
 import type { FinalDump, HistoryEvent, Report } from "./event.ts";
 import { checkDump } from "./final.ts";
+import { checkStaff, noteTold, onReported, onReturned, onStarted, onWatched } from "./handlers.ts";
 import { Holds } from "./holds.ts";
 import { Intake } from "./intake.ts";
 import { findRun, Ledger, type Track } from "./ledger.ts";
-import { onClaimed, onSettled, onSettleSent, onStale } from "./leases.ts";
+import { onClaimed, onSettled, onSettleSent, onSettleUnheard, onStale } from "./leases.ts";
 import { onCancel, onObserved, onRedrive, onReschedule } from "./operations.ts";
 import { noteStarted, onContact, onExcused, onListed } from "./presence.ts";
 
@@ -33,6 +34,7 @@ export class Checker {
 
   finish(dump: FinalDump): Report {
     checkDump(this.#ledger, this.#conservation, dump);
+    checkStaff(this.#ledger, dump);
     this.#holds.finish();
     let jobs = 0;
     for (const track of this.#ledger.jobs.values()) if (track.asked) jobs++;
@@ -48,6 +50,8 @@ export class Checker {
         return;
       case "run":
         return this.#onRun(track, event);
+      case "report":
+        return onReported(this.#ledger, track, event);
       case "settle":
         return this.#onSettle(track, event);
       case "expired":
@@ -87,9 +91,24 @@ export class Checker {
       case "breaker":
         return this.#holds.onBreaker(event);
       case "mark":
-        if (event.answer === "healthy") this.#holds.onHealthy(event);
-        if (event.answer === "clock_back") this.#ledger.clockBackAt = event.seq;
+        return this.#onMark(event);
+    }
+  }
+
+  #onMark(event: HistoryEvent): void {
+    switch (event.answer) {
+      case "healthy":
+        return this.#holds.onHealthy(event);
+      case "clock_back":
+        this.#ledger.clockBackAt = event.seq;
         return;
+      case "judging":
+        this.#ledger.judging.set(event.actor, event);
+        return;
+      case "watched":
+      case "stopping":
+      case "ended":
+        return onWatched(this.#ledger, event);
     }
   }
 
@@ -113,6 +132,7 @@ export class Checker {
     } else if (event.phase !== "unknown") {
       this.#ledger.openNonces.delete(event.nonce);
       if (event.phase === "ok" && event.answer === "taken") noteStarted(this.#ledger, event);
+      if (event.phase === "ok" && event.answer === "worker") noteTold(this.#ledger, event);
     }
   }
 
@@ -123,12 +143,9 @@ export class Checker {
   }
 
   #onRun(track: Track, event: HistoryEvent): void {
+    if (event.phase !== "invoke") return onReturned(this.#ledger, track, event);
     this.#intake.onRun(track, event);
-    const run = findRun(track, event.epoch);
-    if (run !== undefined && run.nonce !== event.nonce) {
-      this.#ledger.flag("R5", `run ${event.epoch} started under another nonce than it was claimed with`, track.id);
-    }
-    if (findRun(track, event.epoch - 1)?.reaped) this.#ledger.totals.extraRuns++;
+    onStarted(this.#ledger, track, event);
   }
 
   #onSettle(track: Track, event: HistoryEvent): void {
@@ -143,6 +160,8 @@ export class Checker {
       if (!track.asked) this.#ledger.flag("R3", "settled although nobody enqueued it", track.id);
       return onSettled(this.#ledger, track, event);
     }
+    // Nothing that is said on the way can end a run.
+    if (event.answer === "progress") return onSettleUnheard(track, event);
     if (event.phase === "fail" && event.answer === "lease_lost") return onStale(this.#ledger, track, event);
     const run = findRun(track, event.epoch);
     const ours = run !== undefined && this.#ledger.mayHold(run, event.nonce);

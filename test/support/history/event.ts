@@ -2,11 +2,15 @@
 // A history is what actors saw, not what the store knows: an answer that never came is `unknown`, never `fail`.
 import type { State } from "../../../src/core/job.ts";
 
-/** What was asked; `run` is the start of a handler, `gone` a worker reported dead, `mark` a word of the test itself. */
+/**
+ * What was asked; `run` is a handler that is called and returns, `report` what a worker says became of a run, `gone` a
+ * worker reported dead, `mark` a word of the test itself.
+ */
 export type Op =
   | "enqueue"
   | "claim"
   | "run"
+  | "report"
   | "settle"
   | "cancel"
   | "reschedule"
@@ -66,6 +70,7 @@ export interface HistoryEvent {
   readonly charge: number;
   readonly crash: number;
   readonly delayMs: number;
+  readonly deadlineMs: number;
   readonly runAt: number;
   readonly leaseMs: number;
   readonly service: string | null;
@@ -107,6 +112,7 @@ export function makeEvent(seq: number, since: number, actor: string, op: Op, pha
     charge: -1,
     crash: -1,
     delayMs: -1,
+    deadlineMs: -1,
     runAt: -1,
     leaseMs: -1,
     service: null,

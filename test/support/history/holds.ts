@@ -1,6 +1,6 @@
 // What holds work back: due times (R11), breakers (R10) and FIFO keys (R12).
 import type { HistoryEvent } from "./event.ts";
-import { findRun, type Ledger, type Run, TERMINAL_ENDS, type Track } from "./ledger.ts";
+import { END, findRun, type Ledger, type Run, TERMINAL_ENDS, type Track } from "./ledger.ts";
 
 const LATE_SHARE = 0.01;
 
@@ -117,8 +117,13 @@ function isOver(track: Track): boolean {
 function notBeforeOf(track: Track, event: HistoryEvent): number {
   if (track.reschedules > 0) return -1;
   const before = findRun(track, event.epoch - 1);
-  const fresh = before === undefined ? event.epoch === 1 : before.generation !== event.generation;
+  const fresh = before === undefined ? event.epoch === 1 : isLeftBehind(before, event.generation);
   if (fresh) return track.rescheduledAt === 0 && track.notBeforeIn === event.generation ? track.notBefore : -1;
   if (before === undefined || before.end === 0 || track.rescheduledAt >= before.endSince) return -1;
   return before.notBefore;
+}
+
+/** Whether this run was of an earlier generation; where its own is not known, only a death leads to the next one. */
+function isLeftBehind(run: Run, generation: number): boolean {
+  return run.generation === -1 ? (run.end & END.dead) !== 0 : run.generation !== generation;
 }

@@ -58,6 +58,7 @@ export class Intake {
     track.payloadHash = event.payloadHash;
     track.key = event.key;
     track.fifo = event.fifo;
+    if (event.deadlineMs >= 0) track.deadline = true;
   }
 
   #onCreated(track: Track, event: HistoryEvent): void {

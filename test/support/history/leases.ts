@@ -2,6 +2,7 @@
 // and runs that do not overlap (R6), legal transitions (R9).
 import { checkCharges, foldOldest, tallyBefore } from "./charges.ts";
 import type { HistoryEvent } from "./event.ts";
+import { checkStarted } from "./handlers.ts";
 import { END, endOf, findRun, type Ledger, noteRun, openRun, type Run, TERMINAL_ENDS, type Track } from "./ledger.ts";
 
 /** Checks the answer to a claim for one job; returns its run unless that is too old to judge. */
@@ -61,6 +62,8 @@ export function onSettleSent(ledger: Ledger, track: Track, event: HistoryEvent):
   const run = openRun(track, event.epoch, foldOldest);
   if (run === undefined) return;
   run.tries++;
+  if (event.worker !== null) run.ownTries = true;
+  if (event.answer === "progress") return;
   const end = endOf(event.answer);
   if (run.end === 0) {
     run.chargeLeast = run.tried === 0 ? event.charge : Math.min(run.chargeLeast, event.charge);
@@ -71,6 +74,12 @@ export function onSettleSent(ledger: Ledger, track: Track, event: HistoryEvent):
   run.tried |= end;
   if ((end & TERMINAL_ENDS) !== 0 || track.cancels > 0) track.terminalTried = true;
   if (event.epoch > track.topEpoch) track.topEpoch = event.epoch;
+}
+
+/** A word of progress was answered, or never will be: either way it has not ended the run. */
+export function onSettleUnheard(track: Track, event: HistoryEvent): void {
+  const run = findRun(track, event.epoch);
+  if (run !== undefined && run.tries > 0) run.tries--;
 }
 
 /** A settle was confirmed. */
@@ -84,10 +93,18 @@ export function onSettled(ledger: Ledger, track: Track, event: HistoryEvent): vo
   if (track.claimedEpoch > event.epoch && track.claimedAt < event.since) {
     ledger.flag("R5", `${event.answer} of run ${event.epoch} after claim ${track.claimedEpoch}`, track.id);
   }
+  if (event.answer === "progress") {
+    if (run !== undefined && run.end !== 0 && run.endAt < event.since) {
+      ledger.flag("R5", `progress of run ${event.epoch} after its end`, track.id);
+    }
+    return onSettleUnheard(track, event);
+  }
   if (run !== undefined) {
+    checkStarted(ledger, track, run, event);
     if (run.end !== 0) ledger.flag("R5", `run ${event.epoch} ended twice under one lease`, track.id);
     run.end = end;
     run.endSince = event.since;
+    run.endAt = event.seq;
     run.endTime = event.storeTime;
     run.chargeLeast = run.chargeMost = event.charge;
     run.crashLeast = run.crashMost = event.crash;

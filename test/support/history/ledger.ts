@@ -38,8 +38,12 @@ export interface Run {
   endSince: number;
   endTime: number;
   notBefore: number;
+  endAt: number;
   lostAck: boolean;
   reaped: boolean;
+  /** Its handler was called, and its own worker tried to end it. */
+  called: boolean;
+  ownTries: boolean;
 }
 
 /** Attempts or crashes as far as they can be known. */
@@ -65,6 +69,7 @@ export interface Track {
   payloadHash: number;
   key: string | null;
   fifo: string | null;
+  deadline: boolean;
   /** The due time that enqueue or redrive gave, and the generation it is for. */
   notBefore: number;
   notBeforeIn: number;
@@ -107,6 +112,10 @@ export interface WorkerTrack {
   startedTried: number;
   startedSure: number;
   startedAt: number;
+  /** The test sees every handler it calls. */
+  watched: boolean;
+  /** Where in the history it learned that it was given up; 0 for never. */
+  toldAt: number;
 }
 
 /** The memory of one check. */
@@ -117,6 +126,10 @@ export class Ledger {
   readonly openNonces = new Set<string>();
   /** Where in the history the clock of the store last stepped back. */
   clockBackAt = 0;
+  /** Processes that live, with the id under which each works. */
+  readonly staff = new Map<string, string>();
+  /** The last word of every reaper about the time it has been in contact. */
+  readonly judging = new Map<string, HistoryEvent>();
   readonly violations: Violation[] = [];
   readonly totals = { events: 0, lost: 0, doubleAcked: 0, staleRefused: 0, extraRuns: 0, ambiguous: 0 };
 
@@ -196,6 +209,8 @@ const BLANK_WORKER: WorkerTrack = {
   startedTried: 0,
   startedSure: 0,
   startedAt: 0,
+  watched: false,
+  toldAt: 0,
 };
 
 function blankRun(epoch: number): Run {
@@ -219,8 +234,11 @@ function blankRun(epoch: number): Run {
     endSince: 0,
     endTime: -1,
     notBefore: -1,
+    endAt: 0,
     lostAck: false,
     reaped: false,
+    called: false,
+    ownTries: false,
   };
 }
 
@@ -235,6 +253,7 @@ function blankTrack(id: string): Track {
     payloadHash: -1,
     key: null,
     fifo: null,
+    deadline: false,
     notBefore: -1,
     notBeforeIn: -1,
     runs: NO_RUNS,

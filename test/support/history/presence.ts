@@ -2,6 +2,7 @@
 // being given up (R9), and a lost run is called started exactly when its worker had said so (R7).
 import { foldOldest } from "./charges.ts";
 import type { HistoryEvent } from "./event.ts";
+import { noteTold } from "./handlers.ts";
 import { type Ledger, noteRun, openRun, type Track } from "./ledger.ts";
 
 /** A worker registered or beat. */
@@ -13,7 +14,8 @@ export function onContact(ledger: Ledger, event: HistoryEvent): void {
     worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
     return;
   }
-  if (event.phase !== "ok" || event.answer === "given_up") return;
+  if (event.phase === "ok" && event.answer === "given_up") return noteTold(ledger, event);
+  if (event.phase !== "ok") return;
   if (event.op === "beat" && worker.givenUpAt !== 0 && event.since > worker.givenUpAt) {
     ledger.flag("R9", `worker ${event.worker} lives on after it was given up`, null);
   }
@@ -52,6 +54,7 @@ export function onListed(ledger: Ledger, track: Track, event: HistoryEvent): voi
     const early = worker.leaseEnd - event.storeTime;
     ledger.flag("R6", `run ${event.epoch} was taken from its worker ${early} ms before the lease end`, track.id);
   }
+  checkReaper(ledger, track, event);
   if (run.nonce !== null && run.nonce !== event.nonce) {
     ledger.flag("R5", `run ${event.epoch} is listed under another nonce`, track.id);
   }
@@ -64,4 +67,14 @@ export function onListed(ledger: Ledger, track: Track, event: HistoryEvent): voi
   if (worker.givenUpAt === 0) worker.givenUpAt = event.seq;
   noteRun(run, event);
   if (event.epoch > track.topEpoch) track.topEpoch = event.epoch;
+}
+
+/** Whoever judges others by their leases must have been in contact for a full lease. */
+function checkReaper(ledger: Ledger, track: Track, event: HistoryEvent): void {
+  const worker = ledger.worker(event.worker ?? "");
+  const judging = ledger.judging.get(event.actor);
+  if (judging === undefined || judging.seq !== event.since - 1 || worker.excused || worker.givenUpAt !== 0) return;
+  if (judging.delayMs >= judging.leaseMs) return;
+  const contact = `${judging.delayMs} of ${judging.leaseMs} ms`;
+  ledger.flag("R9", `run ${event.epoch} was judged by a reaper in contact for ${contact}`, track.id);
 }

@@ -83,9 +83,9 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   enqueue: {
     op: "enqueue",
     sent: ([jobs]) =>
-      jobs.map(({ id, type, key, payload, delayMs, maxAttempts, service }) => {
+      jobs.map(({ id, type, key, payload, delayMs, deadlineMs, maxAttempts, service }) => {
         const base = { job: id, key: keyName(type, key), payloadHash: hashText(payload) };
-        return { ...base, delayMs, maxAttempts, service };
+        return { ...base, delayMs, deadlineMs: deadlineMs ?? -1, maxAttempts, service };
       }),
     answered: ([jobs], answers, sent) =>
       answers.map((answer, i) => ({ ...sent[i], job: answer.id, asked: jobs[i]?.id ?? null, answer: answer.kind })),
