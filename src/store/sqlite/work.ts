@@ -10,6 +10,8 @@ import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";
 import { settler } from "./settle.ts";
 import { CLAIM_COLUMNS, CLAIM_REST, type ClaimWire, PLAIN, type SettleWire } from "./wire.ts";
 
+/** Numbers of damaged rows can be larger than JavaScript reads; they are cut to this. */
+const MOST = Number.MAX_SAFE_INTEGER;
 /** Less than any number a lane can have, damaged ones included. */
 const BELOW_ALL_LANES = -(2 ** 63);
 
@@ -33,7 +35,8 @@ export function workVerbs(db: Database, lanes: Lanes, clock: () => number): Work
 function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): Verbs["lanes"] {
   // The head of the next lane is one step down the index, however many jobs lie between.
   const head = db.prepare(
-    "select lane, run_at from job where state = 'queued' and lane > ? order by lane, run_at limit 1",
+    `select max(min(lane, ${MOST}), -${MOST}), max(min(run_at, ${MOST}), 0) from job
+     where state = 'queued' and lane > ? order by lane, run_at limit 1`,
   );
   return (after, limit) => {
     const now = clock();
