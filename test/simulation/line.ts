@@ -2,7 +2,7 @@
 // some of them never, and heartbeats that the store sends for its actor.
 import { isRedriveError, RedriveError } from "../../src/core/errors.ts";
 import type { ExpiredRequest, Pulse, PulseListener, PulseRequest, Store } from "../../src/store/store.ts";
-import type { Verb } from "../../src/store/verbs.ts";
+import { type Verb, VERB_NAMES } from "../../src/store/verbs.ts";
 import type { OpenCall, Scribe } from "../support/history/scribe.ts";
 import { type FaultPlan, isOut, rollFault, type StoreClock } from "./faults.ts";
 import type { Actor, World } from "./world.ts";
@@ -14,34 +14,6 @@ export interface Ground {
   readonly scribe: Scribe;
   readonly clock: StoreClock;
 }
-
-const VERBS = Object.keys({
-  migrate: 0,
-  enqueue: 0,
-  get: 0,
-  list: 0,
-  count: 0,
-  cancel: 0,
-  reschedule: 0,
-  lanes: 0,
-  claim: 0,
-  settle: 0,
-  register: 0,
-  beat: 0,
-  expired: 0,
-  held: 0,
-  leave: 0,
-  workers: 0,
-  deadLetters: 0,
-  history: 0,
-  redrive: 0,
-  remove: 0,
-  control: 0,
-  pause: 0,
-  resume: 0,
-  setService: 0,
-  prune: 0,
-} satisfies Record<Verb, 0>) as Verb[];
 
 const LATENCY_MS = 6;
 const LOST_HINTS = 0.2;
@@ -113,7 +85,7 @@ export function reachStore(store: Store, actor: Actor, ground: Ground): Store {
       new Promise((resolve, reject) => {
         if (actor.alive) send(name, args, resolve, reject);
       });
-  const verbs = Object.fromEntries(VERBS.map((name) => [name, verb(name)])) as unknown as Pick<Store, Verb>;
+  const verbs = Object.fromEntries(VERB_NAMES.map((name) => [name, verb(name)])) as unknown as Pick<Store, Verb>;
   const onWake: Store["onWake"] = (listener) => {
     let coming = false;
     const quiet = store.onWake(() => {
