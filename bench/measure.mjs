@@ -17,6 +17,8 @@ export function newJob(overrides = {}) {
     payload: `{"customer":"c-4711","url":"https://example.com/orders/123456","note":"${"x".repeat(30)}"}`,
     key: null,
     digest: null,
+    version: 1,
+    unique: "key",
     delayMs: 0,
     runAt: null,
     maxAttempts: 10,

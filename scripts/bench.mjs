@@ -1,5 +1,5 @@
-// `npm run bench -- [store|worker] [--short] [--no-peers]`: the benchmarks; without a name all of them, one after the
-// other, because they would only measure each other. Installs the peers once, into a folder of their own.
+// `npm run bench -- [store|worker|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them, one
+// after the other, because they would only measure each other. Installs the peers once, into a folder of their own.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,13 +11,14 @@ const USAGE = `Usage: npm run bench -- [name] [options]
 
   store     the SQLite store alone, beside the equal-work limit
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
+  retryable a call that succeeds at once, beside cockatiel and p-retry
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
-  --no-peers   worker: without plainjob and bee-queue
+  --no-peers   worker, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, pick-up, retries, scheduled, memory or killer
 `;
 
-const NAMES = ["store", "worker"];
+const NAMES = ["store", "worker", "retryable"];
 const peers = join(root, "bench", "peers");
 
 const OPTIONS = { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } };
@@ -33,7 +34,7 @@ try {
 
 ready();
 const names = name === undefined ? NAMES : [name];
-if (names.includes("worker") && !args.includes("--no-peers") && !peersMatch()) installPeers();
+if (names.some((each) => each !== "store") && !args.includes("--no-peers") && !peersMatch()) installPeers();
 for (const each of names) {
   process.stdout.write(`${names.length > 1 ? `\n${each}\n` : ""}`);
   const code = await run(each);

@@ -2,6 +2,7 @@
 //   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
 //   chaos [--kills N] [--pauses M] [--seed S] …               real processes, killed and halted; --help says more
 //   checker                                                   ten million events through the history checker
+//   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 // The code is TypeScript and Node 20 runs none, so vitest runs it, told by environment variables what to do.
 
 import { parseArgs } from "node:util";
@@ -14,6 +15,7 @@ const USAGE = `Usage: npm run prove -- <what> [options]
             --seed S                the first seed; without --seeds only this one is played
   chaos     --kills N --pauses M    real processes on one SQLite file, killed and halted; --help says more
   checker                           reads ten million events and says how long that took
+  package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
 `;
 
 const SUBJECTS = { simulate, checker: () => ({}) };
@@ -49,6 +51,10 @@ if (subject === "chaos") {
   ready({ build: "optional" });
   const { chaos } = await import("../test/chaos/prepare.mjs");
   process.exit(await chaos(args));
+}
+if (subject === "package") {
+  const { provePackage } = await import("./package.mjs");
+  process.exit(await provePackage(args));
 }
 if (subject === undefined || !Object.hasOwn(SUBJECTS, subject)) {
   refuse(subject === undefined ? "Say what to prove." : `There is nothing to prove called ${JSON.stringify(subject)}.`);

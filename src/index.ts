@@ -1,2 +1,55 @@
 // The public surface of Redrive: re-exports only.
 export { isRedriveError, PermanentError, RedriveError, RetryAfterError, type ErrorCode } from "./core/errors.ts";
+export {
+  type Backoff,
+  type CustomDelay,
+  exponential,
+  type ExponentialOptions,
+  fixed,
+  immediate,
+  linear,
+  type LinearOptions,
+} from "./core/backoff.ts";
+export type { BreakerOptions } from "./core/breaker.ts";
+export type { ClassifyContext, ClassifyFunction, ClassifyRule, MatchRule } from "./core/classify.ts";
+export type { Duration } from "./core/duration.ts";
+export type { Failure, FailureClass, Severity } from "./core/job.ts";
+export { PRESETS, type PresetName } from "./core/policy.ts";
+export type { AttemptContext } from "./queue/retryable-attempt.ts";
+export { type BreakerCounts, type CircuitBreaker, createBreaker } from "./queue/retryable-breaker.ts";
+export type { RetryableOptions, RetryNotice } from "./queue/retryable-settings.ts";
+export { retryable, type Retryable, type RetryableDecorator, type Retried } from "./queue/retryable.ts";
+export type {
+  AttemptRecord,
+  DeadLetter,
+  DeathReason,
+  Job,
+  Lease,
+  State,
+} from "./core/job.ts";
+export type { UniqueMode } from "./core/new-job.ts";
+export type { PolicyOptions } from "./core/policy.ts";
+export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./queue/dead-letters.ts";
+export {
+  defineJob,
+  isJobDefinition,
+  type JobContext,
+  type JobDefinition,
+  type JobOptions,
+  type Snooze,
+  snooze,
+} from "./queue/define-job.ts";
+export type { EventKind, EventOf, RedriveEvent } from "./queue/events.ts";
+export type { ExportFormat, ExportOptions } from "./queue/export.ts";
+export type { JobDetails, JobFilter, Jobs, JobTarget, RescheduleOptions } from "./queue/jobs.ts";
+export type { Middleware } from "./queue/middleware.ts";
+export type { EnqueueOptions } from "./queue/new-jobs.ts";
+export type { RunOutcome } from "./queue/outcome.ts";
+export type { EnqueuedJob, EnqueueManyOptions, EnqueueSummary } from "./queue/producer.ts";
+export type { StandardSchema } from "./queue/schema.ts";
+export { createRedrive, type Redrive, type RedriveOptions } from "./redrive.ts";
+export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
+export type { CauseCount, Page, PauseTarget, Store, Tally } from "./store/store.ts";
+export type { Log, LogLevel } from "./system/log.ts";
+export type { WorkerCounts } from "./worker/report.ts";
+export type { WorkerOptions } from "./worker/settings.ts";

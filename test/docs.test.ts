@@ -1,9 +1,11 @@
-// The documentation keeps its word: SQL in it runs, error codes in it are those of the program, links lead somewhere.
+// The documentation keeps its word: SQL in it runs, TypeScript in it compiles and runs, error codes in it are those
+// of the program, links lead somewhere.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../src/store/sqlite/driver.ts";
 import { MIGRATIONS } from "../src/store/sqlite/schema.ts";
+import { openWorkshop } from "./support/compiled.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const pages = [
@@ -34,16 +36,24 @@ describe("SQL in the documentation", () => {
   });
 
   it("is there at all", () => expect(statements.length).toBeGreaterThan(5));
+});
 
-  it("names the columns of every view as they are", () => {
-    const db = openDatabase(":memory:");
-    for (const migration of MIGRATIONS) db.exec(migration);
-    for (const [, view, columns] of read("docs/stores/sqlite.md").matchAll(/^\| `(\w+)` \| `([^`]+)` \|$/gm)) {
-      const actual = db.prepare(`select name from pragma_table_info('${view}')`).all();
-      expect([view, actual.flat().join(", ")]).toEqual([view, columns]);
-    }
-    db.close();
+describe("TypeScript in the documentation", () => {
+  const workshop = openWorkshop();
+  const examples = pages
+    .flatMap((page) => blocks(page, "ts").map((text, n) => ({ page, text, n: n + 1 })))
+    .map(({ page, text, n }) => ({ page, n, file: workshop.write(`${page.replaceAll(/\W/g, "-")}-${n}.ts`, text) }));
+  let problems: string[] = [];
+
+  beforeAll(() => {
+    problems = workshop.compile(examples.map(({ file }) => file));
   });
+  afterAll(() => workshop.remove());
+
+  it("compiles", () => expect(problems).toEqual([]));
+  // Each is a module of its own and checks itself what it claims.
+  it.each(examples)("of $page, block $n, runs", ({ file }) => workshop.load(file));
+  it("is there at all", () => expect(examples.length).toBeGreaterThan(5));
 });
 
 describe("the documentation", () => {
@@ -55,8 +65,23 @@ describe("the documentation", () => {
   });
 
   it.each(pages)("%s links only to what is there", (page) => {
-    const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)].map((match) => match[1] ?? "");
-    const lost = links.filter((link) => !existsSync(join(root, dirname(page), link)));
+    const links = [...read(page).matchAll(/\]\((?!https?:)([^)]+)\)/g)].map((match) => match[1] ?? "");
+    const lost = links.filter((link) => {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? page : join(dirname(page), path);
+      if (!existsSync(join(root, target))) return true;
+      return anchor !== undefined && target.endsWith(".md") && !anchors(target).includes(anchor);
+    });
     expect(lost).toEqual([]);
   });
 });
+
+/** The names under which GitHub knows the headings of a page. */
+function anchors(page: string): string[] {
+  return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}

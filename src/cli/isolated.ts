@@ -1,39 +1,37 @@
 // The program of the child process in which a job with its last crash left runs alone. Started by `isolation`, never
 // by hand; its arguments are one JSON text. Nothing it does can hurt anybody but itself.
+import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { openStore } from "../open-store.ts";
 import { hostId, onParentStop, tellParent } from "../system/processes.ts";
 import { lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import { runAlone } from "../worker/alone.ts";
-import type { AloneReport } from "../worker/isolation.ts";
-import { resolveWorker } from "../worker/settings.ts";
-import type { IsolatedTask } from "./isolation.ts";
+import { ALONE_DONE, type AloneReport } from "../worker/isolation.ts";
+import { resolveWorker, type WorkerSettings } from "../worker/settings.ts";
+import { withAttempts } from "./attempts.ts";
+import type { IsolatedTask } from "../worker/child-isolation.ts";
 import { loadJobs } from "./load-jobs.ts";
-import { openStore } from "./open-store.ts";
 
-const {
-  store: url,
-  jobs: file,
-  worker,
-  lane,
-  control,
-  lease,
-  heartbeat,
-} = JSON.parse(process.argv[2] ?? "{}") as IsolatedTask;
-const jobs = await loadJobs(file);
+const task = JSON.parse(process.argv[2] ?? "{}") as IsolatedTask;
+const library = await defaultsOf(task);
+const jobs = (await loadJobs(task.jobs)).map((job) => ({
+  ...job,
+  policy: resolvePolicy({ library, type: job.options }).policy,
+}));
 const told: Promise<void>[] = [];
 const stopping = new AbortController();
 onParentStop(() => stopping.abort());
-const store = openStore(url);
+const store = openStore(task.store);
 try {
   await runAlone({
-    store,
+    store: withAttempts(store, jobs, library),
     system: realSystem,
-    worker,
-    lane,
-    control,
+    worker: task.worker,
+    lane: task.lane,
+    control: task.control,
     stop: stopping.signal,
     jobs,
-    settings: resolveWorker({ lease, heartbeat }),
+    settings: settingsOf(task),
     // A host of its own: only the parent, who knows how it ended, may call this process gone before its lease ends.
     process: { pid: process.pid, host: `${hostId()}/isolated` },
     log: lineLog("warn"),
@@ -43,5 +41,29 @@ try {
   await store.close();
 }
 await Promise.all(told);
+// Whoever ends without these words was ended by its job, whatever its exit code says.
+await tellParent(ALONE_DONE);
 // A handler that ignored its abort would keep the process; its job is settled, so nothing is lost with it.
 process.exit(0);
+
+function settingsOf({ leaseMs, heartbeatMs, stallMs, abortGraceMs, release }: IsolatedTask): WorkerSettings {
+  return resolveWorker({
+    lease: leaseMs,
+    heartbeat: heartbeatMs,
+    ...(stallMs !== undefined && { stallLimit: stallMs }),
+    ...(abortGraceMs !== undefined && { abortGrace: abortGraceMs }),
+    ...(release != null && { release }),
+  });
+}
+
+/** The defaults of the parent; loaded again, because a config file may hold functions. */
+async function defaultsOf({ config = null, environment = null }: IsolatedTask): Promise<PolicyOptions> {
+  if (config === null && environment === null) return {};
+  const [{ loadConfig }, { mergedDefaults, policyFromEnvironment }] = await Promise.all([
+    import("./config.ts"),
+    import("./environment.ts"),
+  ]);
+  const { defaults } = config === null ? { defaults: {} } : await loadConfig(config);
+  if (environment === null) return defaults;
+  return mergedDefaults(defaults, policyFromEnvironment(process.env, { retries: environment === "retries" }));
+}

@@ -50,17 +50,17 @@ export interface BreakerSettings {
 
 /** Thresholds of a breaker as people write them; `BREAKER_DEFAULTS` for what is left out. */
 export interface BreakerOptions {
-  /** Failures in a row that open it; default 10, Infinity for never. */
+  /** Failures in a row that open it; default 10, from 1 to 1,000,000, Infinity for never. */
   readonly failures?: number;
-  /** Share of failed calls in the window that opens it, over 0 to 1; default 0.5, Infinity for never. */
+  /** Share of failed calls in the window that opens it, 0.001 to 1; default 0.5, Infinity for never. */
   readonly failureRate?: number;
-  /** Calls in the window before the rate counts; default 20. */
+  /** Calls in the window before the rate counts; default 20, from 1 to 1,000,000. */
   readonly minimumCalls?: number;
-  /** Default 1 m, from 1 s to 1 d. */
+  /** The time over which calls are counted; default 1 m, from 1 s to 1 d. */
   readonly window?: Duration;
   /** How long it stays open before it probes; default 30 s, from 1 ms to 7 d. */
   readonly openFor?: Duration;
-  /** Jobs let through while half-open; default 3. */
+  /** Calls let through while half-open; default 3, from 1 to 1,000,000. */
   readonly probes?: number;
   /** Probes that must succeed to close it, at most `probes`; default 2. */
   readonly closeAfter?: number;

@@ -32,15 +32,23 @@ export type ClassifyFunction = (error: unknown, context: ClassifyContext) => Fai
  * on the error and on each of its causes. `message` matches anywhere in the first 8 KiB; the others match whole.
  */
 export interface MatchRule {
+  /** The class to give. */
   readonly class: FailureClass;
+  /** Default that of the class. */
   readonly severity?: Severity;
+  /** The error's name; this and the other texts take `*` for any text, 1 to 256 characters. */
   readonly name?: string;
+  /** The error's code, such as `ECONNRESET`. */
   readonly code?: string | number;
   /** An HTTP status such as `409` or `"5*"`. */
   readonly status?: string | number;
+  /** Part of the message. */
   readonly message?: string;
+  /** Only for jobs of this type. */
   readonly type?: string;
+  /** Only for jobs of this service. */
   readonly service?: string;
+  /** Only for jobs of this tenant. */
   readonly tenant?: string;
 }
 

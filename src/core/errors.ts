@@ -14,6 +14,8 @@ export type ErrorCode =
   | "store_unusable" // Will not work until somebody changes something (version, rights, schema).
   | "closed" // The store, queue or worker was closed.
   | "aborted" // The caller's signal fired.
+  | "timeout" // An attempt, or all of them together, took longer than allowed.
+  | "breaker_open" // The service's breaker lets no call through.
   | "config_refused"; // A configuration that would be unsafe or contradicts itself.
 
 /** What every refusal of the library throws: a code for programs, a message for people. */

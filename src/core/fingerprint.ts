@@ -112,7 +112,20 @@ export interface FingerprintInput {
  * 16 hexadecimal characters, equal for failures of one cause. The heads of the causes in the stack count, so that one
  * wrapper does not hide what it wraps; without a stack the class counts instead of frames.
  */
-export function fingerprint({ name, message, stack, class: found, code }: FingerprintInput): string {
+export function fingerprint(input: FingerprintInput): string {
+  if (!isSame(input, last.input)) last = { input, print: printOf(input) };
+  return last.print;
+}
+
+/** An outage throws the same error again and again: the last answer is kept. It depends on nothing but the input. */
+let last: { readonly input: FingerprintInput | null; readonly print: string } = { input: null, print: "" };
+
+function isSame(a: FingerprintInput, b: FingerprintInput | null): boolean {
+  if (b === null || a.stack !== b.stack || a.message !== b.message) return false;
+  return a.name === b.name && a.class === b.class && a.code === b.code;
+}
+
+function printOf({ name, message, stack, class: found, code }: FingerprintInput): string {
   const [own = "", ...causes] = (stack ?? "").slice(0, MAX_STACK).split("\nCaused by: ");
   const frames = stack === null ? [found] : ownFrames(own);
   const heads = causes.slice(0, FRAMES).map((cause) => normalizeMessage(cause.split("\n", 1)[0] ?? ""));

@@ -83,6 +83,8 @@ export interface Job extends Belonging, JobLimits {
   readonly state: State;
   /** JSON text, byte for byte as it was enqueued. */
   readonly payload: string;
+  /** The version of the payload's form, as whoever enqueued it knew it. */
+  readonly version: number;
   readonly runAt: number;
   /** The first due time; deadlines count from here. */
   readonly dueAt: number;

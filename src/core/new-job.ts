@@ -2,20 +2,51 @@
 // clamped or repaired; a bad value is refused with its legal range and changes nothing.
 import { invalid } from "./options.ts";
 import { RedriveError } from "./errors.ts";
-import type { Belonging, JobLimits } from "./job.ts";
+import type { Belonging, JobLimits, State } from "./job.ts";
+
+/**
+ * What a key that is taken means for a new job. `key`: the same body is a duplicate, another one a conflict. `queued` and
+ * `active`: a duplicate, whatever its body, while the job that holds the key waits (or runs). `replace`: a waiting holder
+ * gets the new body. `debounce`: and the new due time as well. Where the holder is not in such a state, the new job is
+ * created and takes over the key.
+ */
+export const UNIQUE_MODES = ["key", "queued", "active", "replace", "debounce"] as const;
+/** One of `UNIQUE_MODES`. */
+export type UniqueMode = (typeof UNIQUE_MODES)[number];
 
 /** A job on its way into a store. The id is made by the caller, so that a repeated write is recognised. */
 export interface NewJob extends Belonging, JobLimits {
   readonly id: string;
   /** JSON text. */
   readonly payload: string;
+  /** The version of the payload's form. */
+  readonly version: number;
   /** Unique per (type, key); null for none. */
   readonly key: string | null;
+  /** What happens where the key is taken; without a key it says nothing. */
+  readonly unique: UniqueMode;
   /** Digest of the payload; with a key, the same digest means the same body. */
   readonly digest: string | null;
   /** Wait before it is due, counted from `runAt` or, where that is null, from the store's clock. */
   readonly delayMs: number;
   readonly runAt: number | null;
+}
+
+/** The job that a key stands for; its state is null where it is gone. */
+export interface KeyHolder {
+  readonly id: string;
+  readonly digest: string;
+  readonly state: State | null;
+}
+
+/** What becomes of a new job whose key is taken, by its mode and by the job that holds the key. */
+export function meetHolder(job: NewJob, holder: KeyHolder): "duplicate" | "conflict" | "replace" | "create" {
+  if (job.unique === "key") return job.digest === holder.digest ? "duplicate" : "conflict";
+  // The repeated write of a job that is gone is known by its key alone.
+  if (job.id === holder.id) return "duplicate";
+  if (holder.state === "running") return job.unique === "active" ? "duplicate" : "create";
+  if (holder.state !== "queued") return "create";
+  return job.unique === "replace" || job.unique === "debounce" ? "replace" : "duplicate";
 }
 
 /** Limits of what a job may carry, in bytes, levels and milliseconds. */
@@ -26,13 +57,15 @@ export const JOB_BOUNDS = {
   keyBytes: 255,
   attempts: 10_000,
   crashes: 1_000,
+  version: 1_000_000,
   delayMs: 10 * 366 * 86_400_000,
   resultBytes: 65_536,
 } as const;
 
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
-const LATEST_INSTANT = 8_640_000_000_000_000;
+/** The last instant that a date can name. */
+export const LATEST_INSTANT = 8_640_000_000_000_000;
 
 /** Throws `invalid_argument` or `payload_too_large` unless the job may be stored as it is. */
 export function checkNewJob(job: NewJob): void {
@@ -45,6 +78,8 @@ export function checkNewJob(job: NewJob): void {
   if (job.key !== null) checkText("key", job.key);
   if (job.key !== null && job.digest === null)
     refuse("digest", "the digest of the payload, because the job has a key", null);
+  checkOneOf("unique", job.unique, UNIQUE_MODES);
+  checkInteger("version", job.version, 1, JOB_BOUNDS.version);
   checkPriority(job.priority);
   checkInteger("maxAttempts", job.maxAttempts, 1, JOB_BOUNDS.attempts);
   checkInteger("maxCrashes", job.maxCrashes, 1, JOB_BOUNDS.crashes);
@@ -84,6 +119,11 @@ export function checkInteger(field: string, value: unknown, least: number, most:
   }
 }
 
+/** Throws unless the value is one of those known. */
+export function checkOneOf(field: string, value: unknown, known: readonly string[]): void {
+  if (!known.includes(value as string)) refuse(field, `one of ${known.join(", ")}`, value);
+}
+
 /** Bytes of a text as UTF-8, without encoding it. */
 export function byteLength(text: string): number {
   let bytes = text.length;
@@ -117,5 +157,5 @@ export function checkText(field: string, value: unknown): void {
 }
 
 function refuse(field: string, expected: string, came: unknown): never {
-  throw invalid(field, expected, came, "change it; nothing was stored");
+  throw invalid(field, expected, came, "change it; nothing was changed");
 }

@@ -23,20 +23,23 @@ export interface Policy {
 
 /** What users write; every field is optional and narrows what the layer below says. */
 export interface PolicyOptions {
+  /** A named set of limits to start from; default `default`. */
   readonly preset?: PresetName;
-  /** Runs in all, the first one included: 1 to 10,000. */
+  /** Runs in all, the first one included: 1 to 10,000; default 10. */
   readonly maxAttempts?: number;
   /** The same counted without the first run: 0 to 9,999. Give one of the two. */
   readonly maxRetries?: number;
-  /** Worker deaths a job may be part of before it dies: 1 to 1,000. */
+  /** Worker deaths a job may be part of before it dies: 1 to 1,000; default 3. */
   readonly maxCrashes?: number;
+  /** The wait before a retry; default exponential 1 s × 3, at most 1 h, full jitter. A function answers milliseconds. */
   readonly backoff?: Backoff | CustomDelay;
-  /** Time over all attempts from the first due time; time parked or paused is not counted. */
+  /** Time over all attempts from the first due time, pauses not counted; default none, from 1 ms to 10 years. */
   readonly deadline?: Duration | null;
-  /** Limit of one attempt. */
+  /** Limit of one attempt; default none, from 1 ms to 10 years. */
   readonly timeout?: Duration | null;
-  /** A run longer than `after` is given up and tried again `retryAfter` later. */
+  /** A run longer than `after` is given up and tried again `retryAfter` later (default the backoff, at most 7 d); default never. */
   readonly stuck?: { readonly after: Duration; readonly retryAfter?: Duration } | null;
+  /** How long finished jobs (default 24 h) and dead letters (default 7 d) are kept. */
   readonly keep?: { readonly finished?: Duration; readonly dead?: Duration };
 }
 

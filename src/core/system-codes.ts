@@ -44,6 +44,7 @@ export const ERROR_NAMES: ReadonlyMap<string, FailureClass> = table({
 export const REDRIVE_CODES: ReadonlyMap<string, FailureClass> = table({
   validation: "invalid_argument invalid_payload payload_too_large",
   permanent: "conflict illegal_transition config_refused",
+  timeout: "timeout",
 });
 
 /** gRPC statuses by number, with name and class. */

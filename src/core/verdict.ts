@@ -19,7 +19,15 @@ import type { DeathReason, Failure, Job } from "./job.ts";
 import { type LaneKind, laneKind } from "./lane.ts";
 
 /** Why a run was handed back uncharged. */
-export const RELEASE_REASONS = ["shutdown", "breaker", "rate_limit", "snooze", "not_started", "contact_lost"] as const;
+export const RELEASE_REASONS = [
+  "shutdown",
+  "breaker",
+  "rate_limit",
+  "snooze",
+  "not_started",
+  "contact_lost",
+  "newer_version",
+] as const;
 /** One of `RELEASE_REASONS`. */
 export type ReleaseReason = (typeof RELEASE_REASONS)[number];
 

@@ -5,9 +5,10 @@ import { resolveRules } from "../core/classify.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { invalid, parseNumber } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
-import { checkName } from "../core/new-job.ts";
+import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import type { Log } from "../system/log.ts";
+import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
 
 const BRAND = Symbol.for("redrive.job");
 const SNOOZE = Symbol.for("redrive.snooze");
@@ -34,64 +35,86 @@ export interface Snooze {
   readonly [SNOOZE]: number;
 }
 
-/** What users write. */
-export interface JobOptions<Input, Result> extends PolicyOptions {
+/** What a job type is made of. */
+export interface JobOptions<Input, Returned> extends PolicyOptions {
+  /** Version of the input's form; default 1, at most 1,000,000. A worker that knows only older ones leaves the job to others. */
+  readonly version?: number;
+  /** A label to pause by and to choose what a worker serves; default `default`. */
   readonly queue?: string;
-  /** The outside thing the job depends on. */
+  /** The outside thing the job depends on; default none. */
   readonly service?: string;
-  /** Runs of this type at the same time in one worker. */
+  /** Runs of this type at the same time in one worker; default no limit, from 1 to 10,000. */
   readonly concurrency?: number;
+  /** Rules of your own, tried before Redrive's; the first that matches wins. Default none. */
   readonly classify?: readonly ClassifyRule[];
   /** Called after a job of this type died, whoever judged it. */
   readonly onDead?: (job: Job) => void | Promise<void>;
-  run(input: Input, context: JobContext): Result | Snooze | Promise<Result | Snooze>;
+  /** The handler: returns the result or a snooze, throws to fail. */
+  run(input: Input, context: JobContext): Returned | Promise<Returned>;
 }
 
-/** A job type, ready to be enqueued and worked on. */
+/** The schema of a job's input, beside its other options. */
+export interface WithSchema<S extends StandardSchema> {
+  /** A Standard Schema (zod, valibot, arktype …), checked at enqueue and before every run. */
+  readonly input: S;
+}
+
+/** A job type, ready to be enqueued and worked on. `Input` is what `enqueue` takes. */
 export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly [BRAND]: 1;
   readonly type: string;
   readonly queue: string;
   readonly service: string | null;
+  readonly version: number;
   readonly concurrency: number;
+  readonly input: StandardSchema | null;
   readonly policy: Policy;
+  /** What the policy was made of, for whoever adds a layer below. */
+  readonly options: PolicyOptions;
   readonly rules: readonly ClassifyRule[];
   readonly onDead: ((job: Job) => void | Promise<void>) | null;
-  readonly run: (input: Input, context: JobContext) => Result | Snooze | Promise<Result | Snooze>;
+  run(input: Input, context: JobContext): Result | Snooze | Promise<Result | Snooze>;
 }
 
-/** Defines a job type. */
-export function defineJob<Input, Result>(
+/** Defines a job type; with a schema, its handler gets what the schema made of the input. */
+export function defineJob<S extends StandardSchema, Returned>(
   type: string,
-  options: JobOptions<Input, Result>,
-): JobDefinition<Input, Result> {
-  const {
-    queue = "default",
-    service = null,
-    concurrency = Number.POSITIVE_INFINITY,
-    classify = [],
-    onDead = null,
-    run,
-    ...policy
-  } = options;
+  options: JobOptions<SchemaOutput<S>, Returned> & WithSchema<S>,
+): JobDefinition<SchemaInput<S>, Exclude<Returned, Snooze>>;
+/** Defines a job type without a schema. */
+export function defineJob<Input, Returned>(
+  type: string,
+  options: JobOptions<Input, Returned> & { readonly input?: undefined },
+): JobDefinition<Input, Exclude<Returned, Snooze>>;
+export function defineJob(
+  type: string,
+  options: JobOptions<unknown, unknown> & { readonly input?: StandardSchema | undefined },
+): JobDefinition {
   checkName("type", type);
+  if (typeof options !== "object" || options === null)
+    throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
+  const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, run, ...rest } = options;
+  const { concurrency = Number.POSITIVE_INFINITY, ...policy } = rest;
   checkName("queue", queue);
   if (service !== null) checkName("service", service);
+  checkInteger(`${type}.version`, version, 1, JOB_BOUNDS.version);
   parseNumber(concurrency, "concurrency", { min: 1, max: 10_000, integer: true, infinite: true });
+  if (input !== undefined) checkSchema(input, `${type}.input`);
   if (typeof run !== "function")
     throw invalid(`${type}.run`, "a function (input, context) => result", run, "pass the handler");
   if (onDead !== null && typeof onDead !== "function")
     throw invalid(`${type}.onDead`, "a function (job) => …", onDead, "pass one");
-  const resolved = resolvePolicy({ type: policy }).policy;
-  const rules = resolveRules(classify, `${type}.classify`);
   return Object.freeze({
     [BRAND]: 1 as const,
     type,
     queue,
     service,
+    version,
     concurrency,
-    policy: resolved,
-    rules,
+    input: input ?? null,
+    policy: resolvePolicy({ type: policy }).policy,
+    options: policy,
+    rules: resolveRules(classify, `${type}.classify`),
     onDead,
     run,
   });

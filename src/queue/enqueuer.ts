@@ -8,6 +8,9 @@ import type { EnqueueAnswer, Store } from "../store/store.ts";
 /** Jobs per write at most; bounds how long a heartbeat can wait behind one. */
 const GROUP = 500;
 
+/** Writes at once: while the store works on one, the next is on its way. */
+const IN_FLIGHT = 2;
+
 /** Takes jobs one at a time. */
 export interface Enqueuer {
   /** Resolves when the job is stored; rejects if that is not known to be so. */
@@ -33,7 +36,7 @@ export function openEnqueuer(store: Store): Enqueuer {
       else for (const entry of group) await write([entry]);
     }
   };
-  const shared = sharing(write, GROUP);
+  const shared = sharing(write, GROUP, IN_FLIGHT);
   return {
     enqueue: (job) =>
       new Promise((resolve, reject) => {

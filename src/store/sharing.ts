@@ -1,7 +1,7 @@
 // Writes that share commits: one is under way, and what arrives meanwhile goes with the next. Nothing waits when
 // nothing is under way, and under load the groups grow by themselves.
 
-/** Hands items to `write` in groups of at most `most`, never two groups at once. */
+/** Hands items to `write` in groups. */
 export interface Sharing<T> {
   add(item: T): void;
   /** Resolves when nothing is under way or waiting. */
@@ -9,32 +9,54 @@ export interface Sharing<T> {
   readonly size: number;
 }
 
-/** `write` must not throw; an item it could not write is its own business. */
-export function sharing<T>(write: (items: T[]) => Promise<void>, most: number): Sharing<T> {
-  let waiting: T[] = [];
-  let underWay = 0;
-  let flushing: Promise<void> | null = null;
+/** A crowd smaller than this goes as a whole. */
+const SMALL = 16;
 
-  const flush = async (): Promise<void> => {
-    // A turn of the microtask queue, so that what one event brings travels together.
-    await Promise.resolve();
-    while (waiting.length > 0) {
-      const group = waiting.length <= most ? waiting : waiting.slice(0, most);
-      waiting = waiting.length <= most ? [] : waiting.slice(most);
-      underWay = group.length;
-      await write(group);
-      underWay = 0;
+/**
+ * Writes groups of at most `most`, at most `inFlight` at once. With two in flight, callers who ask again as soon as they
+ * are answered do so while the other half is being written. `write` must not throw; an item it could not write is its
+ * own business.
+ */
+export function sharing<T>(write: (items: T[]) => Promise<void>, most: number, inFlight = 1): Sharing<T> {
+  const waiting: T[] = [];
+  let underWay = 0;
+  let writes = 0;
+  let due = false;
+  let onIdle: (() => void)[] = [];
+
+  const send = (): void => {
+    due = false;
+    while (waiting.length > 0 && writes < inFlight) {
+      const share = Math.ceil(waiting.length / (inFlight - writes));
+      const group = waiting.splice(0, Math.min(most, Math.max(SMALL, share)));
+      writes += 1;
+      underWay += group.length;
+      void write(group).then(() => {
+        writes -= 1;
+        underWay -= group.length;
+        later();
+      });
     }
-    flushing = null;
+    if (writes > 0) return;
+    for (const tell of onIdle) tell();
+    onIdle = [];
+  };
+  /** A turn of the microtask queue later, so that what one event brings travels together. */
+  const later = (): void => {
+    if (due) return;
+    due = true;
+    queueMicrotask(send);
   };
   return {
     add(item) {
       waiting.push(item);
-      flushing ??= flush();
+      later();
     },
-    idle: async () => {
-      while (flushing) await flushing;
-    },
+    idle: () =>
+      new Promise((resolve) => {
+        onIdle.push(resolve);
+        later();
+      }),
     get size() {
       return waiting.length + underWay;
     },

@@ -5,11 +5,12 @@
 // A verb either does all of what it says, or throws and has done nothing (`store_unavailable`: try again later). When
 // the answer is lost on the way, whoever asked does not know; that is why writes about runs carry their lease and new
 // jobs carry their id.
-import type { AttemptRecord, DeadLetter, DeathReason, FailureClass, Job, Lease, State } from "../core/job.ts";
+import type { AttemptRecord, DeadLetter, Job, Lease, State } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
 import type { Verdict } from "../core/verdict.ts";
+import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Tally } from "./dead-letters.ts";
 import type {
   Beat,
   BeatAnswer,
@@ -21,9 +22,12 @@ import type {
   PulseRequest,
   WorkerRecord,
 } from "./presence.ts";
+import type { PruneAnswer, Retention } from "./retention.ts";
 
 export type { Lease } from "../core/job.ts";
+export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
+export type { Keep, PruneAnswer, Retention } from "./retention.ts";
 
 /** Where jobs live. */
 export interface Store {
@@ -33,7 +37,11 @@ export interface Store {
   /** Brings the schema up to date; safe to call twice and from several processes at once. */
   migrate(): Promise<void>;
 
-  /** Writes new jobs, each answered for itself; a repeated id or a key with the same body is a duplicate. */
+  /**
+   * Writes new jobs, each answered for itself; a repeated id is a duplicate, and a key that is taken means what the job's
+   * `unique` says. A job that takes over a key leaves the one that held it as it is: that one runs, dies and is redriven
+   * as before, it just does not answer to the key any more.
+   */
   enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
   /** The jobs of these ids, null where there is none. */
   get(ids: readonly string[]): Promise<(Job | null)[]>;
@@ -68,8 +76,10 @@ export interface Store {
   /** Every worker known. */
   workers(): Promise<WorkerRecord[]>;
 
-  /** A page of dead letters, newest first. */
+  /** A page of dead letters, newest first unless asked otherwise. */
   deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
+  /** How many dead letters match, by class, type, reason and cause. */
+  tally(filter: LetterFilter): Promise<Tally>;
   /** The bad runs of a job, oldest first: of each generation the first and the last nine. */
   history(id: string): Promise<AttemptRecord[]>;
   /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
@@ -87,8 +97,11 @@ export interface Store {
   setService(name: string, version: number, value: string): Promise<boolean>;
 
   /**
-   * Deletes up to `limit` finished jobs that are older than their retention, oldest first, and what nobody needs any
-   * more: workers that were given up and hold nothing, and pauses that ended, once they are as old as the dead may get.
+   * One step of deleting what is over: looks at up to `limit` finished jobs, oldest first from the cursor on, and deletes
+   * those older than what their type keeps. Jobs too young for every retention are not looked at, and the cost of a step
+   * depends on its limit alone. The first step also deletes what nobody needs any more: up to `limit` keys of jobs that
+   * are gone, once old enough, and workers that were given up and hold nothing, and pauses that ended, once they are as
+   * old as the dead of `keep` may get (30 days where those stay for ever).
    */
   prune(retention: Retention): Promise<PruneAnswer>;
   /** Calls back when work may have become due; a hint, never the truth. Returns the way to stop listening. */
@@ -97,11 +110,15 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** What became of one new job. A conflict means that the key is taken by another body. */
+/**
+ * What became of one new job. A conflict means that the key is taken by another body; replaced, that the job of this id,
+ * which waits, goes by the new body from now on.
+ */
 export type EnqueueAnswer =
   | { readonly kind: "created"; readonly id: string }
   | { readonly kind: "duplicate"; readonly id: string; readonly state: State | null }
-  | { readonly kind: "conflict"; readonly id: string };
+  | { readonly kind: "conflict"; readonly id: string }
+  | { readonly kind: "replaced"; readonly id: string };
 
 /** A page and the cursor of the next one. */
 export interface Page<T> {
@@ -113,29 +130,22 @@ export interface Page<T> {
 export interface JobQuery {
   readonly limit: number;
   readonly cursor?: string | null;
+  /** Only jobs in this stored state. */
   readonly state?: State;
+  /** Only jobs of this type; this and the next are compared exactly. */
   readonly type?: string;
+  /** Only jobs of this queue. */
   readonly queue?: string;
+  /** Only jobs of this service. */
   readonly service?: string;
+  /** Only jobs of this tenant. */
   readonly tenant?: string;
+  /** Only jobs with this key. */
   readonly key?: string;
   /** Only waiting jobs that are due (true) or not yet (false). */
   readonly due?: boolean;
   /** Only jobs with a charged attempt (true) or without one (false). */
   readonly tried?: boolean;
-}
-
-/** Which dead letters to list; every field narrows. */
-export interface DeadLetterQuery {
-  readonly limit: number;
-  readonly cursor?: string | null;
-  readonly jobId?: string;
-  readonly type?: string;
-  readonly class?: FailureClass;
-  readonly reason?: DeathReason;
-  readonly fingerprint?: string;
-  /** Also those that were redriven already. */
-  readonly redriven?: boolean;
 }
 
 /** What a cancel did; `requested` means that it runs and was asked to stop. */
@@ -216,16 +226,6 @@ export interface SettleAnswer {
   readonly now: number;
 }
 
-/** A dead job to send back, with the generation the caller saw. */
-export interface RedriveRequest {
-  readonly id: string;
-  readonly generation: number;
-  readonly delayMs: number;
-}
-
-/** What a redrive did; `refused` means not dead, or another generation by now. */
-export type RedriveAnswer = "redriven" | "refused" | "missing";
-
 /** Something that can be paused. */
 export interface PauseTarget {
   readonly kind: "queue" | "type" | "service" | "tenant";
@@ -253,21 +253,4 @@ export interface Control {
   readonly now: number;
   readonly pauses: readonly Pause[];
   readonly services: readonly ServiceState[];
-}
-
-/** How long finished jobs are kept, and how many to delete at once. */
-export interface Retention {
-  readonly completedMs: number;
-  readonly cancelledMs: number;
-  readonly deadMs: number;
-  /** How long a key stays taken at least, counted from its enqueue; it is never free while its job exists. */
-  readonly keyMs: number;
-  readonly limit: number;
-}
-
-/** What was deleted. */
-export interface PruneAnswer {
-  readonly completed: number;
-  readonly cancelled: number;
-  readonly dead: number;
 }

@@ -7,12 +7,16 @@ import {
   checkInteger,
   checkName,
   checkNewJob,
+  checkOneOf,
   checkPriority,
   checkText,
   JOB_BOUNDS,
+  LATEST_INSTANT,
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
-import type { SettleRequest, Store } from "./store.ts";
+import { readCursor } from "./cursor.ts";
+import { readPlace } from "./retention.ts";
+import type { LetterFilter, Retention, SettleRequest, Store } from "./store.ts";
 
 /** The verbs that reach the data. */
 export type Verb = Exclude<keyof Store, "name" | "pulse" | "onWake" | "close">;
@@ -33,6 +37,7 @@ function wakes(verb: Verb, args: readonly unknown[]): boolean {
 const LEASE_MS_MOST = 86_400_000;
 const PAGE_MOST = 200;
 const SET_MOST = 10_000;
+const TEXT_MOST = 200;
 
 /** What each verb refuses before anything is touched, the same for every store. */
 export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) => void } = {
@@ -40,7 +45,13 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     for (const job of jobs) checkNewJob(job);
   },
   list: (query) => checkInteger("limit", query.limit, 1, PAGE_MOST),
-  deadLetters: (query) => checkInteger("limit", query.limit, 1, PAGE_MOST),
+  deadLetters: (query) => {
+    checkInteger("limit", query.limit, 1, PAGE_MOST);
+    readCursor(query.cursor);
+    checkBoolean("oldest", query.oldest ?? false);
+    checkFilter(query);
+  },
+  tally: (filter) => checkFilter(filter),
   reschedule: (changes) => {
     for (const change of changes) {
       if (change.delayMs !== undefined) checkDelay(change.delayMs);
@@ -94,13 +105,38 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
     if (typeof value !== "string") throw invalid("value", "text", value, "send JSON text");
   },
-  prune: (retention) => {
-    for (const [field, value] of Object.entries(retention)) checkInteger(field, value, 0, Number.MAX_SAFE_INTEGER);
-  },
+  prune: (retention) => checkRetention(retention),
 };
 
-function checkOneOf(field: string, value: string, known: readonly string[]): void {
-  if (!known.includes(value)) throw invalid(field, known.join(", "), value, "use one of these");
+function checkFilter({ service, tenant, from, until, text }: LetterFilter): void {
+  if (service !== undefined) checkText("service", service);
+  if (tenant !== undefined) checkText("tenant", tenant);
+  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
+  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
+  if (text === undefined) return;
+  const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
+  if (legal && text.isWellFormed() && !text.includes("\0")) return;
+  throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
+}
+
+function checkRetention({ keep, types, keyMs, limit, cursor }: Retention): void {
+  for (const { finishedMs, deadMs } of [keep, ...types]) {
+    checkInteger("finishedMs", finishedMs, 0, Number.MAX_SAFE_INTEGER);
+    if (deadMs !== null) checkInteger("deadMs", deadMs, 0, Number.MAX_SAFE_INTEGER);
+  }
+  const seen = new Set<string>();
+  for (const { type } of types) {
+    checkName("type", type);
+    if (seen.has(type)) throw invalid("types", "each type once", type, "leave one of the two out");
+    seen.add(type);
+  }
+  checkInteger("keyMs", keyMs, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("limit", limit, 1, SET_MOST);
+  readPlace(cursor);
+}
+
+function checkBoolean(field: string, value: unknown): void {
+  if (typeof value !== "boolean") throw invalid(field, "true or false", value, "use one of these");
 }
 
 /** Of the bad runs of a generation the first and this many of the last are kept. */
@@ -109,20 +145,6 @@ export const HISTORY_TAIL = 9;
 /** The error every verb gives after `close`. */
 export function closedError(): RedriveError {
   return new RedriveError("closed", "The store was closed. Open a new one to go on.");
-}
-
-/** The error for a cursor that no list gave out. */
-export function cursorError(cursor: string): RedriveError {
-  const shown = JSON.stringify(cursor.slice(0, 60));
-  return new RedriveError("invalid_argument", `cursor must be the "next" of an earlier page; got ${shown}.`);
-}
-
-/** The position that a cursor names; a page goes on below it. */
-export function readCursor(cursor: string | null | undefined): number {
-  if (cursor === null || cursor === undefined) return Number.MAX_SAFE_INTEGER;
-  const position = /^[0-9]{1,15}$/.test(cursor) ? Number(cursor) : Number.NaN;
-  if (Number.isNaN(position)) throw cursorError(cursor);
-  return position;
 }
 
 /** True for something that has the form of a lease; anything else is stale by definition. */
@@ -200,6 +222,7 @@ export const VERB_NAMES = Object.keys({
   leave: 0,
   workers: 0,
   deadLetters: 0,
+  tally: 0,
   history: 0,
   redrive: 0,
   remove: 0,

@@ -50,8 +50,57 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs a Node module in a child process of its own group, with a cap on its memory, and waits for its end. */
-export function runChild(
+/** A child process that was started. */
+export interface Child {
+  /** 0 if it could not be started. */
+  readonly pid: number;
+  readonly ended: Promise<ChildEnd>;
+  /** Asks it to stop, as a worker is asked. */
+  stop(): void;
+  /** Kills it with `SIGKILL`. */
+  kill(): void;
+}
+
+/** Starts a Node module in a child process of its own group, with a cap on its memory, and hears what it tells. */
+export function startChild(
+  module: string,
+  args: readonly string[],
+  options: {
+    readonly memoryMb: number;
+    readonly env?: Readonly<Record<string, string | undefined>>;
+    readonly onMessage: (message: unknown) => void;
+  },
+): Child {
+  const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module, ...args], {
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    // A group of its own: a signal to ours is for us to pass on.
+    detached: true,
+    ...(options.env && { env: options.env }),
+  });
+  child.on("message", options.onMessage);
+  let output = "";
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString("utf8")).slice(-OUTPUT_BYTES);
+  };
+  child.stdout?.on("data", keep);
+  child.stderr?.on("data", keep);
+  const ended = new Promise<ChildEnd>((resolve) => {
+    child.on("error", (error) => {
+      output += error.message;
+      resolve({ code: 1, signal: null, output });
+    });
+    child.on("close", (code, signal) => resolve({ code, signal, output }));
+  });
+  return {
+    pid: child.pid ?? 0,
+    ended,
+    stop: () => void (child.connected && child.send(STOP)),
+    kill: () => void child.kill("SIGKILL"),
+  };
+}
+
+/** Runs a Node module in such a child and waits for its end. */
+export async function runChild(
   module: string,
   args: readonly string[],
   options: {
@@ -62,35 +111,15 @@ export function runChild(
     readonly stop?: AbortSignal;
   },
 ): Promise<ChildEnd> {
-  const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module, ...args], {
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-    // A group of its own: a signal to ours is for us to pass on.
-    detached: true,
-  });
   const told: unknown[] = [];
-  child.on("message", (message) => told.push(message));
-  let output = "";
-  const keep = (chunk: Buffer): void => {
-    output = (output + chunk.toString("utf8")).slice(-OUTPUT_BYTES);
-  };
-  child.stdout?.on("data", keep);
-  child.stderr?.on("data", keep);
-  const end = (): void => void child.kill("SIGKILL");
-  const stop = (): void => void (child.connected && child.send(STOP));
-  options.signal?.addEventListener("abort", end);
-  options.stop?.addEventListener("abort", stop);
-  return new Promise((resolve) => {
-    const finish = (code: number | null, signal: string | null): void => {
-      options.signal?.removeEventListener("abort", end);
-      options.stop?.removeEventListener("abort", stop);
-      resolve({ code, signal, output, told });
-    };
-    child.on("error", (error) => {
-      output += error.message;
-      finish(1, null);
-    });
-    child.on("close", finish);
-  });
+  const { memoryMb, signal, stop } = options;
+  const child = startChild(module, args, { memoryMb, onMessage: (message) => told.push(message) });
+  signal?.addEventListener("abort", child.kill);
+  stop?.addEventListener("abort", child.stop);
+  const end = await child.ended;
+  signal?.removeEventListener("abort", child.kill);
+  stop?.removeEventListener("abort", child.stop);
+  return { ...end, told };
 }
 
 function pidNamespace(): string {

@@ -19,7 +19,8 @@ export function startThread(
   data: unknown,
   on: { readonly message: (message: unknown) => void; readonly end: (reason: Error) => void },
 ): Thread {
-  const worker = new Worker(module, { workerData: data });
+  // Flags of the process are not for a module of ours; some, such as --input-type, would keep it from loading.
+  const worker = new Worker(module, { workerData: data, execArgv: [] });
   let reason: Error | null = null;
   worker.on("message", on.message);
   worker.on("error", (error) => {

@@ -1,5 +1,6 @@
 // Finds runs whose worker is gone, has core judge them, and settles them under the lease that was lost. Every worker
 // does this; two that find the same run are told apart by the fence, and one of them is stale.
+import { isRedriveError } from "../core/errors.ts";
 import type { Failure, Job } from "../core/job.ts";
 import type { RetryPolicy } from "../core/verdict.ts";
 import { type Verdict, verdict } from "../core/verdict.ts";
@@ -40,16 +41,36 @@ export async function reap(
   const lapsedBy = !heldUp && options.mayJudgeLeases() ? now : 0;
   if (lapsedBy === 0 && gone.length === 0) return 0;
   let settled = 0;
+  const refused: unknown[] = [];
   for (let after = 0; ; ) {
     const runs = await store.expired({ gone, limit: PAGE, lapsedBy, after });
     const last = runs.at(-1);
     if (!last) break;
     after = last.position;
-    settled += await settleLost(runs, evidence, options);
+    settled += await settleEach(runs, evidence, options, refused);
   }
+  if (refused.length > 0) throw refused[0];
   // Whoever was given up and holds nothing any more is of no use to anybody.
   for (const { id } of workers.filter((worker) => worker.givenUp && worker.running === 0)) await store.leave(id);
   return settled;
+}
+
+/** Settles a page; one run that the store refuses does not keep the others from it. */
+async function settleEach(
+  runs: readonly ExpiredRun[],
+  evidence: ReadonlyMap<string, Failure>,
+  options: ReaperOptions,
+  refused: unknown[],
+): Promise<number> {
+  try {
+    return await settleLost(runs, evidence, options);
+  } catch (error) {
+    if (!isRedriveError(error, "illegal_transition")) throw error;
+    if (runs.length === 1) refused.push(error);
+    let settled = 0;
+    if (runs.length > 1) for (const run of runs) settled += await settleEach([run], evidence, options, refused);
+    return settled;
+  }
 }
 
 async function settleLost(

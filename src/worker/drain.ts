@@ -16,6 +16,8 @@ export interface DrainOptions {
   readonly settings: WorkerSettings;
   readonly log: Log;
   readonly look: () => Look | null;
+  /** True once every slot is lost to a handler that ignores its abort. */
+  readonly isSpent: () => boolean;
   /** Jobs and verdicts in hand. */
   readonly busy: () => number;
   readonly self: () => string;
@@ -35,6 +37,8 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
   while (!options.signal.aborted) {
     await system.sleep(CHECK_EVERY_MS, options.signal);
     const seen = look();
+    if (options.isSpent() && busy() === 0)
+      return log.error({}, "drain ended early: every slot is lost to a handler that ignores its abort");
     if (!seen || busy() > 0 || seen.due) continue;
     if (seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs) continue;
     const orphans = await options.contact.attempt("drain", () => orphanedRuns(options));

@@ -2,11 +2,12 @@
 // record. It waits and calls; what a run deserves is decided in core/verdict.ts and nowhere else.
 import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
-import { failureFrom } from "../core/failure.ts";
+import { failureFrom, textOf } from "../core/failure.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { encodeResult } from "../core/payload.ts";
 import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
 import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
+import { isMisfit, validated } from "../queue/schema.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -14,6 +15,9 @@ import { RunContext } from "./context.ts";
 import type { Reporter } from "./report.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Settler } from "./settler.ts";
+
+/** How long a job waits for a worker that knows its version; longer than anybody lets a drain wait for what falls due. */
+const NEWER_WORKER_MS = 30_000;
 
 /** What the executor works with. */
 export interface ExecutorOptions {
@@ -41,14 +45,18 @@ export function execute(
   const run = new Run(job, definition, claimedMs, options.system.monotonic());
   const disarm = arm(run, options);
   let open = true;
+  let giveUp: (() => void) | null = null;
   const finish = (outcome: Outcome, returned: boolean): void => {
     if (!open) return;
     open = false;
     disarm?.();
+    giveUp?.();
     settle(run, outcome, options);
     ended(run, returned);
   };
-  run.onStop = (reason) => giveUpLater(run, reason, options, finish);
+  run.onStop = (reason) => {
+    giveUp = giveUpLater(run, reason, options, finish);
+  };
   run.returned = callHandler(run, options).then((outcome) => finish(outcome, true));
   return run;
 }
@@ -77,20 +85,30 @@ function giveUpLater(
   reason: StopReason,
   options: ExecutorOptions,
   finish: (outcome: Outcome, returned: boolean) => void,
-): void {
-  if (reason === "shutdown") return;
-  options.system.after(options.abortGraceMs, () => finish(outcomeOfStop(run, reason, options), false));
+): (() => void) | null {
+  if (reason === "shutdown") return null;
+  return options.system.after(options.abortGraceMs, () => finish(outcomeOfStop(run, reason, options), false));
 }
 
 async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {
   const { job, definition } = run;
   if (job.deadlineMs !== null && isLate(run, options)) return tooLate(job);
-  options.log.debug({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
+  if (job.version > definition.version) return tooNew(run, options);
+  options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   let input: unknown;
   try {
     input = JSON.parse(job.payload);
   } catch (error) {
-    return unreadable(error);
+    return unfit("UnreadablePayload", `The payload is not JSON any more: ${textOf(error)}`);
+  }
+  if (definition.input) {
+    const outcome = await validated(definition.input, input, job.type).then(
+      (value) => void (input = value),
+      (error: unknown) => misfit(run, error, options),
+    );
+    // Whoever gave the run up while it was being checked may have given the job to somebody else.
+    if (run.stopped) return outcomeOfStop(run, run.stopped, options);
+    if (outcome) return outcome;
   }
   try {
     const value = await definition.run(input, new RunContext(run, options.log, options.settle));
@@ -118,10 +136,22 @@ function tooLate({ deadlineMs, type }: Job): Outcome {
   return { kind: "late", failure: runtimeFailure("timeout", "DeadlinePassed", message) };
 }
 
-/** A payload that was damaged in the store; its text stays in the job. */
-function unreadable(cause: unknown): Outcome {
-  const message = `The payload is not JSON any more: ${cause instanceof Error ? cause.message : String(cause)}`;
-  const error = Object.assign(new Error(message), { name: "UnreadablePayload", stack: undefined });
+/** Whoever enqueued it is ahead of this worker; one that is up to date will come, and nobody is to blame. */
+function tooNew({ job, definition }: Run, { log }: ExecutorOptions): Outcome {
+  const about = { job: job.id, type: job.type, version: job.version, known: definition.version };
+  log.warn(about, "the payload is of a newer version than this worker knows; left to a newer worker");
+  return { kind: "released", reason: "newer_version", delayMs: NEWER_WORKER_MS };
+}
+
+/** An input that its schema refuses is no use to anybody; a schema that fails itself is a failure like any other. */
+function misfit(run: Run, error: unknown, options: ExecutorOptions): Outcome {
+  if (isMisfit(error, run.job.type)) return unfit("InvalidInput", error.message);
+  return { kind: "failed", failure: judgeThrown(run, error, options) };
+}
+
+/** A payload that was damaged in the store, or does not fit the schema (any more); its text stays in the job. */
+function unfit(name: string, message: string): Outcome {
+  const error = Object.assign(new Error(message), { name, stack: undefined });
   return { kind: "failed", failure: failureFrom(error, { class: "validation", severity: "error" }) };
 }
 

@@ -22,6 +22,8 @@ export interface HandsOptions {
 
 /** What was fetched ahead and has not started after this long goes back. */
 const AHEAD_MOST_MS = 500;
+/** Timers of Node may fire this much before their time by the clock that counts. */
+const TIMER_SLACK_MS = 2;
 /** How long a suspect is watched before the next one may join it. */
 const SUSPECT_WATCH_MS = 100;
 
@@ -35,10 +37,11 @@ export class Hands {
   readonly #options: HandsOptions;
   /** Runs of suspects: claimed singly, in a slot beside the others. */
   readonly #singles = new Set<Run>();
+  /** Runs that were settled over the heads of handlers that go on. */
+  readonly #leaks = new Set<Run>();
   readonly #pace: ReturnType<typeof openPace>;
   /** The next ticket to give out. */
   #ticket = 1;
-  #leaked = 0;
   /** Slots kept free for suspects that are due. */
   #reserved = 0;
   /** Jobs that are on their way back without having started. */
@@ -55,13 +58,17 @@ export class Hands {
     return this.running.size + this.ahead.length;
   }
 
-  /** One suspect at a time: the next may come when the one before has ended or has run for a while without harm. */
+  /**
+   * Suspects come one by one: while one is watched, only as many may join as have run for a while without harm, so that
+   * a dead worker's many long jobs are all at work again within a second.
+   */
   get mayTakeSuspect(): boolean {
     const { system } = this.#options;
     if (this.free === 0) return false;
     const now = system.monotonic();
-    for (const { startedMs } of this.#singles) if (now - startedMs < SUSPECT_WATCH_MS) return false;
-    return true;
+    let watched = 0;
+    for (const { startedMs } of this.#singles) if (now - startedMs < SUSPECT_WATCH_MS) watched += 1;
+    return watched === 0 || watched < this.#singles.size - watched;
   }
 
   /** True while a job with its last crash left runs in this process. */
@@ -70,9 +77,14 @@ export class Hands {
     return false;
   }
 
+  /** True once no slot is left but those of handlers that ignore their abort. */
+  get isSpent(): boolean {
+    return this.#leaks.size >= this.#options.concurrency;
+  }
+
   /** Slots that are free now. */
   get free(): number {
-    return Math.max(0, this.#options.concurrency - this.#leaked - this.running.size);
+    return Math.max(0, this.#options.concurrency - this.#leaks.size - this.running.size);
   }
 
   /** Slots that any job may have now. */
@@ -103,6 +115,7 @@ export class Hands {
   countOf(type: string): number {
     let count = 0;
     for (const { job } of this.running) if (job.type === type) count += 1;
+    for (const { job } of this.#leaks) if (job.type === type) count += 1;
     for (const { job } of this.ahead) if (job.type === type) count += 1;
     return count;
   }
@@ -130,7 +143,7 @@ export class Hands {
     else {
       for (const job of jobs) this.ahead.push({ job, claimedMs });
       this.#fill();
-      if (this.ahead.length > 0) this.#options.system.after(AHEAD_MOST_MS, () => this.#releaseOld());
+      if (this.ahead.length > 0) this.#options.system.after(AHEAD_MOST_MS + TIMER_SLACK_MS, () => this.#releaseOld());
     }
   }
 
@@ -215,14 +228,14 @@ export class Hands {
     if ((this.ahead[0]?.claimedMs ?? before) <= before && this.#open === 0) this.releaseAhead();
   }
 
-  #leak({ job, returned }: Run): void {
-    this.#leaked += 1;
-    void returned.then(() => {
-      this.#leaked -= 1;
+  #leak(run: Run): void {
+    this.#leaks.add(run);
+    void run.returned.then(() => {
+      this.#leaks.delete(run);
       this.#fill();
       this.#options.onFree(true);
     });
-    if (this.#leaked >= this.#options.concurrency) this.releaseAhead();
-    this.#options.onLeak(job, this.#leaked);
+    if (this.isSpent) this.releaseAhead();
+    this.#options.onLeak(run.job, this.#leaks.size);
   }
 }

@@ -24,9 +24,18 @@ export interface AloneReport {
   readonly settled: Settled;
 }
 
-/** What a child's end says about the job it ran; null if it ended well. */
-export function evidenceOf({ code, signal, output }: ChildEnd): Failure | null {
-  if (code === 0) return null;
+/** The last word of a child that ended as it should. */
+export const ALONE_DONE = "done";
+
+/** What the child told about its run. */
+export function reportsOf({ told = [] }: ChildEnd): readonly AloneReport[] {
+  return told.filter((word) => word !== ALONE_DONE) as AloneReport[];
+}
+
+/** What a child's end says about the job it ran; null if it ended well: it said so, or told what became of its job. */
+export function evidenceOf(end: ChildEnd): Failure | null {
+  const { code, signal, output, told = [] } = end;
+  if (code === 0 && (told.includes(ALONE_DONE) || reportsOf(end).length > 0)) return null;
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
   const said = output.trim();
   const failure = runtimeFailure("crashed", "ProcessDied", `The job's own process died with ${how}.`);

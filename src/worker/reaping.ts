@@ -6,7 +6,7 @@ import type { Log } from "../system/log.ts";
 import { reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
 import type { Contact } from "./contact.ts";
 import type { Reporter } from "./report.ts";
-import { type AloneReport, evidenceOf, type Isolation } from "./isolation.ts";
+import { evidenceOf, type Isolation, reportsOf } from "./isolation.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What reaping works with. */
@@ -112,9 +112,8 @@ export class Reaping {
     if (!isolation) return;
     const { worker, signal: end } = request;
     const ending = await isolation(request);
-    for (const { job, verdict, settled } of (ending.told ?? []) as AloneReport[]) {
-      this.#options.report(job, verdict, settled);
-    }
+    const reports = reportsOf(ending);
+    for (const { job, verdict, settled } of reports) this.#options.report(job, verdict, settled);
     const evidence = evidenceOf(ending);
     const blamed = evidence
       ? await contact.insist(
@@ -124,7 +123,7 @@ export class Reaping {
         )
       : 1;
     // A child that we ended ourselves had taken its job; somebody has judged it already.
-    const took = blamed !== 0 || end.aborted;
+    const took = blamed !== 0 || end.aborted || reports.length > 0;
     this.#pauseMs = !took ? Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2)) : 0;
     this.#notBefore = system.monotonic() + this.#pauseMs;
     if (took) return;

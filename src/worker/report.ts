@@ -3,6 +3,7 @@
 import { formatDuration } from "../core/duration.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
+import { settledJob } from "../core/settled.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Log } from "../system/log.ts";
@@ -61,8 +62,9 @@ export function openReporter(options: {
   readonly events: WorkerEvents;
   readonly counts: WorkerCounts;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
+  readonly now: () => number;
 }): Reporter {
-  const { log, counts, definitions } = options;
+  const { log, counts, definitions, now } = options;
   const events = unbreakable(options.events, log);
   return (job, verdict, settled) => {
     if (settled === "unwritten") {
@@ -80,9 +82,29 @@ export function openReporter(options: {
     const field = FIELD[verdict.kind];
     counts[field] += 1;
     describe(log, job, verdict);
-    if (verdict.kind === "dead") callOnDead(definitions.get(job.type), job, log);
-    events.emit({ kind: `job.${field}`, job, verdict });
+    if (verdict.kind === "dead") callOnDead(definitions.get(job.type), settledJob(job, verdict, now()), log);
+    events.emit(new JobEvent(`job.${field}`, job, verdict, now));
   };
+}
+
+/** A class, because there is one per run and most of the time nobody asks for its job. */
+class JobEvent {
+  readonly kind: `job.${(typeof FIELD)[keyof typeof FIELD]}`;
+  readonly verdict: Verdict;
+  readonly #job: Job;
+  readonly #now: () => number;
+
+  constructor(kind: JobEvent["kind"], job: Job, verdict: Verdict, now: () => number) {
+    this.kind = kind;
+    this.verdict = verdict;
+    this.#job = job;
+    this.#now = now;
+  }
+
+  /** The job as it is after the verdict. */
+  get job(): Job {
+    return settledJob(this.#job, this.verdict, this.#now());
+  }
 }
 
 function describe(log: Log, job: Job, verdict: Verdict): void {
@@ -96,11 +118,14 @@ function describe(log: Log, job: Job, verdict: Verdict): void {
   const what = `${failure.name}: ${failure.message} (attempt ${attempts}/${job.maxAttempts})`;
   if (verdict.kind === "retry") {
     log.info(
-      { ...about, class: failure.class },
+      { ...about, class: failure.class, severity: failure.severity },
       `${what}, requeueing for attempt ${attempts + 1} in ${formatDuration(verdict.delayMs)}`,
     );
   } else {
-    log.warn({ ...about, class: failure.class, reason: verdict.reason }, `${what}, moved to the dead letter queue`);
+    log.warn(
+      { ...about, class: failure.class, severity: failure.severity, reason: verdict.reason },
+      `${what}, moved to the dead letter queue`,
+    );
   }
 }
 

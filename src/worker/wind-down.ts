@@ -5,8 +5,15 @@ import type { Hands } from "./hands.ts";
 import type { Reaping } from "./reaping.ts";
 import type { Settler } from "./settler.ts";
 
-/** How long an aborted run may take to end before it is released over its head. */
-const LAST_WORDS_MS = 1_000;
+/** How long an aborted run may take to end before it is released over its head, and the store to hear of the end. */
+export const LAST_WORDS_MS = 1_000;
+
+/** Waits for the work, at most so long; `hurry` cuts the wait short. */
+export async function atMost(system: System, work: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, system.sleep(ms, hurry ? AbortSignal.any([done.signal, hurry]) : done.signal)]);
+  done.abort();
+}
 
 /** Empties a worker's hands within the time; `hurry` cuts every wait short. */
 export async function windDown(
@@ -22,17 +29,16 @@ export async function windDown(
 ): Promise<void> {
   const { hands, reaping, settler, claimed, stopped } = worker;
   const { system, withinMs, hurry } = options;
-  const atMost = async (work: Promise<unknown>, ms: number): Promise<void> => {
-    const done = new AbortController();
-    await Promise.race([work, system.sleep(ms, AbortSignal.any([done.signal, hurry]))]);
-    done.abort();
-  };
+  const until = system.monotonic() + withinMs;
+  const left = (): number => Math.max(0, until - system.monotonic());
+  const wait = (work: Promise<unknown>, ms: number): Promise<void> => atMost(system, work, ms, hurry);
   hands.releaseAhead();
-  await atMost(claimed, withinMs);
-  await Promise.all([hands.empty(withinMs, hurry), atMost(reaping.empty(), withinMs)]);
+  await wait(claimed, left());
+  await Promise.all([hands.empty(left(), hurry), wait(reaping.empty(), left())]);
   stopped.abort();
   hands.stop("shutdown");
-  await Promise.all([hands.empty(LAST_WORDS_MS, hurry), atMost(reaping.empty(), LAST_WORDS_MS)]);
+  await Promise.all([hands.empty(LAST_WORDS_MS, hurry), wait(reaping.empty(), LAST_WORDS_MS)]);
   hands.abandon();
-  await atMost(settler.idle(), Math.max(withinMs, LAST_WORDS_MS));
+  // A store that is away gets the same time once more: a verdict that is written spares a run.
+  await wait(settler.idle(), Math.max(withinMs, LAST_WORDS_MS));
 }

@@ -18,7 +18,7 @@ import { Reaping } from "./reaping.ts";
 import { openReporter, type Reporter, unbreakable, type WorkerCounts, zeroCounts } from "./report.ts";
 import { openSettler, type Settler } from "./settler.ts";
 import { releaseUnknown } from "./unknown-claim.ts";
-import { windDown } from "./wind-down.ts";
+import { atMost, LAST_WORDS_MS, windDown } from "./wind-down.ts";
 
 /** How long a stop waits for runs before it aborts them, unless told otherwise. */
 export const STOP_WITHIN_MS = 25_000;
@@ -53,7 +53,7 @@ export class QueueWorker {
     this.#parts = { ...parts, events: unbreakable(events, log) };
     this.#definitions = new Map(jobs.map((definition) => [definition.type, definition]));
     this.#contact = openContact(system, log, parts.settings.leaseMs / 2);
-    this.#report = openReporter({ log, events, counts: this.counts, definitions: this.#definitions });
+    this.#report = openReporter({ log, events, counts: this.counts, definitions: this.#definitions, now: system.now });
     this.#settler = this.#openSettler();
     this.#hands = this.#openHands();
     this.#presence = this.#openPresence();
@@ -66,6 +66,11 @@ export class QueueWorker {
     return this.#presence.id;
   }
 
+  /** In contact with the store and taking work. */
+  get isReady(): boolean {
+    return this.#look !== null && !this.#claiming.signal.aborted && this.#contact.unbrokenMs() > 0;
+  }
+
   start(): Promise<void> {
     this.#started ??= this.#start();
     return this.#started;
@@ -73,10 +78,15 @@ export class QueueWorker {
 
   /** Stops claiming, lets runs finish within the time, then aborts and releases them uncharged. */
   stop({ withinMs = STOP_WITHIN_MS }: { readonly withinMs?: number } = {}): Promise<void> {
-    // Whoever asks again with less time is in a hurry.
-    if (this.#stopping) this.#parts.system.after(withinMs, () => this.#hurry.abort());
+    if (this.#stopping) this.#hurryUp(withinMs, this.#stopping);
     this.#stopping ??= this.#started ? this.#stop(withinMs) : Promise.resolve();
     return this.#stopping;
+  }
+
+  /** Whoever asks again with less time is in a hurry. */
+  #hurryUp(withinMs: number, stopping: Promise<void>): void {
+    const forget = this.#parts.system.after(withinMs, () => this.#hurry.abort());
+    void stopping.finally(forget);
   }
 
   /** Works until nothing is held, nothing is due and nothing falls due within the grace; then stops. */
@@ -91,6 +101,7 @@ export class QueueWorker {
         settings,
         log,
         look: () => this.#look,
+        isSpent: () => this.#hands.isSpent,
         busy: () => this.#hands.held + this.#settler.size + this.#reaping.isolated,
         self: () => this.id,
         process: this.#parts.process,
@@ -127,9 +138,11 @@ export class QueueWorker {
     };
     await windDown(parts, { system, withinMs, hurry: this.#hurry.signal });
     this.#ending.abort();
-    await Promise.all([this.#claimed, this.#reaped]);
+    // A store that does not answer now does not keep us; what we hold will be found by others.
+    await atMost(system, Promise.all([this.#claimed, this.#reaped]), LAST_WORDS_MS);
     this.#presence.end();
-    await this.#contact.attempt("leave", () => store.leave(this.id));
+    const leaving = this.#contact.attempt("leave", () => store.leave(this.id)).catch(() => null);
+    await atMost(system, leaving, LAST_WORDS_MS);
     events.emit({ kind: "worker.stopped", worker: this.id });
   }
 

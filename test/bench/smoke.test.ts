@@ -49,10 +49,23 @@ const ROWS = {
     "one killer among 200",
     "  processes that died",
   ],
+  retryable: [
+    "bare call",
+    "Redrive, ns per call",
+    "  cockatiel",
+    "  p-retry",
+    "Redrive, no deadline",
+    "  cockatiel",
+    "Redrive, breaker",
+    "  cockatiel, consecutive breaker",
+    "  cockatiel, sampling breaker",
+    "Redrive, timeout",
+    "  cockatiel, timeout",
+  ],
 } as const;
 
 describe("npm run bench", () => {
-  it.each(["store", "worker"] as const)("prints every row of %s", { timeout: 110_000 }, (name) => {
+  it.each(["store", "worker", "retryable"] as const)("prints every row of %s", { timeout: 110_000 }, (name) => {
     const { status, lines, errors } = bench(name, "--short", "--no-peers");
     expect(status, errors).toBe(0);
     expect(lines).toEqual(ROWS[name].map((row) => expect.stringMatching(`^${row.replaceAll(/[/.]/g, "\\$&")}`)));

@@ -1,6 +1,6 @@
 // The program of every actor process: `actor.js NAME ROLE [PREDECESSOR]`. It plays its role until the conductor says
 // `calm`, ends when the role is over, and never outlives the conductor or the time of the run.
-import { openStore } from "../../src/cli/open-store.ts";
+import { openStore } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createDice, type Dice } from "../simulation/dice.ts";
 import { operate } from "./operator.ts";

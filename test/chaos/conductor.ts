@@ -1,7 +1,7 @@
 // The course of a chaos run: everybody works while processes are killed, halted beyond their lease and started again, at
 // times that follow from the seed; then faults stop, and everything must come to its end within a bound.
 import { readdirSync, readFileSync } from "node:fs";
-import { openStore } from "../../src/cli/open-store.ts";
+import { openStore } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createDice, type Dice } from "../simulation/dice.ts";
 import { ownScribe } from "./file-scribe.ts";

@@ -1,6 +1,6 @@
 // Judges a chaos run by what it left behind: the history files, through the one history checker, and the store as it was
 // found. The crash budget has rules of its own, because only the payloads tell who was a killer.
-import { openStore } from "../../src/cli/open-store.ts";
+import { openStore } from "../../src/open-store.ts";
 import type { DeadLetter, Job } from "../../src/core/job.ts";
 import type { Page } from "../../src/store/store.ts";
 import { Checker } from "../support/history/check.ts";

@@ -1,5 +1,5 @@
 // Opens the store of a chaos run so that every call is written down before it is sent and after it is answered. It takes
-// the place of src/cli/open-store.ts in the copy of the library that chaos runs.
+// the place of src/open-store.ts in the copy of the library that chaos runs.
 import { isRedriveError } from "../../src/core/errors.ts";
 import { createSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Pulse, PulseListener, PulseRequest, Store } from "../../src/store/store.ts";

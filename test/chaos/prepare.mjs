@@ -29,7 +29,7 @@ function compile(folder) {
   const args = [compiler, "-p", "test/chaos/tsconfig.json", "--outDir", folder];
   const { stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
   if (stdout.trim() !== "") process.stderr.write(`The build for chaos has type errors:\n${stdout}`);
-  const opener = join(folder, "src/cli/open-store.js");
-  if (!existsSync(opener)) throw new Error("src/cli/open-store.ts is gone; say in test/chaos where stores are opened.");
-  writeFileSync(opener, 'export { openStore } from "../../test/chaos/open-recorded.js";\n');
+  const opener = join(folder, "src/open-store.js");
+  if (!existsSync(opener)) throw new Error("src/open-store.ts is gone; say in test/chaos where stores are opened.");
+  writeFileSync(opener, 'export { openStore } from "../test/chaos/open-recorded.js";\n');
 }

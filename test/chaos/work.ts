@@ -1,7 +1,7 @@
 // The worker of a chaos run: the real one with its real isolation, on a short lease so that pauses reach beyond it.
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { childIsolation } from "../../src/cli/isolation.ts";
+import { childIsolation } from "../../src/worker/child-isolation.ts";
 import { loadJobs } from "../../src/cli/load-jobs.ts";
 import { lineLog } from "../../src/system/log.ts";
 import { hostId, isAlive } from "../../src/system/processes.ts";

@@ -29,6 +29,8 @@ const REFUSED: readonly (readonly [field: keyof NewJob, values: readonly unknown
   ["stuckMs", [...NUMBERS.slice(0, 6), 0]],
   ["delayMs", [...NUMBERS, 10 * 366 * 86_400_000 + 1]],
   ["runAt", NUMBERS.slice(0, 6)],
+  ["version", [...NUMBERS, 0, 1_000_001]],
+  ["unique", ["", "Key", "other", "constructor", null, undefined, 5]],
 ];
 
 /** Tests of bad input. */
@@ -51,7 +53,15 @@ export function badInputFacts({ fact }: Suite): void {
   });
 
   fact("accepts every value at its limit", async ({ store }) => {
-    const least = newJob({ priority: 0, maxAttempts: 1, maxCrashes: 1, deadlineMs: 1, stuckMs: 1, runAt: 0 });
+    const least = newJob({
+      priority: 0,
+      maxAttempts: 1,
+      maxCrashes: 1,
+      deadlineMs: 1,
+      stuckMs: 1,
+      version: 1,
+      runAt: 0,
+    });
     const most = newJob({
       id: "x".repeat(64),
       type: "t".repeat(128),
@@ -62,12 +72,13 @@ export function badInputFacts({ fact }: Suite): void {
       priority: 9,
       maxAttempts: 10_000,
       maxCrashes: 1_000,
+      version: 1_000_000,
       deadlineMs: 10 * 366 * 86_400_000,
       stuckMs: 10 * 366 * 86_400_000,
       payload: "{}",
     });
     expect(await store.enqueue([least, most])).toMatchObject([{ kind: "created" }, { kind: "created" }]);
-    for (const { digest: _digest, delayMs: _delayMs, runAt: _runAt, ...kept } of [least, most]) {
+    for (const { digest: _digest, delayMs: _delayMs, runAt: _runAt, unique: _unique, ...kept } of [least, most]) {
       expect(await read(store, kept.id)).toMatchObject(kept);
     }
   });

@@ -18,11 +18,12 @@ export function enqueueFacts({ fact, timed }: Suite): void {
       payload: '{ "spaces" : [1,  2] }',
       maxAttempts: 4,
       maxCrashes: 2,
+      version: 4,
       deadlineMs: 60_000,
       stuckMs: 5_000,
     });
     expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);
-    const { digest: _digest, delayMs: _delayMs, runAt: _runAt, ...kept } = job;
+    const { digest: _digest, delayMs: _delayMs, runAt: _runAt, unique: _unique, ...kept } = job;
     expect(await read(store, job.id)).toMatchObject(kept);
   });
 

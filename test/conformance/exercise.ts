@@ -7,6 +7,7 @@ import { pauseFacts, serviceFacts } from "./control.ts";
 import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
 import { enqueueFacts } from "./enqueue.ts";
 import { keyFacts } from "./keys.ts";
+import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
 import { listFacts } from "./list.ts";
 import { progressFacts } from "./progress.ts";
@@ -15,12 +16,14 @@ import { settleFacts } from "./settle.ts";
 import { staleFacts } from "./stale.ts";
 import { type Skip, type Suite, suiteOf, type World } from "./suite.ts";
 import { transitionFacts } from "./transitions.ts";
+import { uniqueFacts } from "./unique.ts";
 import { cancelFacts, rescheduleFacts } from "./waiting.ts";
 import { expiredFacts, workerFacts } from "./workers.ts";
 
 const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[] = [
   ["enqueue", enqueueFacts],
   ["keys", keyFacts],
+  ["unique", uniqueFacts],
   ["list", listFacts],
   ["cancel", cancelFacts],
   ["reschedule", rescheduleFacts],
@@ -32,6 +35,8 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["workers", workerFacts],
   ["expired", expiredFacts],
   ["dead letters", deadLetterFacts],
+  ["letters", filterFacts],
+  ["tally", tallyFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
   ["remove", removeFacts],

@@ -7,7 +7,7 @@ import { complete, dead } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
 const DAY = 86_400_000;
-const KEEP: Retention = { completedMs: 0, cancelledMs: 0, deadMs: 0, keyMs: DAY, limit: 1_000 };
+const KEEP: Retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: DAY, limit: 1_000, cursor: null };
 
 const same = () => newJob({ key: "k", payload: '{"body":1}' });
 const other = () => newJob({ key: "k", payload: '{"body":2}' });

@@ -37,7 +37,8 @@ const VERBS: {
   pause: (store) => store.pause(TARGET, { forMs: null, reason: "" }),
   resume: (store) => store.resume(TARGET),
   setService: (store) => store.setService("s", 0, "{}"),
-  prune: (store) => store.prune({ completedMs: 0, cancelledMs: 0, deadMs: 0, keyMs: 0, limit: 1 }),
+  tally: (store) => store.tally({}),
+  prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, cursor: null }),
 };
 
 /** Tests of migrate and close. */

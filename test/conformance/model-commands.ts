@@ -1,12 +1,13 @@
 // Random commands for the model test, drawn so that most of them do something.
 import fc from "fast-check";
-import { FAILURE_CLASSES } from "../../src/core/job.ts";
-import type { NewJob } from "../../src/core/new-job.ts";
+import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
+import { STATES } from "../../src/core/job.ts";
 import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../src/store/store.ts";
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
 import { allLanes } from "./model-dump.ts";
-import { anyDelay, anyVerdict, reasons } from "./model-verdicts.ts";
+import { deadLetters, prune, tally } from "./model-letters.ts";
+import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
 type ValueOf<A> = A extends fc.Arbitrary<infer T> ? T : never;
 
@@ -24,6 +25,9 @@ const spec = fc.record({
   priority: fc.constantFrom(0, 0, 0, 9, 10),
   delayMs: fc.constantFrom(0, 0, 0, 0, 1_000, 60_000),
   runAt: rarely(fc.constantFrom(0, -500, 500), 5),
+  version: fc.constantFrom(1, 1, 2),
+  unique: fc.constantFrom(...UNIQUE_MODES),
+  maxAttempts: fc.constantFrom(3, 3, 2),
 });
 
 function jobFrom(shared: Shared, { again, body, key, runAt, priority, ...rest }: ValueOf<typeof spec>): NewJob {
@@ -31,7 +35,7 @@ function jobFrom(shared: Shared, { again, body, key, runAt, priority, ...rest }:
   // Ids fall, so that their order is not that of enqueue. One job in fifty has a priority out of range.
   const id = (again === null ? undefined : pick(shared.ids, again)) ?? `j${9_999 - shared.made}`;
   const legal = priority === 10 && shared.made % 10 > 0 ? 5 : priority;
-  const limits = { maxAttempts: 3, maxCrashes: 2, deadlineMs: null, stuckMs: null };
+  const limits = { maxCrashes: 2, deadlineMs: null, stuckMs: null };
   const due = runAt === null ? null : shared.clock.now + runAt;
   const digest = key === null ? null : digestOf(body);
   return { id, queue: "default", payload: body, key, digest, priority: legal, runAt: due, ...limits, ...rest };
@@ -121,7 +125,7 @@ const expiredSpec = fc.record({
 });
 const expired = command("expired", expiredSpec, (shared, { gone, ...rest }) => {
   const request = { gone: gone.map((choice) => workerAt(shared, choice)), ...rest };
-  return (store) => store.expired(request);
+  return async (store) => (await store.expired(request)).map(({ position: _own, ...run }) => run);
 });
 
 const leave = command("leave", anyPick, (shared, choice) => {
@@ -153,12 +157,6 @@ const remove = command("remove", some, (shared, choices) => {
   return (store) => store.remove(ids);
 });
 
-const keep = fc.constantFrom(0, 1_000, 60_000);
-const retention = { completedMs: keep, cancelledMs: keep, deadMs: keep, keyMs: keep };
-const prune = command("prune", fc.record({ ...retention, limit: fc.integer({ min: 1, max: 5 }) }), (_, value) => {
-  return (store) => store.prune(value);
-});
-
 const target: fc.Arbitrary<PauseTarget> = fc.record({
   kind: fc.constantFrom("queue", "tenant"),
   name: fc.constantFrom("default", "t1"),
@@ -176,7 +174,7 @@ const setService = command("setService", serviceSpec, (_, { version, value }) =>
 
 const listFields = {
   limit: fc.constantFrom(0, 1, 2, 200),
-  state: fc.constantFrom("queued" as const, "dead" as const),
+  state: fc.constantFrom(...STATES),
   type: fc.constantFrom("a", "b"),
   tenant: fc.constant("t1"),
   key: fc.constant("k1"),
@@ -185,16 +183,6 @@ const listFields = {
 };
 const list = command("list", fc.record(listFields, { requiredKeys: ["limit"] }), (_, query) => {
   return async (store) => (await store.list(query)).items;
-});
-
-const letterFields = {
-  limit: fc.constantFrom(1, 2, 201),
-  redriven: fc.boolean(),
-  reason: fc.constantFrom(...reasons),
-  class: fc.constantFrom(...FAILURE_CLASSES),
-};
-const deadLetters = command("deadLetters", fc.record(letterFields, { requiredKeys: ["limit"] }), (_, query) => {
-  return async (store) => (await store.deadLetters(query)).items;
 });
 
 const weighted = (weight: number, arbitrary: fc.Arbitrary<Command>) => ({ weight, arbitrary });
@@ -213,10 +201,11 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   beat,
   leave,
   remove,
-  prune,
+  weighted(2, prune),
   pause,
   resume,
   setService,
   list,
   deadLetters,
+  tally,
 );

@@ -13,7 +13,11 @@ const charge = fc.record({
   crashes: fc.constantFrom(0 as const, 1 as const),
 });
 const bad = fc
-  .record({ class: fc.constantFrom(...FAILURE_CLASSES), message: fc.constantFrom("m", "\0\ud800", "😀") })
+  .record({
+    class: fc.constantFrom(...FAILURE_CLASSES),
+    message: fc.constantFrom("m", "\0\ud800", "😀"),
+    fingerprint: fc.constantFrom("f1", "f2", "f3"),
+  })
   .map(failure);
 /** The reasons of death that are drawn. */
 export const reasons: DeathReason[] = ["exhausted", "permanent", "stuck"];

@@ -3,13 +3,19 @@ import { expect } from "vitest";
 import type { Job } from "../../src/core/job.ts";
 import type { Retention } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
-import { add, end, finish, inState, start, takeOne } from "../support/runs.ts";
+import { add, end, finish, inState, signUp, start, takeOne } from "../support/runs.ts";
 import { cancel, complete, dead, retry } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
 const HOUR = 3_600_000;
-const KEEP: Retention = { completedMs: HOUR, cancelledMs: 2 * HOUR, deadMs: 3 * HOUR, keyMs: HOUR, limit: 1_000 };
-const NONE = { completed: 0, cancelled: 0, dead: 0 };
+const KEEP: Retention = {
+  keep: { finishedMs: HOUR, deadMs: 3 * HOUR },
+  types: [],
+  keyMs: HOUR,
+  limit: 1_000,
+  cursor: null,
+};
+const NONE = { completed: 0, cancelled: 0, dead: 0, next: null };
 
 /** Tests of remove. */
 export function removeFacts({ fact }: Suite): void {
@@ -54,11 +60,9 @@ export function pruneFacts({ fact, timed }: Suite): void {
     clock.now += HOUR - 1;
     expect(await store.prune(KEEP)).toEqual(NONE);
     clock.now += 1;
-    expect(await store.prune(KEEP)).toEqual({ ...NONE, completed: 1 });
-    expect(await left()).toEqual([null, "cancelled", "dead"]);
-    clock.now += HOUR;
-    expect(await store.prune(KEEP)).toEqual({ ...NONE, cancelled: 1 });
-    clock.now += HOUR - 1;
+    expect(await store.prune(KEEP)).toEqual({ ...NONE, completed: 1, cancelled: 1 });
+    expect(await left()).toEqual([null, null, "dead"]);
+    clock.now += 2 * HOUR - 1;
     expect(await store.prune(KEEP)).toEqual(NONE);
     clock.now += 1;
     expect(await store.prune(KEEP)).toEqual({ ...NONE, dead: 1 });
@@ -81,7 +85,7 @@ export function pruneFacts({ fact, timed }: Suite): void {
     const died = await finish(store, dead());
     await store.redrive([{ id: died.id, generation: died.generation, delayMs: 0 }]);
     clock.now += 1_000 * HOUR;
-    expect(await store.prune({ ...KEEP, completedMs: 0, cancelledMs: 0, deadMs: 0, keyMs: 0 })).toEqual(NONE);
+    expect(await store.prune({ ...KEEP, keep: { finishedMs: 0, deadMs: 0 }, keyMs: 0 })).toEqual(NONE);
     expect(await store.get([run.id, waiting, retried, died.id])).not.toContain(null);
   });
 
@@ -93,9 +97,10 @@ export function pruneFacts({ fact, timed }: Suite): void {
     }
     clock.now += HOUR;
     const left = async () => (await store.get(jobs.map(({ id }) => id))).map((job) => job !== null);
-    expect(await store.prune({ ...KEEP, limit: 2 })).toEqual({ ...NONE, completed: 2 });
+    const two = { ...NONE, completed: 2, next: expect.any(String) as string };
+    expect(await store.prune({ ...KEEP, limit: 2 })).toEqual(two);
     expect(await left()).toEqual([false, false, true, true, true]);
-    expect(await store.prune({ ...KEEP, limit: 2 })).toEqual({ ...NONE, completed: 2 });
+    expect(await store.prune({ ...KEEP, limit: 2 })).toEqual(two);
     expect(await store.prune({ ...KEEP, limit: 2 })).toEqual({ ...NONE, completed: 1 });
     expect(await store.prune({ ...KEEP, limit: 2 })).toEqual(NONE);
   });
@@ -120,10 +125,124 @@ export function pruneFacts({ fact, timed }: Suite): void {
     expect(items.map(({ job }) => job.id)).toEqual([stays.id]);
   });
 
+  timed("keeps each type as long as it is told, the others as all", async ({ store, clock }) => {
+    const types = [
+      { type: "short", finishedMs: 10, deadMs: 20 },
+      { type: "long", finishedMs: 5 * HOUR, deadMs: null },
+    ];
+    const ids = new Map<string, string>();
+    for (const type of ["short", "long", "other"]) {
+      for (const verdict of [complete(), cancel(), dead()]) {
+        ids.set(`${type} ${verdict.kind}`, (await finish(store, verdict, { type })).id);
+      }
+    }
+    const left = async () => {
+      const jobs = await store.get([...ids.values()]);
+      return [...ids.keys()].filter((_, at) => jobs[at] !== null);
+    };
+    clock.now += 19;
+    expect(await store.prune({ ...KEEP, types })).toEqual({ ...NONE, completed: 1, cancelled: 1 });
+    clock.now += 1;
+    expect(await store.prune({ ...KEEP, types })).toEqual({ ...NONE, dead: 1 });
+    clock.now += 3 * HOUR;
+    expect(await store.prune({ ...KEEP, types })).toEqual({ ...NONE, completed: 1, cancelled: 1, dead: 1 });
+    expect(await left()).toEqual(["long complete", "long cancel", "long dead"]);
+    clock.now += 1_000 * HOUR;
+    expect(await store.prune({ ...KEEP, types })).toEqual({ ...NONE, completed: 1, cancelled: 1 });
+    expect(await left()).toEqual(["long dead"]);
+  });
+
+  timed("looks at no more than its limit, and goes on behind what is kept", async ({ store, clock }) => {
+    const types = [{ type: "kept", finishedMs: 9 * HOUR, deadMs: 9 * HOUR }];
+    const jobs: Job[] = [];
+    for (const type of ["kept", "kept", "kept", "over", "kept", "over"]) {
+      jobs.push(await finish(store, complete(), { type }));
+    }
+    clock.now += 10;
+    jobs.push(await finish(store, dead(), { type: "kept" }), await finish(store, complete(), { type: "over" }));
+    clock.now += 4 * HOUR;
+    const counts: number[] = [];
+    let cursor: string | null = null;
+    do {
+      const { completed, next } = await store.prune({ ...KEEP, types, limit: 2, cursor });
+      counts.push(completed);
+      cursor = next;
+    } while (cursor !== null);
+    expect(counts).toEqual([0, 1, 1, 1]);
+    const left = (await store.get(jobs.map(({ id }) => id))).map((job) => job !== null);
+    expect(left).toEqual([true, true, true, false, true, false, true, false]);
+  });
+
+  timed("ends where every job is too young, however many there are", async ({ store, clock }) => {
+    const old = await finish(store, complete());
+    clock.now += HOUR;
+    for (let i = 0; i < 4; i++) await finish(store, complete());
+    expect(await store.prune({ ...KEEP, limit: 1 })).toEqual({ ...NONE, completed: 1 });
+    expect(await store.get([old.id])).toEqual([null]);
+  });
+
+  timed("goes on from a cursor although the job at it is gone", async ({ store, clock }) => {
+    const types = [{ type: "kept", finishedMs: 9 * HOUR, deadMs: null }];
+    const first = await finish(store, complete(), { type: "kept" });
+    await finish(store, complete(), { type: "over" });
+    clock.now += HOUR;
+    const { next } = await store.prune({ ...KEEP, types, limit: 1 });
+    await store.remove([first.id]);
+    expect(await store.prune({ ...KEEP, types, limit: 1, cursor: next })).toEqual({ ...NONE, completed: 1 });
+  });
+
+  timed("deletes no dead job where the dead stay for ever", async ({ store, clock }) => {
+    const died = await finish(store, dead());
+    clock.now += 100_000 * HOUR;
+    expect(await store.prune({ ...KEEP, keep: { finishedMs: 0, deadMs: null } })).toEqual(NONE);
+    expect(await store.get([died.id])).toMatchObject([{ state: "dead" }]);
+  });
+
+  timed("clears old workers, pauses and keys in the first step only", async ({ store, clock }) => {
+    const worker = await signUp(store);
+    const { id } = await finish(store, complete(), { type: "keyed", key: "k" });
+    await finish(store, complete());
+    await store.expired({ gone: [worker], limit: 1 });
+    await store.pause({ kind: "queue", name: "q" }, { forMs: 1, reason: "" });
+    await store.remove([id]);
+    clock.now += 3 * HOUR + 1;
+    const again = () => newJob({ type: "keyed", key: "k" });
+    await store.prune({ ...KEEP, cursor: "0-0" });
+    expect((await store.workers()).map((each) => each.id)).toContain(worker);
+    expect((await store.control()).pauses).toHaveLength(1);
+    expect(await store.enqueue([again()])).toEqual([{ kind: "duplicate", id, state: null }]);
+    await store.prune(KEEP);
+    expect((await store.workers()).map((each) => each.id)).not.toContain(worker);
+    expect((await store.control()).pauses).toEqual([]);
+    expect(await store.enqueue([again()])).toMatchObject([{ kind: "created" }]);
+  });
+
   fact("refuses a retention out of range", async ({ store }) => {
     await finish(store, complete());
-    for (const bad of [-1, 0.5, Number.NaN]) {
-      await expect(store.prune({ ...KEEP, completedMs: bad })).rejects.toMatchObject({ code: "invalid_argument" });
+    const forever = { finishedMs: 0, deadMs: null };
+    const refused: Partial<Retention>[] = [
+      ...[-1, 0.5, Number.NaN].flatMap((bad) => [
+        { keep: { finishedMs: bad, deadMs: 0 } },
+        { keep: { finishedMs: 0, deadMs: bad } },
+        { types: [{ type: "a", finishedMs: bad, deadMs: 0 }] },
+        { keyMs: bad },
+        { limit: bad },
+      ]),
+      { limit: 0 },
+      { limit: 10_001 },
+      { keep: { finishedMs: null as never, deadMs: 0 } },
+      { types: [{ type: "a b", ...forever }] },
+      {
+        types: [
+          { type: "a", ...forever },
+          { type: "a", ...forever },
+        ],
+      },
+      ...["", "1", "1-", "a-b", "1.5-2", "1-2-3", "1-2; drop table job"].map((cursor) => ({ cursor })),
+    ];
+    for (const bad of refused) {
+      const told = expect(store.prune({ ...KEEP, keep: { finishedMs: 0, deadMs: 0 }, ...bad }), JSON.stringify(bad));
+      await told.rejects.toMatchObject({ code: "invalid_argument" });
     }
     expect((await store.count()).completed).toBe(1);
   });

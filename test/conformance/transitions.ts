@@ -31,7 +31,7 @@ const everywhere = (answer: unknown): Record<State, unknown> => ({
   cancelled: answer,
 });
 
-const PRUNE = { completedMs: 0, cancelledMs: 0, deadMs: 0, keyMs: 0, limit: 10 };
+const PRUNE = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 10, cursor: null };
 
 const TABLE: readonly Row[] = [
   {

@@ -48,6 +48,7 @@ const RANGES: readonly [field: keyof NewJob, least: number, most: number, nullab
   ["priority", 0, 9, false],
   ["maxAttempts", 1, 10_000, false],
   ["maxCrashes", 1, 1_000, false],
+  ["version", 1, 1_000_000, false],
   ["deadlineMs", 1, LONGEST, true],
   ["stuckMs", 1, LONGEST, true],
   ["delayMs", 0, LONGEST, false],

@@ -198,7 +198,10 @@ const BAD_STORES: readonly BadStore[] = [
     name: "prune takes jobs before their time",
     rules: ["R1"],
     within: 10,
-    wrap: (store) => ({ ...store, prune: (retention) => store.prune({ ...retention, completedMs: 0 }) }),
+    wrap: (store) => ({
+      ...store,
+      prune: (retention) => store.prune({ ...retention, keep: { finishedMs: 0, deadMs: 0 } }),
+    }),
   },
 ];
 

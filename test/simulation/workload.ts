@@ -63,14 +63,9 @@ async function pruneAll(scene: Scene): Promise<void> {
   const { world, settings } = scene;
   await playOnce(scene, "pruner", async (actor, store) => {
     const keyMs = 10 * settings.stormMs;
-    const kept = {
-      completedMs: actor.dice.between(0, 20_000),
-      cancelledMs: 1000,
-      deadMs: actor.dice.between(0, 30_000),
-      keyMs,
-    };
-    for (let i = 0; i < 4; i++) {
-      await store.prune({ ...kept, limit: actor.dice.between(1, 20) });
+    const keep = { finishedMs: actor.dice.between(0, 20_000), deadMs: actor.dice.between(0, 30_000) };
+    for (let i = 0, cursor: string | null = null; i < 4; i++) {
+      cursor = (await store.prune({ keep, types: [], keyMs, limit: actor.dice.between(1, 20), cursor })).next;
       await store.count();
     }
     for (let i = 0; i < 6; i++) {

@@ -29,6 +29,8 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     key: null,
     digest: overrides.key == null ? null : digestOf(payload),
     payload,
+    version: 1,
+    unique: "key",
     delayMs: 0,
     runAt: null,
     maxAttempts: 10,

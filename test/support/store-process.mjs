@@ -16,6 +16,8 @@ const newJob = (id) => ({
   key: null,
   digest: null,
   payload: JSON.stringify({ id }),
+  version: 1,
+  unique: "key",
   delayMs: 0,
   runAt: null,
   maxAttempts: 10,

@@ -28,7 +28,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   worker: ["core", "system", "store", "queue", "upkeep"],
   upkeep: ["core", "system", "store", "queue", "worker"],
   http: ["core", "system", "store", "queue", "worker", "upkeep"],
-  index: ["core", "system", "store", "store/memory", "queue", "worker", "upkeep"],
+  index: ["core", "system", "store", "store/*", "queue", "worker", "upkeep"],
   testing: ["core", "system", "store", "store/*", "queue", "worker", "upkeep", "index"],
   cli: ["core", "system", "store", "store/*", "queue", "worker", "upkeep", "http", "testing", "index"],
 };

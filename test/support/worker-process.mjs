@@ -6,7 +6,7 @@ const { createSqliteStore } = await import(`${built}store/sqlite/index.js`);
 const { createWorker } = await import(`${built}worker/worker.js`);
 const { resolveWorker } = await import(`${built}worker/settings.js`);
 const { loadJobs } = await import(`${built}cli/load-jobs.js`);
-const { childIsolation } = await import(`${built}cli/isolation.js`);
+const { childIsolation } = await import(`${built}worker/child-isolation.js`);
 const { hostId, isAlive } = await import(`${built}system/processes.js`);
 const { realSystem } = await import(`${built}system/real.js`);
 

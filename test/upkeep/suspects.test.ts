@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
 import type { ClaimAnswer } from "../../src/store/store.ts";
-import { evidenceOf, type Isolation } from "../../src/worker/isolation.ts";
+import { ALONE_DONE, evidenceOf, type Isolation } from "../../src/worker/isolation.ts";
 import { around, type Bench, createBench } from "../support/worker-bench.ts";
 import { claimBy, signUp } from "../support/runs.ts";
 import { crashed } from "../support/verdicts.ts";
@@ -191,7 +191,11 @@ describe("a stop", () => {
 
 describe("the evidence of a child's end", () => {
   it("is its exit code or signal, and its last output", () => {
-    expect(evidenceOf({ code: 0, signal: null, output: "fine" })).toBeNull();
+    expect(evidenceOf({ code: 0, signal: null, output: "fine", told: [ALONE_DONE] })).toBeNull();
+    expect(evidenceOf({ code: 0, signal: null, output: "bye" })).toMatchObject({
+      code: "0",
+      stack: "Last output:\nbye",
+    });
     expect(evidenceOf({ code: 7, signal: null, output: "" })).toMatchObject({ code: "7", stack: null });
     expect(evidenceOf({ code: 7, signal: null, output: "" })?.message).toContain("exit code 7");
     expect(evidenceOf({ code: null, signal: "SIGSEGV", output: " x " })).toMatchObject({

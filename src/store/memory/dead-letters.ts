@@ -1,30 +1,45 @@
-// Dead letters in memory: list them, send them back, remove and prune what is finished.
+// Dead letters in memory: list them, count them, send them back.
+import { plainText } from "../../core/failure.ts";
+import type { DeadLetter, Failure } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
-import type { DeadLetter } from "../../core/job.ts";
-import type { Retention } from "../store.ts";
-import { readCursor, type Verbs } from "../verbs.ts";
-import { type DeathRow, jobOf, type KeyRow, type Row, startWaiting, type Tables } from "./tables.ts";
+import { readCursor } from "../cursor.ts";
+import type { LetterFilter } from "../store.ts";
+import { tallyOf } from "../tally.ts";
+import type { Verbs } from "../verbs.ts";
+import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
 
-/** The verbs about what has ended. */
-export function deadLetterVerbs(
-  tables: Tables,
-): Pick<Verbs, "deadLetters" | "history" | "redrive" | "remove" | "prune"> {
+/** The verbs about dead letters. */
+export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "tally" | "history" | "redrive"> {
   return {
     deadLetters(query) {
-      const below = readCursor(query.cursor);
+      const position = readCursor(query.cursor, query.oldest);
       const found = tables.deaths
-        .filter((death) => death.seq < below && (query.redriven || death.redrivenAt === null))
-        .filter((death) => query.jobId === undefined || death.jobId === query.jobId)
-        .filter((death) => query.type === undefined || tables.jobs.get(death.jobId)?.type === query.type)
-        .filter((death) => query.reason === undefined || death.reason === query.reason)
-        .filter((death) => query.class === undefined || death.failure.class === query.class)
-        .filter((death) => query.fingerprint === undefined || death.failure.fingerprint === query.fingerprint)
-        .reverse();
+        .filter(({ seq }) => (query.oldest ? seq > position : seq < position))
+        .filter((death) => matches(tables, death, query));
+      if (!query.oldest) found.reverse();
       const items = found.slice(0, query.limit);
       return {
         items: items.map((death) => letterOf(tables, death)),
         next: found.length > items.length ? String(items.at(-1)?.seq) : null,
       };
+    },
+    tally(filter) {
+      const found = tables.deaths.filter((death) => matches(tables, death, filter));
+      const groups = found.map(({ seq, jobId, reason, failure, diedAt }) => {
+        const { fingerprint, class: failureClass } = failure;
+        const { type } = tables.jobs.get(jobId) as Row;
+        return {
+          fingerprint,
+          class: failureClass,
+          type,
+          reason,
+          count: 1,
+          firstAt: diedAt,
+          lastAt: diedAt,
+          newest: seq,
+        };
+      });
+      return tallyOf(groups, (newest) => found.find(({ seq }) => seq === newest)?.failure as Failure);
     },
     history: (id) => (tables.attempts.get(id) ?? []).map((record) => ({ ...record })),
     redrive: (requests) =>
@@ -49,8 +64,6 @@ export function deadLetterVerbs(
         startWaiting(tables, row);
         return "redriven";
       }),
-    remove: (ids) => ids.filter((id) => forget(tables, tables.jobs.get(id))).length,
-    prune: (retention) => prune(tables, retention),
   };
 }
 
@@ -58,36 +71,22 @@ function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow): Dea
   return { ...death, job: jobOf(tables.jobs.get(jobId) as Row) };
 }
 
-function forget(tables: Tables, row: Row | undefined): boolean {
-  if (!row || row.state === "queued" || row.state === "running") return false;
-  tables.jobs.delete(row.id);
-  tables.attempts.delete(row.id);
-  for (let i = tables.deaths.length - 1; i >= 0; i--)
-    if (tables.deaths[i]?.jobId === row.id) tables.deaths.splice(i, 1);
-  return true;
+function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean {
+  const { failure, diedAt } = death;
+  const { type, service, tenant } = tables.jobs.get(death.jobId) as Row;
+  const { class: failureClass, fingerprint } = failure;
+  const own = { jobId: death.jobId, reason: death.reason, type, service, tenant, class: failureClass, fingerprint };
+  for (const field of ["jobId", "type", "service", "tenant", "class", "reason", "fingerprint"] as const) {
+    if (filter[field] !== undefined && filter[field] !== own[field]) return false;
+  }
+  if (!filter.redriven && death.redrivenAt !== null) return false;
+  if (diedAt < (filter.from ?? diedAt) || diedAt >= (filter.until ?? diedAt + 1)) return false;
+  if (filter.text === undefined) return true;
+  const text = lower(filter.text);
+  return [failure.name, failure.message].some((said) => lower(plainText(said)).includes(text));
 }
 
-function prune(tables: Tables, retention: Retention): { completed: number; cancelled: number; dead: number } {
-  const now = tables.clock();
-  const pruned = { completed: 0, cancelled: 0, dead: 0 };
-  let left = retention.limit;
-  for (const state of ["completed", "cancelled", "dead"] as const) {
-    const before = now - retention[`${state}Ms`];
-    const old = [...tables.jobs.values()].filter((row) => row.state === state && (row.finishedAt ?? now) <= before);
-    old.sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0) || a.seq - b.seq);
-    for (const row of old.slice(0, left)) if (forget(tables, row)) pruned[state] += 1;
-    left -= pruned[state];
-  }
-  const isFree = ({ jobId, createdAt }: KeyRow): boolean =>
-    !tables.jobs.has(jobId) && createdAt <= now - retention.keyMs;
-  const free = [...tables.keys].filter(([, key]) => isFree(key)).slice(0, retention.limit);
-  for (const [name] of free) tables.keys.delete(name);
-  const longAgo = now - retention.deadMs;
-  for (const [id, worker] of tables.workers) {
-    const holds = [...tables.running].some((row) => row.worker === id);
-    if (worker.givenUp && worker.beatAt <= longAgo && !holds) tables.workers.delete(id);
-  }
-  const past = (until: number | null): boolean => until !== null && until <= longAgo;
-  tables.pauses.splice(0, tables.pauses.length, ...tables.pauses.filter(({ until }) => !past(until)));
-  return pruned;
+/** Small letters for A to Z, nothing else changed. */
+function lower(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

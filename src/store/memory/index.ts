@@ -5,6 +5,7 @@ import { storeFrom, type Verbs } from "../verbs.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { jobVerbs } from "./jobs.ts";
+import { retentionVerbs } from "./retention.ts";
 import { emptyTables } from "./tables.ts";
 import { workVerbs } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
@@ -18,6 +19,7 @@ export function createMemoryStore(options: { readonly clock: () => number }): St
     ...workVerbs(tables),
     ...workerVerbs(tables),
     ...deadLetterVerbs(tables),
+    ...retentionVerbs(tables),
     ...controlVerbs(tables),
   };
   return storeFrom(

@@ -1,9 +1,10 @@
-// Enqueue, look up, cancel and reschedule jobs in memory.
+// Look up, cancel and reschedule jobs in memory.
 import { STATES, type State } from "../../core/job.ts";
 import { laneOfKind, kindOfLane } from "../../core/lane.ts";
-import type { NewJob } from "../../core/new-job.ts";
-import type { EnqueueAnswer, JobQuery } from "../store.ts";
-import { readCursor, type Verbs } from "../verbs.ts";
+import { readCursor } from "../cursor.ts";
+import type { JobQuery } from "../store.ts";
+import type { Verbs } from "../verbs.ts";
+import { enqueueOne } from "./enqueue.ts";
 import { internLane, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** The verbs about jobs. */
@@ -56,49 +57,6 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         return "changed";
       }),
   };
-}
-
-function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
-  const same = tables.jobs.get(job.id);
-  if (same) return { kind: "duplicate", id: same.id, state: same.state };
-  const now = tables.clock();
-  if (job.key !== null) {
-    const name = JSON.stringify([job.type, job.key]);
-    const taken = tables.keys.get(name);
-    if (taken && taken.digest !== job.digest) return { kind: "conflict", id: taken.jobId };
-    if (taken) return { kind: "duplicate", id: taken.jobId, state: tables.jobs.get(taken.jobId)?.state ?? null };
-    tables.keys.set(name, { jobId: job.id, digest: job.digest ?? "", createdAt: now });
-  }
-  const runAt = (job.runAt ?? now) + job.delayMs;
-  const { digest: _digest, delayMs: _delay, ...fields } = job;
-  const row: Row = {
-    ...fields,
-    seq: ++tables.sequence,
-    lane: internLane(tables, job),
-    state: "queued",
-    runAt,
-    dueAt: runAt,
-    createdAt: now,
-    updatedAt: now,
-    startedAt: null,
-    finishedAt: null,
-    attempts: 0,
-    crashes: 0,
-    releases: 0,
-    generation: 1,
-    epoch: 0,
-    worker: null,
-    nonce: null,
-    ticket: 0,
-    cancelRequested: false,
-    lastDelayMs: 0,
-    progress: null,
-    result: null,
-    failure: null,
-  };
-  tables.jobs.set(row.id, row);
-  startWaiting(tables, row);
-  return { kind: "created", id: row.id };
 }
 
 function matches(row: Row, query: JobQuery, now: number): boolean {

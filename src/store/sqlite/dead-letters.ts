@@ -1,54 +1,97 @@
-// Dead letters on SQLite: list them, send them back, remove and prune what is finished.
+// Dead letters on SQLite: list them, count them, send them back.
+import type { Failure } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
-import type { DeadLetterQuery, PruneAnswer, Retention } from "../store.ts";
-import { readCursor, type Verbs } from "../verbs.ts";
+import { readCursor } from "../cursor.ts";
+import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
+import { type LetterGroup, tallyOf } from "../tally.ts";
+import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
-import { JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
-import { RUNNING } from "./workers.ts";
+import { failureFromText, JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
 
-/** The verbs about what has ended, with rows in the place of objects. */
-export interface DeadLetterVerbs extends Pick<Verbs, "redrive" | "remove" | "prune"> {
+/** The verbs about dead letters, with rows in the place of objects. */
+export interface DeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
   deadLetters(query: DeadLetterQuery): RowPage;
   history(id: string): Value[][];
 }
 
-const DEATH_COLUMNS = "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at";
-const DEATH_WIDTH = 7;
+const DEATH_COLUMNS =
+  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack";
+const DEATH_WIDTH = 8;
 const CONDITIONS = {
-  jobId: "j.id = ?",
+  jobId: "d.job_seq = (select seq from job where id = ?)",
   type: "d.type = ?",
+  service: "l.service = ?",
+  tenant: "l.tenant = ?",
   class: "d.error_class = ?",
   reason: "d.reason = ?",
   fingerprint: "d.fingerprint = ?",
+  from: "d.died_at >= ?",
+  until: "d.died_at < ?",
 } as const;
+// Plain text, not a pattern; lower() of SQLite knows A to Z.
+const SAYS = "(instr(lower(d.error_name), lower(?)) > 0 or instr(lower(d.error_message), lower(?)) > 0)";
+const WITH_JOB = `join job j on j.seq = d.job_seq ${WITH_LANE}`;
 
-/** The verbs about what has ended. */
+/** The verbs about dead letters. */
 export function deadLetterVerbs(db: Database, clock: () => number): DeadLetterVerbs {
   const history = db.prepare(
-    `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure
+    `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure,
+       a.error_stack
      from attempt a join job j on j.seq = a.job_seq where j.id = ? order by a.epoch`,
   );
-  const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
   return {
     deadLetters: (query) => list(db, query),
+    tally: (filter) => tally(db, filter),
     history: (id) => history.all(id),
     redrive: redriver(db, clock),
-    remove: (ids) => ids.reduce((count, id) => count + remove.run(id), 0),
-    prune: (retention) => prune(db, retention, clock()),
   };
 }
 
+const NEWEST_FIRST = { beyond: "d.seq < ?", order: "d.seq desc" } as const;
+const OLDEST_FIRST = { beyond: "d.seq > ?", order: "d.seq" } as const;
+
 function list(db: Database, query: DeadLetterQuery): RowPage {
-  const { where, values } = narrow("d.seq < ?", readCursor(query.cursor), CONDITIONS, query);
-  if (!query.redriven) where.push("d.redriven_at is null");
+  const { beyond, order } = query.oldest ? OLDEST_FIRST : NEWEST_FIRST;
+  const { where, values } = conditions(beyond, readCursor(query.cursor, query.oldest), query);
   const found = db
     .prepare(
-      `select ${DEATH_COLUMNS}, ${JOB_COLUMNS}, d.seq from dead_letter d join job j on j.seq = d.job_seq ${WITH_LANE}
-       where ${where.join(" and ")} order by d.seq desc limit ?`,
+      `select ${DEATH_COLUMNS}, ${JOB_COLUMNS}, d.seq from dead_letter d ${WITH_JOB}
+       where ${where} order by ${order} limit ?`,
     )
     .all(...values, query.limit + 1);
   return page(found, query.limit, DEATH_WIDTH + JOB_WIDTH);
+}
+
+function conditions(beyond: string, position: number, filter: LetterFilter): { where: string; values: Value[] } {
+  const { where, values } = narrow(beyond, position, CONDITIONS, filter);
+  if (!filter.redriven) where.push("d.redriven_at is null");
+  if (filter.text !== undefined) {
+    where.push(SAYS);
+    values.push(filter.text, filter.text);
+  }
+  return { where: where.join(" and "), values };
+}
+
+/** One pass over the letters that match, without their texts; those are read of the causes listed only. */
+function tally(db: Database, filter: LetterFilter): Tally {
+  const { where, values } = conditions(OLDEST_FIRST.beyond, readCursor(null, true), filter);
+  const ofJobs = filter.service !== undefined || filter.tenant !== undefined;
+  const groups = db.prepare(
+    `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
+     from dead_letter d ${ofJobs ? WITH_JOB : ""} where ${where} group by 1, 2, 3, 4`,
+  );
+  const failure = db.prepare("select failure from dead_letter where seq = ?");
+  return tallyOf(
+    groups.all(...values).map(groupFromRow),
+    (newest) => failureFromText(failure.all(newest)[0]?.[0] as string, null) as Failure,
+  );
+}
+
+function groupFromRow(row: readonly Value[]): LetterGroup {
+  const [fingerprint, failureClass, type, reason] = row as string[] as [string, string, string, string];
+  const [count, firstAt, lastAt, newest] = row.slice(4) as [number, number, number, number];
+  return { fingerprint, class: failureClass, type, reason, count, firstAt, lastAt, newest };
 }
 
 function redriver(db: Database, clock: () => number): Verbs["redrive"] {
@@ -70,30 +113,4 @@ function redriver(db: Database, clock: () => number): Verbs["redrive"] {
       return "redriven";
     });
   };
-}
-
-function prune(db: Database, retention: Retention, now: number): PruneAnswer {
-  const old = db.prepare(
-    `delete from job where seq in (select seq from job where state = ? and state <> 'queued' and finished_at <= ?
-       order by finished_at, seq limit ?)`,
-  );
-  let left = retention.limit;
-  const forget = (state: "completed" | "cancelled" | "dead", keepMs: number): number => {
-    const count = old.run(state, now - keepMs, left);
-    left -= count;
-    return count;
-  };
-  const completed = forget("completed", retention.completedMs);
-  const cancelled = forget("cancelled", retention.cancelledMs);
-  const dead = forget("dead", retention.deadMs);
-  db.prepare(
-    `delete from job_key where (type, key) in (select k.type, k.key from job_key k where k.created_at <= ?
-       and not exists (select 1 from job where job.id = k.job_id) limit ?)`,
-  ).run(now - retention.keyMs, retention.limit);
-  const longAgo = now - retention.deadMs;
-  db.prepare(
-    `delete from worker where given_up = 1 and beat_at <= ? and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,
-  ).run(longAgo);
-  db.prepare("delete from pause where until_at <= ?").run(longAgo);
-  return { completed, cancelled, dead };
 }

@@ -8,6 +8,7 @@ import { deadLetterVerbs } from "./dead-letters.ts";
 import { type Database, openDatabase, sqliteCode } from "./driver.ts";
 import { jobVerbs } from "./jobs.ts";
 import { openLanes } from "./lanes.ts";
+import { retentionVerbs } from "./retention.ts";
 import { MIGRATIONS } from "./schema.ts";
 import { workerVerbs } from "./workers.ts";
 import { workVerbs } from "./work.ts";
@@ -44,6 +45,7 @@ const READS: ReadonlySet<Verb> = new Set([
   "held",
   "workers",
   "deadLetters",
+  "tally",
   "history",
   "control",
 ]);
@@ -73,16 +75,18 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
     ...workVerbs(db, lanes, options.clock),
     ...workerVerbs(db, options.clock),
     ...deadLetterVerbs(db, options.clock),
+    ...retentionVerbs(db, lanes, options.clock),
     ...controlVerbs(db, options.clock),
   };
+  const [begin, commit] = [db.prepare("begin immediate"), db.prepare("commit")];
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
   const together = (group: readonly Request[]): Reply[] => {
     if (group.every(({ verb }) => READS.has(verb)))
       return retry(() => group.map((request) => ({ value: one(request) })));
-    retry(() => db.exec("begin immediate"));
+    retry(() => begin.run());
     try {
       const replies = group.map((request) => ({ value: one(request) }));
-      db.exec("commit");
+      commit.run();
       return replies;
     } catch (error) {
       lanes.reset();
@@ -110,7 +114,7 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
 function configure(db: Database): void {
   db.exec("pragma journal_mode = wal");
   db.exec(
-    "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -65536",
+    "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16384",
   );
   db.exec("pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864");
 }
@@ -195,6 +199,9 @@ function lockRetry({ blockMs, random }: EngineOptions): Retry {
   };
 }
 
+/** Too big, against a constraint, of the wrong type. */
+const REFUSED: ReadonlySet<number> = new Set([18, 19, 20]);
+
 const TRY_AGAIN = new Map([
   [3, "may not be accessed"],
   [5, "is locked by another process"],
@@ -214,6 +221,11 @@ function translate(error: unknown): RedriveError {
       cause: error,
     });
   const said = error instanceof Error ? error.message : String(error);
+  // One write that the schema refuses says nothing about the store: others must go on.
+  if (REFUSED.has(code ?? -1))
+    return new RedriveError("illegal_transition", `The database refused this write: ${said}. Nothing was written.`, {
+      cause: error,
+    });
   const message =
     code === 26 || code === 11
       ? `The database file is damaged or not SQLite: ${said}.`

@@ -1,15 +1,15 @@
 // Writes new jobs on SQLite. A job that is already there, by its id or by its key, is answered and not written again.
 import type { State } from "../../core/job.ts";
-import type { NewJob } from "../../core/new-job.ts";
+import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import type { Database, Value } from "./driver.ts";
 import type { Lanes } from "./lanes.ts";
 import { unlessBroken } from "./quarantine.ts";
-import { NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
+import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
 const INSERT = `insert into job (id, lane, state, run_at, due_at, created_at, updated_at, max_attempts, max_crashes,
-  deadline_ms, stuck_ms, key, payload) values`;
-const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  deadline_ms, stuck_ms, version, key, payload) values`;
+const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /** Jobs written by one statement, which costs not much more than half of one statement for each. */
 const TOGETHER = 10;
 
@@ -18,50 +18,99 @@ export function enqueuer(db: Database, lanes: Lanes, clock: () => number): (flat
   const insert = db.prepare(`${INSERT} ${ROW} on conflict (id) do nothing`);
   const insertAll = db.prepare(`${INSERT} ${Array(TOGETHER).fill(ROW).join(", ")}`);
   const stateOf = db.prepare("select state from job where id = ?");
-  const takenBy = db.prepare(
-    "select k.job_id, k.digest, j.state from job_key k left join job j on j.id = k.job_id where k.type = ? and k.key = ?",
-  );
-  const takeKey = db.prepare("insert into job_key (type, key, job_id, digest, created_at) values (?, ?, ?, ?, ?)");
+  const keys = keyKeeper(db, lanes);
 
   const byId = (id: string): EnqueueAnswer | null => {
     const [same] = stateOf.all(id);
     return same ? { kind: "duplicate", id, state: same[0] as State } : null;
   };
-  const byKey = (type: string, key: string, digest: string | null): EnqueueAnswer | null => {
-    const [owner] = takenBy.all(type, key) as [string, string, State | null][];
-    if (!owner) return null;
-    const [id, taken, state] = owner;
-    return taken === digest ? { kind: "duplicate", id, state } : { kind: "conflict", id };
-  };
   const rowOf = (job: NewJob, now: number): Value[] => {
-    const { id, maxAttempts, maxCrashes, deadlineMs, stuckMs, key, payload } = job;
-    const due = (job.runAt ?? now) + job.delayMs;
-    return [id, lanes.intern(job), due, due, now, now, maxAttempts, maxCrashes, deadlineMs, stuckMs, key, payload];
+    const { id, maxAttempts, maxCrashes, deadlineMs, stuckMs, version, key, payload } = job;
+    const [lane, due] = [lanes.intern(job), dueAt(job, now)];
+    return [id, lane, due, due, now, now, maxAttempts, maxCrashes, deadlineMs, stuckMs, version, key, payload];
   };
   const one = (job: NewJob, now: number): EnqueueAnswer => {
-    const { id, type, key, digest } = job;
-    const known = key === null ? null : (byId(id) ?? byKey(type, key, digest));
+    const { id, key } = job;
+    const known = key === null ? null : (byId(id) ?? keys.meet(job, now));
     if (known) return known;
     const written = insert.run(...rowOf(job, now));
     if (written === 0) return byId(id) as EnqueueAnswer;
-    if (key !== null) takeKey.run(type, key, id, digest, now);
+    if (key !== null) keys.take(job, id, now);
     return { kind: "created", id };
   };
-  /** A statement that meets a known id leaves nothing behind. */
-  const allNew = (jobs: readonly NewJob[], now: number): boolean =>
-    jobs.length === TOGETHER &&
-    jobs.every(({ key }) => key === null) &&
-    unlessBroken(() => insertAll.run(...jobs.flatMap((job) => rowOf(job, now))));
+  /** Writes jobs without keys together; false, with nothing written, if one of them has a key or is known. */
+  const allNew = (flat: readonly Value[], from: number, now: number): boolean => {
+    const values: Value[] = [];
+    for (let at = from; at < from + TOGETHER * NEW_JOB_WIDTH; at += NEW_JOB_WIDTH) {
+      if (flat[at + NEW_JOB.key] !== null) return false;
+      pushRow(values, flat, at, lanes.internAt(flat, at + NEW_JOB.type), now);
+    }
+    return unlessBroken(() => insertAll.run(...values));
+  };
   return (flat) => {
     const now = clock();
     const answers: EnqueueAnswer[] = [];
-    for (let from = 0; from < flat.length; from += TOGETHER * NEW_JOB_WIDTH) {
-      const jobs: NewJob[] = [];
-      const end = Math.min(flat.length, from + TOGETHER * NEW_JOB_WIDTH);
-      for (let at = from; at < end; at += NEW_JOB_WIDTH) jobs.push(newJobAt(flat, at));
-      if (allNew(jobs, now)) for (const { id } of jobs) answers.push({ kind: "created", id });
-      else for (const job of jobs) answers.push(one(job, now));
+    const step = TOGETHER * NEW_JOB_WIDTH;
+    for (let from = 0; from < flat.length; from += step) {
+      const end = Math.min(flat.length, from + step);
+      const together = end - from === step && allNew(flat, from, now);
+      for (let at = from; at < end; at += NEW_JOB_WIDTH)
+        answers.push(together ? { kind: "created", id: flat[at] as string } : one(newJobAt(flat, at), now));
     }
     return answers;
+  };
+}
+
+/** The row of a job without a key, from its flat form; objects in between would cost as much as the insert. */
+function pushRow(values: Value[], flat: readonly Value[], at: number, lane: number, now: number): void {
+  const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
+  const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
+  values.push(of("id"), lane, due, due, now, now, of("maxAttempts"), of("maxCrashes"), of("deadlineMs"), of("stuckMs"));
+  values.push(of("version"), null, of("payload"));
+}
+
+function dueAt(job: NewJob, now: number): number {
+  return (job.runAt ?? now) + job.delayMs;
+}
+
+/** What stands behind keys. */
+interface KeyKeeper {
+  /** What becomes of a new job whose key is taken; null if it is to be created. */
+  meet(job: NewJob, now: number): EnqueueAnswer | null;
+  /** Makes the key of the new job stand for the job of this id. */
+  take(job: NewJob, id: string, now: number): void;
+}
+
+function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
+  const takenBy = db.prepare(
+    "select k.job_id, k.digest, j.state from job_key k left join job j on j.id = k.job_id where k.type = ? and k.key = ?",
+  );
+  const write = db.prepare(
+    `insert into job_key (type, key, job_id, digest, created_at) values (?, ?, ?, ?, ?) on conflict (type, key)
+     do update set job_id = excluded.job_id, digest = excluded.digest, created_at = excluded.created_at, gone = 0`,
+  );
+  // The lanes of one belonging lie side by side in fours; the job keeps its kind.
+  const replace = db.prepare(
+    `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, max_attempts = ?, max_crashes = ?, deadline_ms = ?,
+       stuck_ms = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ? where id = ?`,
+  );
+  const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);
+  return {
+    take,
+    meet(job, now) {
+      const [row] = takenBy.all(job.type, job.key) as [string, string, State | null][];
+      if (!row) return null;
+      const [id, digest, state] = row;
+      const met = meetHolder(job, { id, digest, state });
+      if (met === "duplicate") return { kind: "duplicate", id, state };
+      if (met === "conflict") return { kind: "conflict", id };
+      if (met === "create") return null;
+      const { payload, version, maxAttempts, maxCrashes, deadlineMs, stuckMs } = job;
+      const due = job.unique === "debounce" ? dueAt(job, now) : null;
+      const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
+      replace.run(lanes.intern(job), payload, version, ...limits, due, due, now, id);
+      take(job, id, now);
+      return { kind: "replaced", id };
+    },
   };
 }

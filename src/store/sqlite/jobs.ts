@@ -2,7 +2,8 @@
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
-import { readCursor, type Verbs } from "../verbs.ts";
+import { readCursor } from "../cursor.ts";
+import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { enqueuer } from "./enqueue.ts";
 import type { Lanes } from "./lanes.ts";
@@ -10,6 +11,9 @@ import { JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
 
 /** Joins jobs with what they belong to. */
 export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
+
+/** Jobs that run, in the words that let the index of everything not waiting answer, in the order of arrival. */
+export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.finished_at is null";
 
 /** A page of rows on the wire. */
 export interface RowPage {
@@ -95,8 +99,34 @@ const CONDITIONS = {
   key: "j.key = ?",
 } as const;
 
+/** Where jobs are read from, with the words that let an index answer; `seq` is their place in the list. */
+interface Source {
+  readonly from: string;
+  readonly where: string;
+  readonly seq: string;
+}
+
+const ANY: Source = { from: "job j", where: "1", seq: "j.seq" };
+const OF_KEY: Source = { from: "job j indexed by job_keyed", where: "j.key is not null", seq: "j.seq" };
+/** However many completed jobs there are, these are found without looking at them. */
+const OF_STATE: ReadonlyMap<State | undefined, Source> = new Map([
+  ["running", { from: "job j indexed by job_ended", where: RUNNING, seq: "j.seq" }],
+  // A dead job has one letter that was not redriven, and letters cost nothing where jobs are claimed and completed.
+  [
+    "dead",
+    {
+      from: "dead_letter d indexed by dead_letter_live cross join job j on j.seq = d.job_seq",
+      where: "d.redriven_at is null",
+      seq: "d.job_seq",
+    },
+  ],
+  ["cancelled", { from: "job j indexed by job_ended", where: "j.state <> 'queued'", seq: "j.seq" }],
+]);
+
 function list(db: Database, query: JobQuery, now: number): RowPage {
-  const { where, values } = narrow("j.seq < ?", readCursor(query.cursor), CONDITIONS, query);
+  const source = query.key === undefined ? (OF_STATE.get(query.state) ?? ANY) : OF_KEY;
+  const { where, values } = narrow(`${source.seq} < ?`, readCursor(query.cursor), CONDITIONS, query);
+  where.push(source.where);
   if (query.due !== undefined) {
     where.push(`j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ?`);
     values.push(now);
@@ -104,7 +134,7 @@ function list(db: Database, query: JobQuery, now: number): RowPage {
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
   const found = db
     .prepare(
-      `select ${JOB_COLUMNS}, j.seq from job j ${WITH_LANE} where ${where.join(" and ")} order by j.seq desc limit ?`,
+      `select ${JOB_COLUMNS}, j.seq from ${source.from} ${WITH_LANE} where ${where.join(" and ")} order by ${source.seq} desc limit ?`,
     )
     .all(...values, query.limit + 1);
   return page(found, query.limit, JOB_WIDTH);
@@ -115,7 +145,7 @@ export function narrow<K extends string>(
   below: string,
   cursor: number,
   conditions: Readonly<Record<K, string>>,
-  query: { readonly [key in NoInfer<K>]?: string },
+  query: { readonly [key in NoInfer<K>]?: string | number },
 ): { where: string[]; values: Value[] } {
   const where = [below];
   const values: Value[] = [cursor];

@@ -1,12 +1,14 @@
 // The numbers of lanes on SQLite: interned once, cached, never changed.
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, laneOfKind } from "../../core/lane.ts";
-import type { Database } from "./driver.ts";
+import type { Database, Value } from "./driver.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
 export interface Lanes {
   /** The lane for first tries; makes it where there is none. */
   intern(belonging: Belonging): number;
+  /** The same for type, queue, service, tenant and priority that follow each other in a flat array. */
+  internAt(flat: readonly Value[], at: number): number;
   /** What the jobs of a lane belong to; undefined for a lane that does not exist. */
   belonging(lane: number): Belonging | undefined;
   /** Forgets what a rolled-back transaction may have made. */
@@ -25,7 +27,16 @@ export function openLanes(db: Database): Lanes {
     "insert into lane (base, n, type, queue, service, tenant, priority) values (?, ?, ?, ?, ?, ?, ?)",
   );
   const read = db.prepare("select type, queue, service, tenant, priority from lane where base = ?");
-  return {
+  let last: { readonly belonging: Belonging; readonly base: number } | null = null;
+  const lanes: Lanes = {
+    internAt(flat, at) {
+      // Jobs of one lane mostly come together.
+      if (last && isAt(last.belonging, flat, at)) return last.base;
+      const [type, queue, service, tenant, priority] = flat.slice(at, at + 5);
+      const belonging = { type, queue, service, tenant, priority } as Belonging;
+      last = { belonging, base: lanes.intern(belonging) };
+      return last.base;
+    },
     intern({ type, queue, service, tenant, priority }) {
       const name = `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
       const cached = byName.get(name);
@@ -53,6 +64,13 @@ export function openLanes(db: Database): Lanes {
     reset() {
       byName.clear();
       byLane.clear();
+      last = null;
     },
   };
+  return lanes;
+}
+
+function isAt({ type, queue, service, tenant, priority }: Belonging, flat: readonly Value[], at: number): boolean {
+  if (type !== flat[at] || queue !== flat[at + 1] || priority !== flat[at + 4]) return false;
+  return service === flat[at + 2] && tenant === flat[at + 3];
 }

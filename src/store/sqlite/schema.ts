@@ -1,6 +1,7 @@
 // The schema, as a list of migrations that are applied in order and never changed once released. Tables are named in
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
 import { DEATH_REASONS } from "../../core/job.ts";
+import { JOB_BOUNDS } from "../../core/new-job.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -44,6 +45,7 @@ create table job (
   max_attempts integer not null check (max_attempts >= 1),
   crashes integer not null default 0 check (crashes between 0 and 1000000),
   max_crashes integer not null check (max_crashes >= 1),
+  version integer not null check (version between 1 and ${JOB_BOUNDS.version}),
   releases integer not null default 0 check (releases between 0 and 1000000000000),
   generation integer not null default 1 check (generation between 1 and 1000000000),
   epoch integer not null default 0 check (epoch between 0 and 1000000000000),
@@ -64,6 +66,7 @@ create table job (
 ) strict;
 create index job_waiting on job (lane, run_at, seq) where state = 'queued';
 create index job_ended on job (state, finished_at, seq) where state <> 'queued';
+create index job_keyed on job (key, seq) where key is not null;
 create index job_retrying on job (${time("run_at")}) where state = 'queued' and attempts > 0;
 create index job_cancelling on job (worker) where state = 'running' and cancel_requested = 1;
 
@@ -73,9 +76,14 @@ create table job_key (
   job_id text not null,
   digest text not null,
   created_at integer not null,
+  gone integer not null default 0 check (gone in (0, 1)),
   primary key (type, key)
 ) strict, without rowid;
-create index job_key_age on job_key (created_at);
+create index job_key_job on job_key (job_id);
+create index job_key_gone on job_key (created_at) where gone = 1;
+create trigger job_gone after delete on job when old.key is not null begin
+  update job_key set gone = 1 where job_id = old.id;
+end;
 
 create table attempt (
   job_seq integer not null references job (seq) on delete cascade,
@@ -96,24 +104,26 @@ create table attempt (
 create index attempt_recent on attempt (${time("ended_at")});
 
 create table dead_letter (
-  seq integer primary key,
+  -- No number is used twice, so that a cursor goes on correctly however many letters were deleted.
+  seq integer primary key autoincrement,
   job_seq integer not null references job (seq) on delete cascade,
   generation integer not null,
   type text not null,
   reason text not null check (${oneOf("reason", DEATH_REASONS)}),
   error_class text not null,
-  error_name text not null,
-  error_message text not null,
-  error_stack text,
   fingerprint text not null,
   attempts integer not null,
   crashes integer not null,
   max_attempts integer not null,
   died_at integer not null,
   redriven_at integer,
+  error_name text not null,
+  error_message text not null,
+  error_stack text,
   failure text not null,
   unique (job_seq, generation)
 ) strict;
+create index dead_letter_live on dead_letter (job_seq) where redriven_at is null;
 create index dead_letter_time on dead_letter (${time("died_at")});
 create index dead_letter_type on dead_letter (type, seq);
 create index dead_letter_cause on dead_letter (fingerprint, seq);
@@ -152,17 +162,22 @@ create table control (
 insert into control values (1, 1);
 `;
 
-const VIEWS = `
-create view jobs as
-select j.id, l.type, l.queue,
-  case j.state when 'dead' then 'failed'
-    when 'queued' then case when j.attempts > 0 then 'retrying' else 'queued' end
-    else j.state end as status,
+/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
+const withStatus = (status: string, where: string): string => `
+select j.id, l.type, l.queue, ${status} as status,
   j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
   j.error_message as last_error, j.payload, j.progress, j.result,
   ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time("j.updated_at")} as updated_at,
   ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
-from job j left join lane l on l.base = j.lane - j.lane % 4;
+from job j left join lane l on l.base = j.lane - j.lane % 4 where ${where}`;
+
+const VIEWS = `
+create view jobs as ${[
+  withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
+  withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
+  withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
+  withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
+].join("\nunion all")};
 
 create view attempts as
 select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,

@@ -7,7 +7,7 @@ import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
-import type { OtherVerdict, SettleWire } from "./wire.ts";
+import { failureText, type OtherVerdict, type SettleWire } from "./wire.ts";
 
 /** Applies verdicts. */
 export function settler(
@@ -157,7 +157,7 @@ function retrier(db: Database): (row: Row, epoch: number, verdict: Retry, now: n
   );
   const record = historian(db);
   return ({ seq, lane, attempts, crashes }, epoch, { failure, delayMs, lane: kind, charge }, now) => {
-    const text = JSON.stringify(failure);
+    const text = failureText(failure);
     const message = plainText(failure.message);
     const [tried, crashed] = [attempts + charge.attempts, crashes + charge.crashes];
     retry.run(now + delayMs, laneOfKind(lane, kind), now, delayMs, tried, crashed, text, message, seq);
@@ -176,12 +176,16 @@ function blamer(db: Database): (row: Row, epoch: number, verdict: BadVerdict, no
     `insert into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
        fingerprint, attempts, crashes, max_attempts, died_at, failure)
      select j.seq, j.generation, coalesce(l.type, ''), ?, ?, ?, ?, ?, ?, j.attempts, j.crashes, j.max_attempts, ?, ?
-     from job j left join lane l on l.base = j.lane - j.lane % 4 where j.seq = ?`,
+     from job j left join lane l on l.base = j.lane - j.lane % 4 where j.seq = ?
+     on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,
+       error_name = excluded.error_name, error_message = excluded.error_message, error_stack = excluded.error_stack,
+       fingerprint = excluded.fingerprint, attempts = excluded.attempts, crashes = excluded.crashes,
+       died_at = excluded.died_at, redriven_at = null, failure = excluded.failure`,
   );
   const record = historian(db);
   return ({ seq, attempts, crashes }, epoch, verdict, now) => {
     const { failure, charge: by } = verdict;
-    const text = JSON.stringify(failure);
+    const text = failureText(failure);
     charge.run(attempts + by.attempts, crashes + by.crashes, text, plainText(failure.message), seq);
     record(seq, epoch, verdict.kind === "retry" ? verdict.delayMs : null, failure, text, now);
     if (verdict.kind !== "dead") return;

@@ -20,6 +20,9 @@ export type Answer = readonly [number, { readonly value: unknown } | { readonly 
 /** Rows written in one transaction, about; a larger request still goes as a whole. */
 const GROUP_ROWS = 1_000;
 
+/** Rows of an enqueue that are worth a commit of their own. */
+const CROWD = 32;
+
 /** How often we look whether the file was deleted or replaced under us. */
 const CHECK_FILE_EVERY_MS = 1_000;
 
@@ -43,8 +46,13 @@ function nextGroup(waiting: Numbered[]): Numbered[] {
   const others = beats.length === 0 ? waiting : waiting.filter(([, request]) => request.verb !== "beat");
   let count = 0;
   let weight = 0;
-  while (count < others.length && (count === 0 || weight < GROUP_ROWS))
-    weight += rows((others[count++] as Numbered)[1]);
+  while (count < others.length && weight < GROUP_ROWS) {
+    const [, request] = others[count++] as Numbered;
+    const size = rows(request);
+    weight += size;
+    // Whoever waits for a crowd of new jobs is answered before the next crowd is written.
+    if (request.verb === "enqueue" && size >= CROWD) break;
+  }
   const group = beats.concat(others.slice(0, count));
   waiting.splice(0, waiting.length, ...others.slice(count));
   return group;

@@ -11,20 +11,25 @@ import {
   type Job,
   type State,
 } from "../../core/job.ts";
-import type { NewJob } from "../../core/new-job.ts";
+import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
 import type { Value } from "./driver.ts";
+import { plainText } from "../../core/failure.ts";
 import { UNREADABLE } from "./quarantine.ts";
+
+/** The stack of a job's last failure, which stands in the record of that run and is not written twice. */
+const lastStack = (job: string): string =>
+  `(select a.error_stack from attempt a where a.job_seq = ${job}.seq order by a.epoch desc limit 1)`;
 
 /** The columns of a job in the order of `jobFromRow`, with those of its lane. */
 export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coalesce(l.queue, '${UNREADABLE.queue}'), l.service, l.tenant,
   coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at,
   j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
   j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
-  j.stuck_ms, j.progress, j.result, j.failure`;
+  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}`;
 
 /** How many columns `JOB_COLUMNS` names. */
-export const JOB_WIDTH = 30;
+export const JOB_WIDTH = 32;
 
 /** A job from a row of `JOB_COLUMNS`. */
 export function jobFromRow(row: readonly Value[]): Job {
@@ -58,16 +63,24 @@ export function jobFromRow(row: readonly Value[]): Job {
     stuckMs: row[26] as number | null,
     progress: row[27] as string | null,
     result: row[28] as string | null,
-    failure: failureFromText(row[29] as string | null),
+    failure: failureFromText(row[29] as string | null, row[31] as string | null),
+    version: row[30] as number,
   };
 }
 
-/** A failure from the text it was stored as; a damaged one is shown as such and never stops a read. */
-export function failureFromText(text: string | null): Failure | null {
+/** A failure as text; its stack is left to the column beside it where that says the same. */
+export function failureText(failure: Failure): string {
+  const { stack, ...rest } = failure;
+  return JSON.stringify(stack !== null && plainText(stack) === stack ? rest : failure);
+}
+
+/** A failure from its text and the stack beside it; a damaged one is shown as such and never stops a read. */
+export function failureFromText(text: string | null, stack: string | null): Failure | null {
   if (text === null) return null;
   try {
     const failure = JSON.parse(text) as Failure | null;
-    if (typeof failure?.message === "string" && FAILURE_CLASSES.includes(failure.class)) return failure;
+    if (typeof failure?.message === "string" && FAILURE_CLASSES.includes(failure.class))
+      return failure.stack === undefined ? { ...failure, stack } : failure;
   } catch {
     // Shown below, as any other text that is not a failure.
   }
@@ -79,12 +92,12 @@ export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
   return {
     generation: row[0] as number,
     reason: row[1] as DeathReason,
-    failure: failureFromText(row[2] as string) as Failure,
+    failure: failureFromText(row[2] as string, row[7] as string | null) as Failure,
     attempts: row[3] as number,
     crashes: row[4] as number,
     diedAt: row[5] as number,
     redrivenAt: row[6] as number | null,
-    job: jobFromRow(row.slice(7)),
+    job: jobFromRow(row.slice(8)),
   };
 }
 
@@ -99,7 +112,7 @@ export function attemptFromRow(row: readonly Value[]): AttemptRecord {
     startedAt: row[5] as number | null,
     endedAt: row[6] as number,
     delayMs: row[7] as number | null,
-    failure: failureFromText(row[8] as string) as Failure,
+    failure: failureFromText(row[8] as string, row[9] as string | null) as Failure,
   };
 }
 
@@ -108,13 +121,29 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
   const flat: Value[] = [];
   for (const job of jobs) {
     flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.priority, job.key, job.digest, job.payload);
-    flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs);
+    flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs, job.version);
+    flat.push(job.key === null ? null : job.unique);
   }
   return flat;
 }
 
 /** How many values a new job has in `packNewJobs`. */
-export const NEW_JOB_WIDTH = 15;
+export const NEW_JOB_WIDTH = 17;
+
+/** Where in those values each field stands; type, queue, service, tenant and priority follow each other. */
+export const NEW_JOB = {
+  id: 0,
+  type: 1,
+  key: 6,
+  payload: 8,
+  runAt: 9,
+  delayMs: 10,
+  maxAttempts: 11,
+  maxCrashes: 12,
+  deadlineMs: 13,
+  stuckMs: 14,
+  version: 15,
+} as const;
 
 /** The new job that begins at this place of the flat array. */
 export function newJobAt(flat: readonly Value[], at: number): NewJob {
@@ -134,6 +163,8 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
     maxCrashes: flat[at + 12] as number,
     deadlineMs: flat[at + 13] as number | null,
     stuckMs: flat[at + 14] as number | null,
+    version: flat[at + 15] as number,
+    unique: (flat[at + 16] ?? "key") as UniqueMode,
   };
 }
 
@@ -146,20 +177,20 @@ export interface ClaimWire {
 }
 
 /** The columns a claim reads of every job; what all its jobs share is not among them. */
-export const CLAIM_COLUMNS = "seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes";
+export const CLAIM_COLUMNS = "seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version";
 
 /** What most jobs have never used; read only where PLAIN is false. */
-export const CLAIM_REST =
-  "attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure";
+export const CLAIM_REST = `attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure,
+  ${lastStack("job")}`;
 
 /** True for a job that was never run, moved or limited: nothing in CLAIM_REST says anything. */
 export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generation = 1 and last_delay_ms = 0
   and deadline_ms is null and stuck_ms is null and key is null and progress is null and failure is null`;
 
-/** How many values a claimed job has on the wire: id to max_crashes, its lane, and its CLAIM_REST or null. */
-export const CLAIM_WIDTH = 10;
+/** How many values a claimed job has on the wire: id to version, its lane, and its CLAIM_REST or null. */
+export const CLAIM_WIDTH = 11;
 
-const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null];
+const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null];
 
 /** Claimed jobs from the wire, in the order in which they were taken. */
 export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {
@@ -167,8 +198,8 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
   const belongings = new Map(wire.belongings);
   const jobs: ClaimedJob[] = [];
   for (let at = 0; at < flat.length; at += CLAIM_WIDTH) {
-    const of = belongings.get(flat[at + 8] as number) as Belonging;
-    const rest = (flat[at + 9] ?? NO_REST) as readonly Value[];
+    const of = belongings.get(flat[at + 9] as number) as Belonging;
+    const rest = (flat[at + 10] ?? NO_REST) as readonly Value[];
     jobs.push({
       id: flat[at] as string,
       type: of.type,
@@ -189,6 +220,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       maxAttempts: flat[at + 6] as number,
       crashes: rest[1] as number,
       maxCrashes: flat[at + 7] as number,
+      version: flat[at + 8] as number,
       releases: rest[2] as number,
       generation: rest[3] as number,
       epoch: (flat[at + 2] as number) + 1,
@@ -199,7 +231,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       stuckMs: rest[6] as number | null,
       progress: rest[8] as string | null,
       result: null,
-      failure: failureFromText(rest[9] as string | null),
+      failure: failureFromText(rest[9] as string | null, rest[10] as string | null),
       nonce: request.nonce,
       ticket: request.ticket + jobs.length,
     });

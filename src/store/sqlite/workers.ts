@@ -3,16 +3,13 @@ import type { Lease } from "../../core/job.ts";
 import type { ExpiredRequest, WorkerRecord } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
-import { WITH_LANE } from "./jobs.ts";
+import { RUNNING, WITH_LANE } from "./jobs.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verbs about workers; expired runs come as rows of a job, its nonce and whether it had started. */
 export interface WorkerVerbs extends Pick<Verbs, "register" | "beat" | "held" | "leave" | "workers"> {
   expired(request: ExpiredRequest): Value[][];
 }
-
-/** Jobs that run, in the words that let the index of everything not waiting answer, in the order of arrival. */
-export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.finished_at is null";
 
 /** The verbs about workers. */
 export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {

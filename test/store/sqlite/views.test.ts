@@ -230,6 +230,14 @@ describe("the plans", () => {
     ],
     ["one job", "SELECT attempts, max_attempts FROM jobs WHERE id = 'a'", /SEARCH j USING .*id=\?/],
     ["the attempts of one job", "SELECT * FROM attempts WHERE job_id = 'a'", /SEARCH j USING .*id=\?/],
+    ["failed jobs", "SELECT * FROM jobs WHERE status = 'failed'", /SEARCH j USING INDEX job_ended \(state=\?\)/],
+    [
+      "failed jobs of the last hour",
+      "SELECT id FROM jobs WHERE status = 'failed' AND updated_at > datetime('now', '-1 hour')",
+      /SEARCH j USING INDEX job_ended \(state=\?\)/,
+    ],
+    ["cancelled jobs", "SELECT * FROM jobs WHERE status = 'cancelled'", /SEARCH j USING INDEX job_ended \(state=\?\)/],
+    ["jobs of a key", "SELECT * FROM jobs WHERE key = 'a'", /SEARCH j USING INDEX job_keyed \(key=\?\)/],
     [
       "records that are due",
       "SELECT * FROM retry_queue WHERE process_after <= datetime('now')",

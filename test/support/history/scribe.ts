@@ -1,8 +1,8 @@
 // Writes the history of calls into a store: one line per job concerned when a call is sent, and one when its answer
 // comes, does not come, or says no. Reads that no rule looks at leave no line.
-import type { Store } from "../../../src/store/store.ts";
+import type { Retention, Store } from "../../../src/store/store.ts";
 import type { Verb } from "../../../src/store/verbs.ts";
-import { type HistoryEvent, hashText, type Line, makeEvent, type Op, type Phase } from "./event.ts";
+import { type HistoryEvent, hashText, type Kept, type Line, makeEvent, type Op, type Phase } from "./event.ts";
 
 /** A call that was sent and not answered yet. */
 export interface OpenCall {
@@ -172,8 +172,18 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   },
   prune: {
     op: "prune",
-    sent: ([kept]) => [{ kept }],
-    answered: ([kept], { completed, cancelled, dead }) => [{ kept, count: completed + cancelled + dead }],
+    sent: ([retention]) => [{ kept: keptBy(retention) }],
+    answered: ([retention], { completed, cancelled, dead }) => [
+      { kept: keptBy(retention), count: completed + cancelled + dead },
+    ],
   },
   count: { op: "count", sent: () => [{}], answered: (_args, counts) => [{ counts }] },
 };
+
+/** What a prune may take of any type. */
+function keptBy({ keep, types, keyMs }: Retention): Kept {
+  const all = [keep, ...types];
+  const finishedMs = Math.min(...all.map((each) => each.finishedMs));
+  const deadMs = Math.min(...all.map((each) => each.deadMs ?? Number.MAX_SAFE_INTEGER));
+  return { completedMs: finishedMs, cancelledMs: finishedMs, deadMs, keyMs };
+}

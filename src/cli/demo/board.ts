@@ -1,0 +1,116 @@
+// Everything the views show, in one place: counts, the workers, what the services did over time, why jobs died, and the
+// news. The conductor writes it, the views only read it.
+import type { FailureClass, State } from "../../core/job.ts";
+import type { CrewMember, RunReport } from "./crew.ts";
+import type { News } from "./news.ts";
+import type { Answered } from "./service.ts";
+import type { ServiceName } from "./weather.ts";
+
+/** The width of one block of the history, in milliseconds. */
+export const CELL_MS = 500;
+
+/** How a service did in one block of time; the worst that happened often enough names it. */
+export type Health = "idle" | "ok" | "errors" | "limited" | "down";
+
+/** Dead jobs of one cause. */
+export interface CauseLine {
+  readonly class: FailureClass;
+  readonly message: string;
+  count: number;
+}
+
+interface Cell {
+  good: number;
+  bad: number;
+  limited: number;
+  down: number;
+}
+
+/** What the views see. */
+export class Board {
+  readonly total: number;
+  readonly seed: number;
+  readonly news: News;
+  members: readonly CrewMember[] = [];
+  enqueued = 0;
+  retries = 0;
+  counts: Readonly<Record<State, number>> = { queued: 0, running: 0, completed: 0, dead: 0, cancelled: 0 };
+  readonly causes = new Map<string, CauseLine>();
+  readonly done: number[] = [];
+  readonly failed: number[] = [];
+  readonly calls: Record<ServiceName, number> = { payments: 0, media: 0, mail: 0, crm: 0 };
+  readonly #cells: Record<ServiceName, Cell[]> = { payments: [], media: [], mail: [], crm: [] };
+  /** When each job that waits for its next try may have it. */
+  readonly #dueAt = new Map<string, number>();
+  readonly #elapsed: () => number;
+
+  constructor(options: {
+    readonly total: number;
+    readonly seed: number;
+    readonly news: News;
+    readonly elapsed: () => number;
+  }) {
+    this.total = options.total;
+    this.seed = options.seed;
+    this.news = options.news;
+    this.#elapsed = options.elapsed;
+  }
+
+  /** Milliseconds since the day began. */
+  get elapsedMs(): number {
+    return this.#elapsed();
+  }
+
+  /** Jobs that wait for their next try. */
+  get retrying(): number {
+    const now = this.#elapsed();
+    let waiting = 0;
+    for (const dueAt of this.#dueAt.values()) if (dueAt > now) waiting += 1;
+    return Math.min(waiting, this.counts.queued);
+  }
+
+  /** Blocks of time so far. */
+  get cells(): number {
+    return Math.floor(Math.max(0, this.#elapsed()) / CELL_MS) + 1;
+  }
+
+  answered({ service, kind }: Answered): void {
+    this.calls[service] += 1;
+    const cell = (this.#cells[service][this.cells - 1] ??= { good: 0, bad: 0, limited: 0, down: 0 });
+    if (kind === "ok" || kind === "repeat" || kind === "refused") cell.good += 1;
+    else if (kind === "limited") cell.limited += 1;
+    else if (kind === "down") cell.down += 1;
+    else cell.bad += 1;
+  }
+
+  reported({ id, outcome, delayMs, failure }: RunReport): void {
+    const at = this.cells - 1;
+    if (outcome === "completed") this.done[at] = (this.done[at] ?? 0) + 1;
+    if (outcome === "retried" || outcome === "dead") this.failed[at] = (this.failed[at] ?? 0) + 1;
+    if (outcome === "retried") {
+      this.retries += 1;
+      this.#dueAt.set(id, this.#elapsed() + delayMs);
+    } else this.#dueAt.delete(id);
+    if (outcome !== "dead" || !failure) return;
+    const known = this.causes.get(failure.fingerprint);
+    if (known) known.count += 1;
+    else this.causes.set(failure.fingerprint, { class: failure.class, message: failure.message, count: 1 });
+  }
+
+  /** How a service did, block by block, from the first. */
+  healthOf(service: ServiceName): Health[] {
+    return Array.from({ length: this.cells }, (_, at) => healthOf(this.#cells[service][at]));
+  }
+
+  /** The causes of death, most frequent first. */
+  get worstCauses(): CauseLine[] {
+    return [...this.causes.values()].sort((a, b) => b.count - a.count);
+  }
+}
+
+function healthOf(cell: Cell | undefined): Health {
+  if (!cell) return "idle";
+  if (cell.down > 0) return "down";
+  if (cell.limited > 0) return "limited";
+  return cell.bad > 0 ? "errors" : "ok";
+}

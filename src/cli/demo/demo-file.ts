@@ -1,0 +1,37 @@
+// The file of the demo: fresh for every run, in a folder of its own that nobody else may read.
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { RedriveError } from "../../core/errors.ts";
+import { isAlive } from "../../system/processes.ts";
+
+/** Where it is unless somebody says otherwise, from the working directory. */
+const DEFAULT_FILE = ".redrive/demo.db";
+
+/** An empty place for the demo's jobs. */
+export interface DemoFile {
+  /** As it was given, or from the working directory. */
+  readonly path: string;
+  /** Lets the next demo have its turn. */
+  release(): void;
+}
+
+/** Prepares the file; refuses one of the user's that exists, and one that another demo works on. */
+export function freshFile(given: string | undefined, cwd: string): DemoFile {
+  const path = given ?? DEFAULT_FILE;
+  const absolute = resolve(cwd, path);
+  if (given !== undefined && existsSync(absolute))
+    throw refusal(`expected a file that does not exist yet; ${given} does; remove it or name another one`);
+  mkdirSync(dirname(absolute), { recursive: true, mode: 0o700 });
+  if (given !== undefined) return { path, release: () => undefined };
+  const mark = `${absolute}.pid`;
+  const owner = existsSync(mark) ? Number(readFileSync(mark, "utf8")) : 0;
+  if (owner > 0 && owner !== process.pid && isAlive(owner))
+    throw refusal(`process ${owner} works on ${path}; wait for its end or name another one with --file`);
+  writeFileSync(mark, String(process.pid));
+  for (const end of ["", "-wal", "-shm"]) rmSync(absolute + end, { force: true });
+  return { path, release: () => rmSync(mark, { force: true }) };
+}
+
+function refusal(message: string): RedriveError {
+  return new RedriveError("invalid_argument", `file: ${message}`);
+}

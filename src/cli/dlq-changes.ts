@@ -1,0 +1,85 @@
+// `redrive dlq retry` and `redrive dlq remove`. What cannot be undone is asked for first.
+import type { Command } from "commander";
+import { parseDuration } from "../core/duration.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import { type Cli, examples, textual } from "./command.ts";
+import { confirmed } from "./confirm.ts";
+import { EXIT } from "./exit.ts";
+import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
+import { counted } from "./words.ts";
+
+/** Registers `dlq retry`. */
+export function registerRetry(cli: Cli, dlq: Command): void {
+  const command = letterFilterFlags(
+    dlq
+      .command("retry")
+      .description("send dead letters back to work with their attempts reset")
+      .argument("[ids...]", "job ids, or filters"),
+  )
+    .option("--all", "every dead letter")
+    .option("--delay <duration>", "not before this long from now", "0s");
+  examples(command, cli, ["dlq retry --type thumbnail --class network", "dlq retry --all --delay 10m"]);
+  cli.act(command, async (session, ids, flags) => {
+    const delay = textual(flags.delay) ?? "0s";
+    parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+    const redrive = await session.openExisting();
+    const filter = await letterFilter(flags, async () => redrive.store);
+    const target = oneTarget(ids, filter, flags.all === true);
+    if (!Array.isArray(target) && !session.json)
+      session.say(
+        `Sending ${counted((await redrive.deadLetters.stats(target as object)).total, "dead letter")} back to work.`,
+      );
+    const sum = await redrive.deadLetters.retry(target, { delay });
+    session.answer(sum, () => {
+      const rest = [
+        ...(sum.refused > 0 ? [`${sum.refused} not dead`] : []),
+        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
+      ];
+      return `${[`${counted(sum.redriven, "job")} sent back to work`, ...rest].join(", ")}\n`;
+    });
+    return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
+  });
+}
+
+/** Registers `dlq remove`. */
+export function registerRemove(cli: Cli, dlq: Command): void {
+  const command = letterFilterFlags(
+    dlq
+      .command("remove")
+      .description("delete dead jobs with everything that belongs to them; this cannot be undone")
+      .argument("[ids...]", "job ids, or filters"),
+  )
+    .option("--all", "every dead letter")
+    .option("--yes", "do not ask");
+  examples(command, cli, ["dlq remove --older-than 30d", "dlq remove --type thumbnail --yes --json"]);
+  cli.act(command, async (session, ids, flags) => {
+    const redrive = await session.openExisting();
+    const filter = await letterFilter(flags, async () => redrive.store);
+    const target = oneTarget(ids, filter, flags.all === true);
+    const count = Array.isArray(target) ? target.length : (await redrive.deadLetters.stats(target as object)).total;
+    if (count > 0 && flags.yes !== true) {
+      const answer = await confirmed(session.io, `Remove ${counted(count, "dead letter")}?`);
+      if (answer === null)
+        throw invalid(
+          "yes",
+          `--yes, to remove ${counted(count, "dead letter")}`,
+          "no terminal to ask on",
+          "add it; nothing was removed",
+        );
+      if (!answer) {
+        session.answer({ removed: 0, refused: 0, missing: 0 }, () => "Nothing was removed.\n");
+        return EXIT.ok;
+      }
+    }
+    const sum = await redrive.deadLetters.remove(target);
+    session.answer(sum, () => {
+      const rest = [
+        ...(sum.refused > 0 ? [`${sum.refused} not dead`] : []),
+        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
+      ];
+      return `${[`${counted(sum.removed, "dead letter")} removed`, ...rest].join(", ")}\n`;
+    });
+    return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
+  });
+}

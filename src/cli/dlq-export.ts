@@ -1,0 +1,60 @@
+// `redrive dlq export`: dead letters for other tools, streamed; a reader that has seen enough ends it.
+import { open } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { RedriveError } from "../core/errors.ts";
+import { invalid } from "../core/options.ts";
+import { EXPORT_FORMATS } from "../queue/export.ts";
+import { type Cli, examples, textual } from "./command.ts";
+import { letterFilter, letterFilterFlags } from "./job-flags.ts";
+import type { Session } from "./session.ts";
+import { counted } from "./words.ts";
+
+/** Registers `dlq export`. */
+export function registerExport(cli: Cli, dlq: Command): void {
+  const command = letterFilterFlags(
+    dlq.command("export").description("write dead letters as NDJSON or CSV, oldest first"),
+  )
+    .option("--format <format>", EXPORT_FORMATS.join(" or "), "ndjson")
+    .option("--output <file>", "a new file, readable by you alone (default stdout)")
+    .option("--reveal", "show fields that sound like secrets as they are (default masked)");
+  examples(command, cli, ["dlq export > dead.ndjson", "dlq export --format csv --output dead.csv --older-than 7d"]);
+  cli.act(command, async (session, _args, flags) => {
+    const format = EXPORT_FORMATS.find((known) => known === flags.format);
+    if (format === undefined) throw invalid("format", EXPORT_FORMATS.join(" or "), flags.format, "use one of these");
+    const output = textual(flags.output);
+    if (output === undefined && session.json)
+      throw invalid("json", "--output FILE beside it", "none", "without --json, stdout is the export itself");
+    const redrive = await session.openExisting();
+    const filter = await letterFilter(flags, async () => redrive.store);
+    const lines = redrive.deadLetters.export(format, filter, { reveal: flags.reveal === true });
+    if (output === undefined) return toStdout(session, lines);
+    const file = resolve(session.io.cwd, output);
+    const bytes = await toFile(file, lines);
+    session.answer({ file, format, bytes }, () => `${file}: ${counted(bytes, "byte")}\n`);
+  });
+}
+
+async function toStdout({ io }: Session, lines: AsyncIterable<string>): Promise<void> {
+  for await (const line of lines) {
+    if (io.stdout.isClosed) return;
+    if (!io.stdout.write(line)) await io.stdout.drained?.();
+  }
+}
+
+/** Writes a new file; one that is there is left alone, because it may be somebody's only copy. */
+async function toFile(path: string, lines: AsyncIterable<string>): Promise<number> {
+  const file = await open(path, "wx", 0o600).catch((cause: unknown) => {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    const message = `output: expected a new file that can be written; ${path} cannot: ${said}`;
+    throw new RedriveError("invalid_argument", message, { cause });
+  });
+  try {
+    let bytes = 0;
+    for await (const line of lines) bytes += (await file.write(line)).bytesWritten;
+    await file.datasync();
+    return bytes;
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,61 @@
+// `redrive dlq stats`: how many died of what, with bars.
+import type { Tally } from "../store/store.ts";
+import type { Flags } from "./command.ts";
+import { letterFilter } from "./job-flags.ts";
+import { masked, safeLine } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { isoTime } from "../queue/json-form.ts";
+import { cutTo, widthOf } from "./table.ts";
+import { bar, counted } from "./words.ts";
+
+const BAR_WIDTH = 24;
+const TOP_CAUSES = 10;
+
+/** Counts the dead letters and shows them. */
+export async function dlqStats(session: Session, flags: Flags): Promise<void> {
+  const redrive = await session.openExisting();
+  const tally = await redrive.deadLetters.stats(await letterFilter(flags, async () => redrive.store));
+  session.show(tallyForm(tally), () => tallyText(tally, session));
+}
+
+/** A tally as it appears outside. */
+export function tallyForm(tally: Tally): object {
+  const causes = tally.causes.map((cause) => ({
+    ...cause,
+    firstAt: isoTime(cause.firstAt),
+    lastAt: isoTime(cause.lastAt),
+  }));
+  return { ...tally, causes };
+}
+
+function tallyText(tally: Tally, session: Session): string {
+  if (tally.total === 0) return "No dead letters.\n";
+  const { paint } = session;
+  const causes = tally.causes
+    .slice(0, TOP_CAUSES)
+    .map(({ name, message, fingerprint, count }): [string, number] => [`${fingerprint}  ${name}: ${message}`, count]);
+  const left = tally.total - causes.reduce((sum, [, count]) => sum + count, 0);
+  const groups: [string, [string, number][]][] = [
+    ["By class", Object.entries(tally.byClass)],
+    ["By type", Object.entries(tally.byType)],
+    ["By reason", Object.entries(tally.byReason)],
+    ["Top causes", left > 0 ? [...causes, ["others", left]] : causes],
+  ];
+  const shown = groups.map(([title, counts]) => `\n${paint("bold", title)}\n${barLines(counts, tally.total, session)}`);
+  return `${counted(tally.total, "dead letter")}\n${shown.join("")}`;
+}
+
+function barLines(counts: readonly (readonly [string, number])[], total: number, { width }: Session): string {
+  const digits = Math.max(...counts.map(([, count]) => String(count).length));
+  const room = Math.max(10, width - BAR_WIDTH - digits - 6);
+  const names = counts.map(([name]) => cutTo(masked(safeLine(name)), room));
+  const widest = Math.min(room, Math.max(...names.map(widthOf)));
+  return counts
+    .map(([, count], at) => {
+      const name = names[at] as string;
+      const pad = " ".repeat(widest - widthOf(name));
+      return `  ${name}${pad}  ${String(count).padStart(digits)}  ${bar(count / total, BAR_WIDTH)}`.trimEnd();
+    })
+    .map((line) => `${line}\n`)
+    .join("");
+}

@@ -1,0 +1,68 @@
+// `redrive dlq`: look at dead letters, send them back to work, remove or export them.
+import type { DeadLetter } from "../core/job.ts";
+import { letterForm } from "../queue/json-form.ts";
+import type { Redrive } from "../redrive.ts";
+import { type Cli, examples, numeric, textual } from "./command.ts";
+import { registerRemove, registerRetry } from "./dlq-changes.ts";
+import { registerExport } from "./dlq-export.ts";
+import { dlqStats } from "./dlq-stats.ts";
+import { letterFilter, letterFilterFlags } from "./job-flags.ts";
+import { showLetter } from "./jobs-show.ts";
+import { masked } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { relativeTime } from "./words.ts";
+
+/** Registers `dlq`. */
+export function registerDlq(cli: Cli): void {
+  const dlq = cli.program.command("dlq").description("look at dead letters, retry, remove or export them");
+  const list = letterFilterFlags(dlq.command("list").description("a page of dead letters, newest first"))
+    .option("--limit <n>", "dead letters per page, 1 to 200", "50")
+    .option("--cursor <cursor>", "where an earlier page ended");
+  examples(list, cli, ["dlq list", "dlq list --type thumbnail --class network --limit 10 --json"]);
+  cli.act(list, async (session, _args, flags) => {
+    const redrive = await session.openExisting();
+    const filter = await letterFilter(flags, async () => redrive.store);
+    const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
+    const [{ items, next }, { now }] = await Promise.all([redrive.deadLetters.list(query), redrive.store.control()]);
+    const forms = session.json ? await formsOf(items, redrive, now) : [];
+    session.show({ items: forms, next }, () =>
+      items.length === 0 ? "No dead letters.\n" : lettersTable(items, now, session),
+    );
+    if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
+  });
+  const show = dlq.command("show").description("the newest dead letter of one job").argument("<id>", "job id");
+  cli.act(show, async (session, [id = ""]) => showLetter(session, id));
+  examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  const stats = letterFilterFlags(dlq.command("stats").description("how many died of what"));
+  cli.act(stats, async (session, _args, flags) => dlqStats(session, flags));
+  examples(stats, cli, ["dlq stats", "dlq stats --service payments --json"]);
+  registerRetry(cli, dlq);
+  registerRemove(cli, dlq);
+  registerExport(cli, dlq);
+}
+
+function formsOf(letters: readonly DeadLetter[], { store }: Redrive, now: number): Promise<object[]> {
+  return Promise.all(letters.map(async (letter) => letterForm(letter, await store.history(letter.job.id), now)));
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "ID" },
+  { title: "TYPE", least: 8 },
+  { title: "REASON" },
+  { title: "CLASS", least: 9 },
+  { title: "DIED" },
+  { title: "ERROR", least: 16, optional: true },
+];
+
+function lettersTable(letters: readonly DeadLetter[], now: number, { width, paint }: Session): string {
+  const rows = letters.map(({ job, reason, failure, diedAt }) => [
+    job.id,
+    job.type,
+    reason,
+    failure.class,
+    relativeTime(diedAt, now),
+    masked(`${failure.name}: ${failure.message}`),
+  ]);
+  return tableText(COLUMNS, rows, { width, paint });
+}

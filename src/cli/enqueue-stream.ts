@@ -1,0 +1,150 @@
+// A stream of payloads on its way into the queue: checked line by line, written in shared writes, with a bounded number on
+// the way. What comes before a bad line is enqueued, what comes after it is not.
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
+import type { EnqueuedJob } from "../queue/producer.ts";
+import { jsonText } from "../queue/json-form.ts";
+import type { Redrive } from "../redrive.ts";
+import { complaintOf, EXIT } from "./exit.ts";
+import { badLine, linesOf, type NumberedLine } from "./ndjson.ts";
+import { masked, safeText } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { counted } from "./words.ts";
+
+/** What the stream is enqueued as. */
+export interface StreamOptions {
+  readonly known: KnownType;
+  readonly definition: JobDefinition | null;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  readonly fields: EnqueueOptions;
+  /** The field of each payload that is its key. */
+  readonly keyField: string | undefined;
+}
+
+/** Enqueues that are under way at most. */
+const PENDING_MOST = 500;
+
+interface Sum {
+  enqueued: number;
+  duplicates: number;
+  replaced: number;
+  conflicts: number;
+}
+
+/** Enqueues every line of stdin; answers the exit code. */
+export async function enqueueStream(session: Session, options: StreamOptions): Promise<number> {
+  const sum: Sum = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
+  const ids = openIds(session);
+  const hide = session.quiet ? () => undefined : session.progress.show(() => `enqueue: ${summary(sum)}`);
+  let trouble: unknown = null;
+  try {
+    await enqueueLines(session, options, sum, ids);
+  } catch (error) {
+    trouble = error;
+  } finally {
+    hide();
+  }
+  if (trouble === null) {
+    ids.end({ ...sum });
+    if (!session.json) session.answer(null, () => `${summary(sum)}\n`);
+    return sum.conflicts > 0 ? EXIT.refused : EXIT.ok;
+  }
+  const { enqueued, duplicates, replaced } = sum;
+  const before = enqueued + duplicates + replaced;
+  const error = isRedriveError(trouble)
+    ? new RedriveError(trouble.code, `${trouble.message} (${before} before it were enqueued)`, {
+        cause: trouble,
+        details: { answered: true },
+      })
+    : trouble;
+  const { code, message } = complaintOf(error);
+  ids.end({ ...sum, error: { code, message: masked(safeText(message)) } });
+  throw error;
+}
+
+async function enqueueLines(session: Session, options: StreamOptions, sum: Sum, ids: Ids): Promise<void> {
+  const { known, definition, jobs, defaults } = options;
+  const pending: Promise<EnqueuedJob | null>[] = [];
+  const settle = async (): Promise<void> => {
+    const job = await pending.shift();
+    if (!job) return;
+    ids.add(job.id);
+    sum[job.duplicate ? "duplicates" : job.replaced ? "replaced" : "enqueued"] += 1;
+  };
+  let redrive: Redrive | null = null;
+  try {
+    for await (const line of linesOf(session.io.stdin)) {
+      const fields = await checked(line, options);
+      redrive ??= await session.open({ jobs, defaults });
+      const enqueued = redrive.enqueueText(definition ?? known.type, line.text, fields);
+      const told = enqueued.catch((error: unknown) => {
+        if (!isRedriveError(error, "conflict")) throw error;
+        sum.conflicts += 1;
+        session.log.warn({ line: line.number, job: error.details.id }, "the key is taken by another payload; skipped");
+        return null;
+      });
+      // Whoever comes to it first tells of the error; until then it is not unhandled.
+      told.catch(() => undefined);
+      pending.push(told);
+      if (pending.length >= PENDING_MOST) await settle();
+    }
+  } finally {
+    // Every answer is waited for, also after a bad line, so that the count is right.
+    while (pending.length > 0) await settle();
+  }
+}
+
+/** The options of a line; throws with its number where it may not be enqueued. */
+async function checked({ number, text }: NumberedLine, options: StreamOptions): Promise<EnqueueOptions> {
+  const { known, fields, keyField } = options;
+  try {
+    const payload = await payloadOfText(known, text);
+    const all = keyField === undefined ? fields : { ...fields, key: keyOf(text, keyField) };
+    newJobOf(known, payload, "check", all);
+    return all;
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    throw badLine(number, error.message, error);
+  }
+}
+
+function keyOf(text: string, field: string): string {
+  const value: unknown = JSON.parse(text);
+  const key = typeof value === "object" && value !== null && Object.hasOwn(value, field) ? value[field as never] : null;
+  // Larger numbers lose their last digits when they are read, and two records would share a key.
+  if (typeof key === "string" || Number.isSafeInteger(key)) return String(key);
+  const message = `key-field: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${key === null ? "none" : typeof key}; add it`;
+  throw new RedriveError("invalid_argument", message);
+}
+
+interface Ids {
+  add(id: string): void;
+  end(rest: object): void;
+}
+
+/** The JSON document of a stream, written as it comes, so that ten million ids need no memory. */
+function openIds({ json, io }: Session): Ids {
+  if (!json) return { add: () => undefined, end: () => undefined };
+  let before = '{"ids":[';
+  return {
+    add(id) {
+      io.stdout.write(before + JSON.stringify(id));
+      before = ",";
+    },
+    end(rest) {
+      io.stdout.write(`${before === "," ? "" : before}],${jsonText(rest).slice(1)}\n`);
+    },
+  };
+}
+
+function summary({ enqueued, duplicates, replaced, conflicts }: Sum): string {
+  const rest = [
+    ...(duplicates > 0 ? [counted(duplicates, "duplicate")] : []),
+    ...(replaced > 0 ? [`${replaced} replaced`] : []),
+    ...(conflicts > 0 ? [counted(conflicts, "conflict")] : []),
+  ];
+  return [`${counted(enqueued, "job")} enqueued`, ...rest].join(", ");
+}

@@ -1,0 +1,118 @@
+// `redrive enqueue`: one job from the command line or a file, or a stream of them from stdin. Payload text is stored as
+// it came, byte for byte.
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { RedriveError } from "../core/errors.ts";
+import { JOB_BOUNDS, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { type EnqueueOptions, knownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
+import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
+import { enqueueStream } from "./enqueue-stream.ts";
+import type { Session } from "./session.ts";
+import { defaultsOf, definitions, jobFiles } from "./worker-flags.ts";
+
+const NOTES = `
+The payload is JSON: as text, from a file (@payload.json), or from stdin (-),
+one payload a line. With --jobs the input is checked against its schema;
+without, anything that is JSON is taken. MAX_RETRY_ATTEMPTS or MAX_RETRIES set
+the attempts of types that set none.`;
+
+/** Registers `enqueue`. */
+export function registerEnqueue(cli: Cli): void {
+  const command = cli.program
+    .command("enqueue")
+    .description("put jobs into the queue")
+    .argument("<type>", "job type")
+    .argument("[payload]", "JSON, @file, or - for one payload a line on stdin")
+    .option("--jobs <file>", "module with the job definitions, to check the input; may be given again", collected)
+    .option("--key <text>", "the same key does not make two jobs of one type")
+    .option("--key-field <name>", "with -: take the key from this field of each payload")
+    .option("--unique <mode>", `what a taken key means: ${UNIQUE_MODES.join(", ")} (default key)`)
+    .option("--priority <n>", "0 to 9, higher first (default 0)")
+    .option("--delay <duration>", "not before this long from now, e.g. 10s")
+    .option("--run-at <time>", "not before this time, e.g. 2027-01-31T08:00:00Z")
+    .option("--tenant <name>", "whose job it is")
+    .option("--max-attempts <n>", "runs in all, the first one included")
+    .option("--deadline <duration>", "time over all attempts")
+    .option("--service <name>", "the outside thing it depends on")
+    .option("--queue <name>", "for a type that is not defined in --jobs (default: default)")
+    .addHelpText("after", NOTES);
+  examples(command, cli, [
+    `enqueue hello '{"name":"Ada"}'`,
+    `enqueue hello @payload.json --key order-1 --delay 10s`,
+    `enqueue hello - --key-field id < records.ndjson`,
+  ]);
+  cli.act(command, async (session, [type = "", payload], flags) => {
+    const fields = enqueueOptions(flags);
+    if (payload === undefined) throw invalid("payload", "JSON, @file or -", undefined, `for example '{"name":"Ada"}'`);
+    const jobs = jobFiles(session, flags).length === 0 ? [] : await definitions(session, flags);
+    const defaults = defaultsOf(session, "retries");
+    const definition = definitionOf(type, jobs, session, flags);
+    const known = knownType(definition ?? type, defaults);
+    const keyField = textual(flags.keyField);
+    if (payload === "-") {
+      if (fields.key !== undefined)
+        throw invalid("key", "no --key with -", fields.key, "use --key-field NAME to take it from each payload");
+      newJobOf(known, "{}", "check", keyField === undefined ? fields : { ...fields, key: "check" });
+      return enqueueStream(session, { known, definition, jobs, defaults, fields, keyField });
+    }
+    if (keyField !== undefined) throw invalid("key-field", "- as the payload", payload, "use --key for a single job");
+    const text = payload.startsWith("@") ? await fileText(payload.slice(1), session) : payload;
+    // Everything that can be refused is refused before a file is made.
+    newJobOf(known, await payloadOfText(known, text), "check", fields);
+    const redrive = await session.open({ jobs, defaults });
+    const job = await redrive.enqueueText(definition ?? type, text, fields);
+    const document = { ids: [job.id], duplicates: Number(job.duplicate), replaced: Number(job.replaced) };
+    if (session.quiet && !session.json) session.io.stdout.write(`${job.id}\n`);
+    session.answer(document, () => {
+      if (job.duplicate) return `${job.id} was there already${job.state === null ? "" : ` (${job.state})`}\n`;
+      return `${job.id} ${job.replaced ? "got the new payload" : "enqueued"}\n`;
+    });
+    return 0;
+  });
+}
+
+function enqueueOptions(flags: Flags): EnqueueOptions {
+  return defined({
+    key: textual(flags.key),
+    unique: textual(flags.unique) as UniqueMode | undefined,
+    priority: numeric(flags.priority),
+    delay: textual(flags.delay),
+    runAt: numeric(flags.runAt),
+    tenant: textual(flags.tenant),
+    maxAttempts: numeric(flags.maxAttempts),
+    deadline: textual(flags.deadline),
+    service: textual(flags.service),
+    queue: textual(flags.queue),
+  });
+}
+
+/** The definition of the type; a file that was named for it must have it. */
+function definitionOf(
+  type: string,
+  jobs: readonly JobDefinition[],
+  session: Session,
+  flags: Flags,
+): JobDefinition | null {
+  const found = jobs.find((job) => job.type === type);
+  if (found || jobs.length === 0) return found ?? null;
+  const types = jobs.map((job) => job.type).join(", ");
+  if (flags.jobs !== undefined)
+    throw invalid("type", `one that --jobs defines (${types})`, type, "check the name, or leave --jobs out");
+  session.log.warn({ type, defined: types }, "the jobs of the config file do not define this type; it is not checked");
+  return null;
+}
+
+async function fileText(name: string, { io }: Session): Promise<string> {
+  const path = resolve(io.cwd, name);
+  try {
+    const bytes = await readFile(path);
+    if (bytes.length > JOB_BOUNDS.payloadBytesMost) throw new Error(`it has ${bytes.length} bytes`);
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes).trim();
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    const message = `payload: expected a file with JSON; ${JSON.stringify(name)} cannot be read: ${said}`;
+    throw new RedriveError("invalid_argument", message, { cause });
+  }
+}

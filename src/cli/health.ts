@@ -1,0 +1,35 @@
+// `redrive health`: one word, one score, and why.
+import { gatherHealth, judgeHealth } from "../upkeep/health.ts";
+import { type Cli, examples } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import { stateStyle } from "./paint.ts";
+import { safeLine } from "./safe-text.ts";
+
+/** Registers `health`. */
+export function registerHealth(cli: Cli): void {
+  const command = cli.program
+    .command("health")
+    .summary("is everything all right")
+    .description(
+      "Is the store there, are workers alive, does work wait? Exit code 0: healthy or degraded; 1: unhealthy; 3: no store.",
+    );
+  examples(command, cli, ["health", "health --json"]);
+  cli.act(command, async (session) => {
+    const { store } = await session.openExisting();
+    const facts = await gatherHealth(store);
+    const health = judgeHealth(facts);
+    session.show({ ...health, ...facts }, () => {
+      const style = stateStyle(health.status);
+      const word = style ? session.paint(style, health.status) : health.status;
+      const { jobs, workers, deadLetters } = facts;
+      const counts = `workers ${workers}, waiting ${jobs.queued}, running ${jobs.running}, dead letters ${deadLetters}`;
+      return [
+        `${word} (${health.score.toFixed(2)})`,
+        `  ${counts}`,
+        ...health.reasons.map((reason) => `  - ${safeLine(reason)}`),
+        "",
+      ].join("\n");
+    });
+    return health.status === "unhealthy" ? EXIT.failed : EXIT.ok;
+  });
+}

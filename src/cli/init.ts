@@ -1,0 +1,70 @@
+// `redrive init`: a starter in the working directory. Never overwrites anything.
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { invalid } from "../core/options.ts";
+import { jsonText } from "../queue/json-form.ts";
+import { type Cli, examples } from "./command.ts";
+import type { GlobalOptions } from "./session.ts";
+
+const CONFIG = (jobs: string): string => `# Config of Redrive. Flags and environment variables beat what stands here.
+store: sqlite:./redrive.db
+jobs: ./${jobs}
+defaults:
+  maxAttempts: 5
+  backoff: { kind: exponential, initial: 2s, multiplier: 2, max: 1m, jitter: full }
+worker:
+  concurrency: 10
+`;
+
+const JOBS = (input: string): string => `// Job types: every export made by defineJob is one.
+import { defineJob, PermanentError } from "redrive";
+
+export const hello = defineJob("hello", {
+  timeout: "30s",
+  async run(input${input}, context) {
+    // Thrown errors are retried with a growing delay; this one says that trying again is of no use.
+    if (!input.name) throw new PermanentError("name is missing");
+    context.log.info({ job: context.job.id }, \`hello, \${input.name}\`);
+    return { greeted: input.name };
+  },
+});
+`;
+
+/** Registers `init`. */
+export function registerInit(cli: Cli): void {
+  const command = cli.program
+    .command("init")
+    .description("write a first job type and a config file into this folder")
+    .option("--js", "JavaScript instead of TypeScript");
+  examples(command, cli, ["init"]);
+  cli.actBare(command, async (_args, flags) => {
+    const { io } = cli;
+    const { json, quiet } = cli.program.opts<GlobalOptions>();
+    const jobs = flags.js === true ? "jobs.mjs" : "jobs.ts";
+    const files: [string, string][] = [
+      [jobs, JOBS(flags.js === true ? "" : ": { name?: string }")],
+      ["redrive.config.yaml", CONFIG(jobs)],
+    ];
+    const there = files.map(([name]) => name).filter((name) => existsSync(join(io.cwd, name)));
+    if (there.length > 0)
+      throw invalid(
+        "init",
+        "a folder without these files",
+        there.join(" and "),
+        "remove or rename them; nothing was written",
+      );
+    for (const [name, text] of files) writeFileSync(join(io.cwd, name), text, { flag: "wx" });
+    const steps = [
+      `${io.program} enqueue hello '{"name":"Ada"}'`,
+      `${io.program} enqueue hello '{}'`,
+      `${io.program} drain`,
+      `${io.program} dlq list`,
+    ];
+    if (json) io.stdout.write(`${jsonText({ files: files.map(([name]) => name), next: steps })}\n`);
+    else if (!quiet)
+      io.stdout.write(
+        `Wrote ${files.map(([name]) => name).join(" and ")}. Next:\n\n${steps.map((step) => `  ${step}\n`).join("")}`,
+      );
+    return 0;
+  });
+}

@@ -1,0 +1,130 @@
+// `redrive jobs`: look at jobs, and change what waits.
+import { JOB_BOUNDS } from "../core/new-job.ts";
+import { parseDuration } from "../core/duration.ts";
+import type { Job } from "../core/job.ts";
+import { invalid } from "../core/options.ts";
+import { jobForm, shownState } from "../queue/json-form.ts";
+import { instantOf } from "../queue/new-jobs.ts";
+import { type Cli, defined, examples, numeric, textual } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import { jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
+import { retryJobs } from "./jobs-retry.ts";
+import { showJob } from "./jobs-show.ts";
+import { stateStyle } from "./paint.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { counted, relativeTime } from "./words.ts";
+
+/** Registers `jobs`. */
+export function registerJobs(cli: Cli): void {
+  const jobs = cli.program.command("jobs").description("look at jobs, and change what waits");
+  const show = jobs.command("show").description("everything known about one job").argument("<id>", "job id");
+  cli.act(show, async (session, [id = ""]) => showJob(session, id));
+  examples(show, cli, ["jobs show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  registerList(cli);
+  registerCancel(cli);
+  const retry = jobs
+    .command("retry")
+    .description("send dead jobs back to work with their attempts reset, and run waiting ones now")
+    .argument("<ids...>", "job ids");
+  cli.act(retry, async (session, ids) => retryJobs(session, ids));
+  examples(retry, cli, ["jobs retry 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  registerReschedule(cli);
+}
+
+const group = (cli: Cli) => cli.program.commands.find((command) => command.name() === "jobs") ?? cli.program;
+
+function registerList(cli: Cli): void {
+  const command = jobFilterFlags(group(cli).command("list").description("a page of jobs, newest first"))
+    .option("--limit <n>", "jobs per page, 1 to 200", "50")
+    .option("--cursor <cursor>", "where an earlier page ended");
+  examples(command, cli, ["jobs list", "jobs list --state retrying --type thumbnail --limit 10 --json"]);
+  cli.act(command, async (session, _args, flags) => {
+    const filter = jobFilter(flags);
+    const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
+    const redrive = await session.openExisting();
+    const [{ items, next }, { now }] = await Promise.all([redrive.jobs.list(query), redrive.store.control()]);
+    session.show({ items: items.map((job) => jobForm(job, now)), next }, () =>
+      items.length === 0 ? "No jobs.\n" : jobsTable(items, now, session),
+    );
+    if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
+  });
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "ID" },
+  { title: "TYPE", least: 8 },
+  { title: "STATE" },
+  { title: "TRIES", align: "right" },
+  { title: "WHEN" },
+  { title: "ERROR", least: 16, optional: true },
+];
+
+function jobsTable(jobs: readonly Job[], now: number, { width, paint }: Session): string {
+  const rows = jobs.map((job) => {
+    const state = shownState(job, now);
+    const when = job.state === "queued" ? job.runAt : (job.finishedAt ?? job.startedAt);
+    const error = job.failure === null ? "" : `${job.failure.name}: ${job.failure.message}`;
+    // People count the run that is under way, or went well, too.
+    const isUncharged = job.state === "running" || job.state === "completed";
+    const tries = `${job.attempts + (isUncharged ? 1 : 0)}/${job.maxAttempts}`;
+    return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, relativeTime(when, now), error];
+  });
+  return tableText(COLUMNS, rows, { width, paint });
+}
+
+function registerCancel(cli: Cli): void {
+  const command = jobFilterFlags(
+    group(cli)
+      .command("cancel")
+      .description("cancel what waits, and ask what runs to stop")
+      .argument("[ids...]", "job ids, or filters"),
+  ).option("--all", "every job that waits or runs");
+  examples(command, cli, ["jobs cancel 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs cancel --type thumbnail"]);
+  cli.act(command, async (session, ids, flags) => {
+    const target = oneTarget(ids, jobFilter(flags), flags.all === true);
+    const sum = await (await session.openExisting()).jobs.cancel(target);
+    session.answer(sum, () => {
+      const rest = [
+        ...(sum.requested > 0 ? [`${sum.requested} running and asked to stop`] : []),
+        ...(sum.finished > 0 ? [`${sum.finished} had ended already`] : []),
+        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
+      ];
+      return `${[`${counted(sum.cancelled, "job")} cancelled`, ...rest].join(", ")}\n`;
+    });
+    return Array.isArray(target) && sum.missing + sum.finished > 0 ? EXIT.failed : EXIT.ok;
+  });
+}
+
+function registerReschedule(cli: Cli): void {
+  const command = jobFilterFlags(
+    group(cli)
+      .command("reschedule")
+      .description("change when waiting jobs run, or their priority")
+      .argument("[ids...]", "job ids, or filters"),
+  )
+    .option("--all", "every job that waits")
+    .option("--delay <duration>", "run after this long, 0s for now")
+    .option("--run-at <time>", "run at this time, e.g. 2027-01-31T08:00:00Z")
+    .option("--priority <n>", "0 to 9, higher first");
+  examples(command, cli, ["jobs reschedule --state retrying --delay 0s", "jobs reschedule --type mail --priority 9"]);
+  cli.act(command, async (session, ids, flags) => {
+    const target = oneTarget(ids, jobFilter(flags), flags.all === true);
+    const delay = textual(flags.delay);
+    const runAt = numeric(flags.runAt);
+    if (delay !== undefined) parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+    if (runAt !== undefined) instantOf(runAt, "run-at");
+    const change = defined({ delay, runAt, priority: numeric(flags.priority) });
+    if (Object.keys(change).length === 0)
+      throw invalid("reschedule", "--delay, --run-at or --priority", "none of them", "say what is to change");
+    const sum = await (await session.openExisting()).jobs.reschedule(target, change);
+    session.answer(sum, () => {
+      const rest = [
+        ...(sum.refused > 0 ? [`${sum.refused} not waiting`] : []),
+        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
+      ];
+      return `${[`${counted(sum.changed, "job")} changed`, ...rest].join(", ")}\n`;
+    });
+    return Array.isArray(target) && sum.missing + sum.refused > 0 ? EXIT.failed : EXIT.ok;
+  });
+}

@@ -1,0 +1,55 @@
+// Loads a module of the user's, TypeScript or JavaScript: with Node itself where it can, with jiti where it cannot. A
+// module that finds no `redrive` of its own gets this one, so that a file in an empty folder works.
+import { createRequire } from "node:module";
+import { extname } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const TYPESCRIPT = [".ts", ".mts", ".cts"];
+const OURS = new URL("../index.js", import.meta.url);
+/** What `redrive` and its subpaths are in this copy; a subpath that is not built is left out. */
+const SUBPATHS = { "redrive/sqlite": "../store/sqlite/index.js", "redrive/testing": "../testing/index.js" };
+
+/** Errors that say that Node cannot load this kind of file, not that the file is wrong. */
+const BEYOND_NODE = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
+
+/** The exports of the module at an absolute path. */
+export async function loadModule(path: string): Promise<Record<string, unknown>> {
+  const isTypeScript = TYPESCRIPT.includes(extname(path));
+  const nodeReadsIt = !isTypeScript || Boolean((process.features as { typescript?: unknown }).typescript);
+  const finds = findsRedrive(path);
+  if (!nodeReadsIt || finds === "nothing") return loadTransformed(path, finds);
+  try {
+    return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (!isTypeScript || !BEYOND_NODE.includes(code)) throw error;
+    return loadTransformed(path, finds);
+  }
+}
+
+/** Which `redrive` an import in this file would find. */
+function findsRedrive(path: string): "ours" | "another" | "nothing" {
+  try {
+    const found = createRequire(path).resolve("redrive");
+    return found === fileURLToPath(OURS) ? "ours" : "another";
+  } catch {
+    return "nothing";
+  }
+}
+
+async function loadTransformed(path: string, finds: ReturnType<typeof findsRedrive>): Promise<Record<string, unknown>> {
+  const { createJiti } = await import("jiti");
+  const virtualModules = finds === "another" ? {} : await ourModules();
+  // Without a cache on disk: one in a folder that others can write to would let them choose what we run.
+  const jiti = createJiti(pathToFileURL(path).href, { fsCache: false, virtualModules });
+  return jiti.import<Record<string, unknown>>(path);
+}
+
+async function ourModules(): Promise<Record<string, unknown>> {
+  const modules: Record<string, unknown> = { redrive: await import(OURS.href) };
+  for (const [name, file] of Object.entries(SUBPATHS)) {
+    const module: unknown = await import(new URL(file, import.meta.url).href).catch(() => null);
+    if (module !== null) modules[name] = module;
+  }
+  return modules;
+}

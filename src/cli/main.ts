@@ -1,0 +1,91 @@
+// The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
+// and one code; nothing else in this folder decides how a call ends.
+import { Command } from "commander";
+import { isRedriveError } from "../core/errors.ts";
+import { jsonText } from "../queue/json-form.ts";
+import { openCli } from "./command.ts";
+import { registerDemo } from "./demo-command.ts";
+import { registerDlq } from "./dlq.ts";
+import { registerDoctor } from "./doctor.ts";
+import { registerDrain } from "./drain.ts";
+import { registerEnqueue } from "./enqueue.ts";
+import { complaintOf, EXIT, EXIT_HELP } from "./exit.ts";
+import { registerHealth } from "./health.ts";
+import { registerInit } from "./init.ts";
+import type { Io } from "./io.ts";
+import { registerJobs } from "./jobs.ts";
+import { registerMigrate } from "./migrate.ts";
+import { paintFor } from "./paint.ts";
+import { masked, safeText } from "./safe-text.ts";
+import { registerStats } from "./stats.ts";
+import { registerWorker } from "./worker.ts";
+
+const COMMANDS = [
+  registerDemo,
+  registerInit,
+  registerEnqueue,
+  registerWorker,
+  registerDrain,
+  registerJobs,
+  registerDlq,
+  registerStats,
+  registerHealth,
+  registerMigrate,
+  registerDoctor,
+];
+
+/** Runs one call of the command line; resolves to its exit code and never rejects. */
+export async function run(argv: readonly string[], io: Io): Promise<number> {
+  let code: number = EXIT.ok;
+  const program = describe(new Command(), io);
+  try {
+    for (const register of COMMANDS) register(openCli(program, io, (done) => (code = done)));
+    // Typed without any command: the help is the answer, but a script has made a mistake.
+    if (argv.length === 0) program.help({ error: true });
+    await program.parseAsync([...argv], { from: "user" });
+    return code;
+  } catch (error) {
+    return complain(error, io, argv.includes("--json"));
+  }
+}
+
+function describe(program: Command, io: Io): Command {
+  const width = (sink: Io["stdout"]): number => Math.min(100, sink.columns ?? 80);
+  program
+    .name(io.program)
+    .description("The retry queue for TypeScript: run jobs, see why they failed, send them back to work.")
+    .option("--store <url>", "where the jobs live (REDRIVE_STORE; default sqlite:./redrive.db)")
+    .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
+    .option("--json", "answer with one JSON document on stdout")
+    .option("--quiet", "no progress, no summary, only errors")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help for a command")
+    .addHelpText("after", EXIT_HELP)
+    .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent says how much.")
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(masked(safeText(text))),
+      // Errors are told once, in `complain`.
+      outputError: () => undefined,
+      getOutHelpWidth: () => width(io.stdout),
+      getErrHelpWidth: () => width(io.stderr),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .exitOverride();
+  return program;
+}
+
+function complain(error: unknown, io: Io, json: boolean): number {
+  const { exit, code, message, stack } = complaintOf(error);
+  // Help that was asked for, or shown in place of a command that is missing.
+  if (exit === EXIT.ok || message === "(outputHelp)") return exit;
+  const safe = masked(safeText(message));
+  const paint = paintFor(io.stderr, io.env);
+  io.stderr.write(`${paint("red", "error:")} ${safe}\n`);
+  if (stack !== null && io.env.REDRIVE_LOG === "debug") io.stderr.write(`${masked(safeText(stack))}\n`);
+  const isAnswered = isRedriveError(error) && error.details.answered === true;
+  if (json && !isAnswered) io.stdout.write(`${jsonText({ error: { code, message: safe } })}\n`);
+  return exit;
+}

@@ -1,0 +1,37 @@
+// Colours, only where somebody sees them: on a terminal, unless NO_COLOR says otherwise; FORCE_COLOR beats both.
+import { styleText } from "node:util";
+import type { Io, Sink } from "./io.ts";
+
+/** The styles in use. */
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+
+/** Puts a style on a text, or leaves it as it is. */
+export type Paint = (style: Style, text: string) => string;
+
+/** The way to paint for a stream. */
+export function paintFor(sink: Sink, env: Io["env"]): Paint {
+  const { FORCE_COLOR: force, NO_COLOR: none, TERM } = env;
+  const forced = force !== undefined && force !== "0" && force !== "false";
+  const wanted = sink.isTTY === true && !none && TERM !== "dumb" && force !== "0" && force !== "false";
+  if (!forced && !wanted) return (_style, text) => text;
+  return (style, text) => (text === "" ? text : styleText(style, text, { validateStream: false }));
+}
+
+const STATE_STYLES: Readonly<Record<string, Style>> = {
+  running: "cyan",
+  completed: "green",
+  dead: "red",
+  retrying: "yellow",
+  cancelled: "dim",
+  healthy: "green",
+  degraded: "yellow",
+  unhealthy: "red",
+  ok: "green",
+  warning: "yellow",
+  problem: "red",
+};
+
+/** The style of a state; undefined for those without one. */
+export function stateStyle(state: string): Style | undefined {
+  return STATE_STYLES[state];
+}

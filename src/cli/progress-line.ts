@@ -1,0 +1,44 @@
+// One line at the bottom of a terminal that is drawn again and again, with log lines above it.
+import { realSystem } from "../system/real.ts";
+import type { Io } from "./io.ts";
+import { cutTo } from "./table.ts";
+
+/** The line; where stderr is no terminal, only other lines come through. */
+export interface ProgressLine {
+  /** Shows what the function says, a few times a second, until the returned function is called. */
+  show(text: () => string): () => void;
+  /** Writes a line of its own above. */
+  write(line: string): void;
+}
+
+const EVERY_MS = 200;
+const CLEAR = "\r\u001b[2K";
+
+/** The progress line of a command. */
+export function openProgressLine(io: Io): ProgressLine {
+  let current: (() => string) | null = null;
+  const draw = (): void => {
+    if (current) io.stderr.write(CLEAR + cutTo(current(), (io.stderr.columns ?? 80) - 1));
+  };
+  return {
+    show(text) {
+      if (!io.stderr.isTTY) return () => undefined;
+      current = text;
+      let cancel = (): void => undefined;
+      const again = (): void => {
+        draw();
+        cancel = realSystem.after(EVERY_MS, again);
+      };
+      again();
+      return () => {
+        cancel();
+        current = null;
+        io.stderr.write(CLEAR);
+      };
+    },
+    write(line) {
+      io.stderr.write(current ? CLEAR + line : line);
+      draw();
+    },
+  };
+}

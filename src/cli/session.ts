@@ -1,0 +1,132 @@
+// One call of the command line: its global options, its config, its log, and the queue it opens. Flags beat the
+// environment, the environment beats the config file.
+import { existsSync } from "node:fs";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import { openStore } from "../open-store.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { jsonText } from "../queue/json-form.ts";
+import { createRedrive, type Redrive } from "../redrive.ts";
+import type { Log, LogLevel } from "../system/log.ts";
+import { withAttempts } from "./attempts.ts";
+import { cliLog, levelFrom } from "./cli-log.ts";
+import { type Config, findConfig, loadConfig, NO_CONFIG } from "./config.ts";
+import type { Io } from "./io.ts";
+import { type Paint, paintFor } from "./paint.ts";
+import { openProgressLine, type ProgressLine } from "./progress-line.ts";
+import { DEFAULT_STORE, type StoreAddress, storeAddress } from "./store-address.ts";
+
+/** The options that every command takes. */
+export interface GlobalOptions {
+  readonly store?: string;
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+}
+
+/** What a queue is opened with. */
+export interface QueueOptions {
+  readonly jobs?: readonly JobDefinition[];
+  readonly defaults?: PolicyOptions;
+}
+
+/** One call of a command. */
+export interface Session {
+  readonly io: Io;
+  readonly json: boolean;
+  readonly quiet: boolean;
+  readonly config: Config;
+  readonly address: StoreAddress;
+  readonly log: Log;
+  readonly paint: Paint;
+  readonly progress: ProgressLine;
+  /** Columns of the terminal; Infinity where there is none. */
+  readonly width: number;
+  /** Opens the queue; the file is made where there is none. */
+  open(options?: QueueOptions): Promise<Redrive>;
+  /** Opens the queue of a file that is there already. */
+  openExisting(): Promise<Redrive>;
+  /** Writes what was asked for: one JSON document with `--json`, else the text. */
+  show(document: unknown, text: () => string): void;
+  /** The same for what was done, of which whoever wants quiet does not hear. */
+  answer(document: unknown, text: () => string): void;
+  /** Says something on stderr, unless asked to be quiet. */
+  say(line: string): void;
+  close(): Promise<void>;
+  /** Leaves the store as it is: it does not answer, and we have to go. */
+  abandon(): void;
+}
+
+/** Begins a call; `level` is how much the command logs where nobody says otherwise. */
+export async function openSession(io: Io, options: GlobalOptions, level: LogLevel = "warn"): Promise<Session> {
+  const { json = false, quiet = false } = options;
+  const wanted = levelFrom(io.env) ?? (quiet ? "error" : level);
+  const file = findConfig(options.config, io.cwd);
+  const config = file === null ? NO_CONFIG : await loadConfig(file);
+  const address = addressOf(options.store, io, config);
+  const progress = openProgressLine(io);
+  const log = cliLog(io, wanted, (line) => progress.write(line));
+  let closing: (() => Promise<void>) | null = null;
+  const open = async ({ jobs = [], defaults = {} }: QueueOptions = {}): Promise<Redrive> => {
+    const store = openStore(address.url);
+    closing = () => store.close();
+    const redrive = await createRedrive({ store: withAttempts(store, jobs, defaults), jobs, defaults, log });
+    closing = async () => {
+      await redrive.close();
+      await store.close();
+    };
+    return redrive;
+  };
+  const show = (document: unknown, text: () => string): void => {
+    io.stdout.write(json ? `${jsonText(document)}\n` : text());
+  };
+  return {
+    io,
+    json,
+    quiet,
+    config,
+    address,
+    log,
+    progress,
+    paint: paintFor(io.stdout, io.env),
+    width: io.stdout.isTTY ? (io.stdout.columns ?? 80) : Number.POSITIVE_INFINITY,
+    open,
+    async openExisting() {
+      if (!existsSync(address.path)) throw noStore(address);
+      return open({ defaults: config.defaults });
+    },
+    show,
+    answer(document, text) {
+      if (json || !quiet) show(document, text);
+    },
+    say(line) {
+      if (!quiet) progress.write(`${line}\n`);
+    },
+    async close() {
+      const close = closing;
+      closing = null;
+      await close?.();
+    },
+    abandon() {
+      closing = null;
+    },
+  };
+}
+
+/** The error for a store that is not there. */
+export function noStore({ path }: StoreAddress): RedriveError {
+  const message = `There is no store at ${path}. Name it with --store sqlite:PATH or REDRIVE_STORE, or make one: enqueue a job, or run \`migrate\`.`;
+  return new RedriveError("store_unavailable", message);
+}
+
+function addressOf(flag: string | undefined, io: Io, config: Config): StoreAddress {
+  if (flag !== undefined) return storeAddress(flag, io.cwd);
+  const variable = io.env.REDRIVE_STORE;
+  if (!variable) return config.store ?? storeAddress(DEFAULT_STORE, io.cwd);
+  try {
+    return storeAddress(variable, io.cwd);
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    throw new RedriveError("config_refused", error.message.replace(/^store/, "REDRIVE_STORE"), { cause: error });
+  }
+}

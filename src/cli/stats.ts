@@ -1,0 +1,31 @@
+// `redrive stats`: how many jobs there are in each state.
+import { STATES } from "../core/job.ts";
+import { type Cli, examples } from "./command.ts";
+import { stateStyle } from "./paint.ts";
+import { tableText } from "./table.ts";
+
+/** Registers `stats`. */
+export function registerStats(cli: Cli): void {
+  const command = cli.program.command("stats").description("how many jobs there are in each state");
+  examples(command, cli, ["stats", "stats --json"]);
+  cli.act(command, async (session) => {
+    const { store } = await session.openExisting();
+    const [jobs, workers, { now }, tally] = await Promise.all([
+      store.count(),
+      store.workers(),
+      store.control(),
+      store.tally({}),
+    ]);
+    const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now).length;
+    const { total, byClass, byType, byReason } = tally;
+    session.show({ jobs, workers: alive, deadLetters: { total, byClass, byType, byReason } }, () => {
+      const columns = [{ title: "JOBS" }, { title: "COUNT", align: "right" as const }];
+      const rows = STATES.map((state) => [
+        { text: state, style: stateStyle(state) },
+        jobs[state].toLocaleString("en-US"),
+      ]);
+      const table = tableText(columns, [...rows, ["workers", alive]], session);
+      return total > 0 ? `${table}\nWhy jobs died: ${cli.io.program} dlq stats\n` : table;
+    });
+  });
+}

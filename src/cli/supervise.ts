@@ -1,0 +1,69 @@
+// The end of a worker: by itself, by a signal, by a second one that cannot wait, or because the worker asks to be replaced.
+//
+//   working ── done ─────────────────────────────► null
+//           ── signal, or spent ──► stopping ────► 130, 143 or 75
+//                                   ── signal ───► the same, at once and without the store if need be
+import type { Duration } from "../core/duration.ts";
+import type { Redrive } from "../redrive.ts";
+import type { RedriveWorker } from "../redrive-worker.ts";
+import { realSystem } from "../system/real.ts";
+import { EXIT } from "./exit.ts";
+import type { Io, StopSignal } from "./io.ts";
+import type { Session } from "./session.ts";
+
+/** What a second signal leaves to the store. */
+const LAST_MS = 1_000;
+
+/** Lets the worker work; null when it ended by itself, else the exit code. */
+export async function supervise(
+  session: Session,
+  redrive: Redrive,
+  worker: RedriveWorker,
+  options: { readonly work: () => Promise<unknown>; readonly within: Duration },
+): Promise<number | null> {
+  const signals = listen(session.io);
+  const spent = new Promise<"spent">((resolve) => redrive.on("worker.spent", () => resolve("spent")));
+  try {
+    const work = options.work();
+    const end = await Promise.race([work.then(() => null), signals.next(), spent]);
+    if (end === null) return null;
+    // What is left of the work ends with the stop; its errors are told by the stop.
+    work.catch(() => undefined);
+    announce(session, end, worker, options.within);
+    const stopped = worker.stop({ within: options.within }).then(() => session.close());
+    const hurried = signals.next().then(async () => {
+      session.log.warn({}, "second signal: stopping at once");
+      worker.stop({ within: 0 }).catch(() => undefined);
+      await realSystem.sleep(LAST_MS);
+    });
+    await Promise.race([stopped, hurried]);
+    session.abandon();
+    return end === "spent" ? EXIT.replace : EXIT[end];
+  } finally {
+    signals.stop();
+  }
+}
+
+function announce({ log }: Session, end: StopSignal | "spent", { counts }: RedriveWorker, within: Duration): void {
+  if (end === "spent") {
+    const message = "half of the slots are lost to handlers that ignore their abort: stopping, replace this process";
+    log.error({ leaked: counts.leaked }, message);
+  } else log.info({ signal: end, within }, "stopping: no new jobs, running ones may finish; again to stop at once");
+}
+
+function listen(io: Io): { next(): Promise<StopSignal>; stop(): void } {
+  const heard: StopSignal[] = [];
+  let waiting: ((signal: StopSignal) => void) | null = null;
+  const stop = io.onSignal((signal) => {
+    if (waiting) waiting(signal);
+    else heard.push(signal);
+    waiting = null;
+  });
+  return {
+    stop,
+    next() {
+      const signal = heard.shift();
+      return signal ? Promise.resolve(signal) : new Promise((resolve) => (waiting = resolve));
+    },
+  };
+}

@@ -1,0 +1,38 @@
+// Times, counts and bars as people read them.
+import { formatDuration } from "../core/duration.ts";
+
+/** `5s ago`, `in 3m`, `now`. */
+export function relativeTime(ms: number | null, now: number): string {
+  if (ms === null) return "-";
+  const away = ms - now;
+  if (Math.abs(away) < 1_000) return "now";
+  return away > 0 ? `in ${formatDuration(wholeSeconds(away))}` : `${formatDuration(wholeSeconds(-away))} ago`;
+}
+
+function wholeSeconds(ms: number): number {
+  return ms < 60_000 ? Math.round(ms / 1_000) * 1_000 : ms;
+}
+
+/** A time with its distance: `2027-01-31 08:00:00Z (5s ago)`. */
+export function fullTime(ms: number | null, now: number): string {
+  if (ms === null) return "-";
+  return `${shortTime(ms)} (${relativeTime(ms, now)})`;
+}
+
+/** `2027-01-31 08:00:00Z`. */
+export function shortTime(ms: number): string {
+  return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+/, "");
+}
+
+/** `1,234 jobs`, `1 job`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
+}
+
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/** A bar of blocks, `width` columns for the whole. */
+export function bar(share: number, width: number): string {
+  const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8);
+  return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] as string);
+}

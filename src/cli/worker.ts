@@ -1,0 +1,49 @@
+// `redrive worker`: works until told to stop.
+import { parseDuration } from "../core/duration.ts";
+import { type Cli, examples, textual } from "./command.ts";
+import { supervise } from "./supervise.ts";
+import { defaultsOf, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
+
+const NOTES = `
+A first SIGINT or SIGTERM stops claiming, lets running jobs finish --within the
+time, then aborts and releases them uncharged; a second one does so at once.
+Exit code 75 means: replace me, half of the slots are lost to handlers that
+ignore their abort.
+
+Environment: MAX_RETRY_ATTEMPTS (attempts in all) and RETRY_DELAY_SECONDS (first
+delay), for types that set none.`;
+
+/** Registers `worker`. */
+export function registerWorker(cli: Cli): void {
+  const command = workerFlags(cli.program.command("worker"))
+    .description("take jobs and run them until told to stop")
+    .option("--within <duration>", "time for running jobs to finish when told to stop", "25s")
+    .addHelpText("after", NOTES);
+  examples(command, cli, [
+    "worker --jobs jobs.ts",
+    "worker --jobs jobs.ts --concurrency 20 --queues mail,media --health-port 8080",
+  ]);
+  cli.act(
+    command,
+    async (session, _args, flags) => {
+      const within = textual(flags.within) ?? "25s";
+      parseDuration(within, "within");
+      const defaults = defaultsOf(session, "attempts");
+      const options = workerOptions(session, flags, "attempts");
+      const jobs = await requiredDefinitions(session, flags);
+      const redrive = await session.open({ jobs, defaults });
+      const worker = redrive.worker(options);
+      const work = async (): Promise<void> => {
+        await worker.start();
+        const types = jobs.map(({ type }) => type).join(",");
+        const health = worker.healthPort === null ? {} : { health: worker.healthPort };
+        session.log.info({ worker: worker.id, store: session.address.url, types, ...health }, "worker started");
+        await new Promise(() => undefined);
+      };
+      const code = await supervise(session, redrive, worker, { work, within });
+      session.answer({ ...worker.counts, exit: code }, () => "");
+      return code ?? 0;
+    },
+    { level: "info" },
+  );
+}

@@ -1,0 +1,26 @@
+// A job as it is once a verdict about its run was written: what listeners and hooks are told, without asking the store.
+import type { Job } from "./job.ts";
+import type { Verdict } from "./verdict.ts";
+
+/** The job after the verdict, settled about now. */
+export function settledJob(job: Job, verdict: Verdict, now: number): Job {
+  const ended = { finishedAt: now, updatedAt: now };
+  switch (verdict.kind) {
+    case "complete":
+      return { ...job, ...ended, state: "completed", result: verdict.result };
+    case "cancel":
+      return { ...job, ...ended, state: "cancelled" };
+    case "release":
+      return { ...job, state: "queued", releases: job.releases + 1, runAt: now + verdict.delayMs, updatedAt: now };
+    default:
+      return charged(job, verdict, now);
+  }
+}
+
+function charged(job: Job, verdict: Extract<Verdict, { readonly failure: unknown }>, now: number): Job {
+  const { charge, failure } = verdict;
+  const bad = { ...job, failure, attempts: job.attempts + charge.attempts, crashes: job.crashes + charge.crashes };
+  if (verdict.kind === "dead") return { ...bad, state: "dead", finishedAt: now, updatedAt: now };
+  const { delayMs } = verdict;
+  return { ...bad, state: "queued", runAt: now + delayMs, lastDelayMs: delayMs, updatedAt: now };
+}

@@ -1,0 +1,18 @@
+// From a store URL to a store: the one place where concrete stores are chosen by name.
+import { RedriveError } from "./core/errors.ts";
+import { redactText } from "./core/redact.ts";
+import { createMemoryStore } from "./store/memory/index.ts";
+import { createSqliteStore } from "./store/sqlite/index.ts";
+import type { Store } from "./store/store.ts";
+import { realSystem } from "./system/real.ts";
+
+/** Opens `sqlite:PATH` or `memory:`. */
+export function openStore(url: string): Store {
+  if (url === "memory:") return createMemoryStore({ clock: realSystem.now });
+  if (url.startsWith("sqlite:") && url.length > "sqlite:".length)
+    return createSqliteStore({ path: url.slice("sqlite:".length) });
+  throw new RedriveError(
+    "invalid_argument",
+    `store: expected sqlite:PATH or memory:; got ${JSON.stringify(redactText(url))}; for example sqlite:./redrive.db`,
+  );
+}

@@ -1,0 +1,178 @@
+// Looking at jobs and changing what waits, one by one or by filter.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { RedriveError } from "../core/errors.ts";
+import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
+import { invalid, parseOptions } from "../core/options.ts";
+import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
+import { instantOf } from "./new-jobs.ts";
+
+/** Which jobs; every field narrows. `all: true` where nothing else is said and every job is meant. */
+export type JobFilter = Omit<JobQuery, "limit" | "cursor"> & {
+  /** Says that everything is meant, where nothing else narrows. */
+  readonly all?: true;
+};
+
+/** One job, several, or all that match. */
+export type JobTarget = string | readonly string[] | JobFilter;
+
+/** What is to change about waiting jobs. */
+export interface RescheduleOptions {
+  /** Due this long from now, at most 10 years; not together with `runAt`. */
+  readonly delay?: Duration;
+  /** Due at this time: a date, epoch milliseconds or an ISO 8601 text; one that is past means at once. */
+  readonly runAt?: Date | number | string;
+  /** 0 to 9, higher first. */
+  readonly priority?: number;
+}
+
+/** A job with everything known about it. */
+export interface JobDetails {
+  readonly job: Job;
+  /** Its bad runs, oldest first. */
+  readonly history: readonly AttemptRecord[];
+}
+
+/** Looks at jobs and changes what waits. */
+export interface Jobs {
+  /** The job, or null. */
+  get(id: string): Promise<Job | null>;
+  /** The job with its history; rejects with `not_found` if there is none. */
+  show(id: string): Promise<JobDetails>;
+  /** A page, newest first. */
+  list(query?: Partial<JobQuery>): Promise<Page<Job>>;
+  /** Every job that matches, newest first, page by page. */
+  all(filter?: JobFilter): AsyncIterable<Job>;
+  /** How many jobs there are in each state. */
+  count(): ReturnType<Store["count"]>;
+  /** Cancels what waits, and asks what runs to stop. */
+  cancel(target: JobTarget): Promise<Record<CancelAnswer, number>>;
+  /** Changes due time or priority of what waits. */
+  reschedule(target: JobTarget, change: RescheduleOptions): Promise<Record<RescheduleAnswer, number>>;
+}
+
+const PAGE = 200;
+const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
+
+/** The jobs of a store. */
+export function openJobs(store: Store): Jobs {
+  const all = async function* (filter: JobFilter = {}): AsyncGenerator<Job> {
+    const query = jobQuery(filter);
+    for (let cursor: string | null = null; ; ) {
+      const page: Page<Job> = await store.list({ ...query, limit: PAGE, cursor });
+      yield* page.items;
+      if (page.next === null) return;
+      cursor = page.next;
+    }
+  };
+  return {
+    all,
+    get: async (id) => (await store.get([checkId(id)]))[0] ?? null,
+    async show(id) {
+      const [[job], history] = await Promise.all([store.get([checkId(id)]), store.history(id)]);
+      if (!job) throw noJob(id);
+      return { job, history };
+    },
+    async list(query = {}) {
+      const { limit = 50, cursor = null, ...filter } = query;
+      return store.list({ ...jobQuery(filter), limit, cursor });
+    },
+    count: () => store.count(),
+    async cancel(target) {
+      const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
+      for await (const ids of chunks(target, all, ["queued", "running"]))
+        for (const answer of await store.cancel(ids)) sum[answer] += 1;
+      return sum;
+    },
+    async reschedule(target, options) {
+      const change = await changeOf(options, store);
+      const sum = { changed: 0, refused: 0, missing: 0 };
+      for await (const ids of chunks(target, all, ["queued"]))
+        for (const answer of await store.reschedule(ids.map((id) => ({ id, ...change })))) sum[answer] += 1;
+      return sum;
+    },
+  };
+}
+
+/** The error for a job that is not there. */
+export function noJob(id: string): RedriveError {
+  const message = `There is no job ${JSON.stringify(id.slice(0, 80))}. Check the id; finished jobs are removed after their retention.`;
+  return new RedriveError("not_found", message, { details: { id } });
+}
+
+/** The id itself; refuses what can be none. */
+export function checkId(id: unknown): string {
+  if (typeof id === "string" && id !== "" && id.length <= 64) return id;
+  throw invalid("id", "the id of a job", id, "copy it from a list");
+}
+
+/** Throws for a field of a filter that is of the wrong kind. */
+export function checkKinds(
+  filter: Readonly<Record<string, unknown>>,
+  { text, yesOrNo }: { readonly text: readonly string[]; readonly yesOrNo: readonly string[] },
+): void {
+  for (const [fields, kind, expected] of [
+    [text, "string", "text"],
+    [yesOrNo, "boolean", "true or false"],
+  ] as const)
+    for (const field of fields)
+      if (filter[field] !== undefined && typeof filter[field] !== kind)
+        throw invalid(`filter.${field}`, expected, filter[field], "change it");
+}
+
+/** A checked filter without `all`. */
+function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor"> {
+  const { all, ...query } = parseOptions(filter, FILTER, "filter");
+  if (all !== undefined && all !== true) throw invalid("filter.all", "true", all, "leave it out otherwise");
+  if (query.state !== undefined && !STATES.includes(query.state as Job["state"]))
+    throw invalid("filter.state", STATES.join(", "), query.state, "use one of these");
+  checkKinds(query, { text: ["type", "queue", "service", "tenant", "key"], yesOrNo: ["due", "tried"] });
+  return query as Omit<JobQuery, "limit" | "cursor">;
+}
+
+/** The ids of a target in chunks; a filter without a state looks only where the change can do something. */
+async function* chunks(
+  target: JobTarget,
+  all: (filter: JobFilter) => AsyncIterable<Job>,
+  states: readonly Job["state"][],
+): AsyncGenerator<string[]> {
+  if (typeof target === "string") return yield [checkId(target)];
+  if (Array.isArray(target)) {
+    // All of them before the first is touched: a bad one changes nothing.
+    const ids = target.map(checkId);
+    for (let from = 0; from < ids.length; from += PAGE) yield ids.slice(from, from + PAGE);
+    return;
+  }
+  const filter = target as JobFilter;
+  if (Object.keys(parseOptions(filter, FILTER, "filter")).length === 0)
+    throw invalid("filter", "at least one field", "{}", "narrow it, or say { all: true }");
+  for (const state of filter.state === undefined ? states : [filter.state]) {
+    let ids: string[] = [];
+    for await (const { id } of all({ ...filter, state })) {
+      if (ids.push(id) < PAGE) continue;
+      yield ids;
+      ids = [];
+    }
+    if (ids.length > 0) yield ids;
+  }
+}
+
+/** The change as the store takes it: durations only, counted by its clock. */
+async function changeOf(
+  options: RescheduleOptions,
+  store: Store,
+): Promise<{ readonly delayMs?: number; readonly priority?: number }> {
+  const { delay, runAt, priority } = parseOptions(options, ["delay", "runAt", "priority"], "reschedule");
+  if (delay === undefined && runAt === undefined && priority === undefined)
+    throw invalid("reschedule", "delay, runAt or priority", "nothing", "say what is to change");
+  if (delay !== undefined && runAt !== undefined)
+    throw invalid("reschedule", "delay or runAt", "both", "give one of them");
+  const change: { delayMs?: number; priority?: number } = {};
+  if (priority !== undefined) change.priority = priority as number;
+  if (delay !== undefined) change.delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+  if (runAt !== undefined) {
+    const { now } = await store.control();
+    change.delayMs = Math.max(0, instantOf(runAt, "runAt") - now);
+  }
+  return change;
+}

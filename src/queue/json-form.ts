@@ -1,0 +1,121 @@
+// Jobs, dead letters and their history as JSON for the outside: times as ISO 8601, payload and result as they were
+// stored, byte for byte. The forms are a contract that scripts rely on.
+import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
+
+/** JSON text that goes into a document as it is. */
+export class RawJson {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** A value as JSON text; like `JSON.stringify`, but for texts that are JSON already. */
+export function jsonText(value: unknown): string {
+  if (value instanceof RawJson) return value.text;
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
+  if (typeof value === "object" && value !== null) {
+    const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+    return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${jsonText(field)}`).join(",")}}`;
+  }
+  return JSON.stringify(value ?? null);
+}
+
+/** Stored JSON text; damaged text comes out as a string. */
+export function rawJson(text: string | null): RawJson | null {
+  if (text === null) return null;
+  try {
+    JSON.parse(text);
+    return new RawJson(text);
+  } catch {
+    return new RawJson(JSON.stringify(text));
+  }
+}
+
+/** A time as ISO 8601. */
+export function isoTime(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+/** What people see as the state of a job: those that wait are told apart. */
+export function shownState(job: Pick<Job, "state" | "runAt" | "attempts">, now: number): string {
+  if (job.state !== "queued" || job.runAt <= now) return job.state;
+  return job.attempts > 0 ? "retrying" : "scheduled";
+}
+
+/** A job as it appears outside. */
+export function jobForm(job: Job, now: number): object {
+  return {
+    id: job.id,
+    type: job.type,
+    queue: job.queue,
+    state: job.state,
+    shown: shownState(job, now),
+    payload: rawJson(job.payload),
+    version: job.version,
+    priority: job.priority,
+    attempts: job.attempts,
+    maxAttempts: job.maxAttempts,
+    crashes: job.crashes,
+    maxCrashes: job.maxCrashes,
+    releases: job.releases,
+    generation: job.generation,
+    runAt: isoTime(job.runAt),
+    createdAt: isoTime(job.createdAt),
+    updatedAt: isoTime(job.updatedAt),
+    startedAt: isoTime(job.startedAt),
+    finishedAt: isoTime(job.finishedAt),
+    deadlineMs: job.deadlineMs,
+    tenant: job.tenant,
+    service: job.service,
+    key: job.key,
+    worker: job.worker,
+    cancelRequested: job.cancelRequested,
+    progress: rawJson(job.progress),
+    result: rawJson(job.result),
+    failure: job.failure && failureForm(job.failure),
+  };
+}
+
+function failureForm({
+  class: found,
+  severity,
+  name,
+  message,
+  stack,
+  fingerprint,
+  code,
+  retryAfterMs,
+}: Failure): object {
+  return { class: found, severity, name, message, stack, fingerprint, code, retryAfterMs };
+}
+
+/** A dead letter as it appears outside. */
+export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[], now: number): object {
+  return {
+    ...jobForm(letter.job, now),
+    attempts: letter.attempts,
+    crashes: letter.crashes,
+    failure: failureForm(letter.failure),
+    reason: letter.reason,
+    diedAt: isoTime(letter.diedAt),
+    redrivenAt: isoTime(letter.redrivenAt),
+    generation: letter.generation,
+    history: history.filter(({ generation }) => generation === letter.generation).map(attemptForm),
+  };
+}
+
+/** A bad run as it appears outside. */
+export function attemptForm(record: AttemptRecord): object {
+  return {
+    attempt: record.attempt,
+    generation: record.generation,
+    startedAt: isoTime(record.startedAt),
+    endedAt: isoTime(record.endedAt),
+    worker: record.worker,
+    class: record.failure.class,
+    name: record.failure.name,
+    message: record.failure.message,
+    delayMs: record.delayMs,
+  };
+}

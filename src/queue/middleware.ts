@@ -1,0 +1,25 @@
+// What is put around every run: tracing, context, measuring. The first in the list is the outermost.
+import type { JobContext, JobDefinition } from "./define-job.ts";
+
+/** Runs around a handler; returns what `next` gives, or something in its place. */
+export type Middleware = (
+  run: { readonly type: string; readonly input: unknown; readonly context: JobContext },
+  next: () => Promise<unknown>,
+) => Promise<unknown>;
+
+/** The definition with the middleware around its handler. */
+export function wrapped(definition: JobDefinition, middleware: readonly Middleware[]): JobDefinition {
+  if (middleware.length === 0) return definition;
+  const { type } = definition;
+  return {
+    ...definition,
+    run(input, context) {
+      const call = (at: number): Promise<unknown> => {
+        const layer = middleware[at];
+        if (!layer) return Promise.resolve().then(() => definition.run(input, context));
+        return Promise.resolve().then(() => layer({ type, input, context }, () => call(at + 1)));
+      };
+      return call(0);
+    },
+  };
+}

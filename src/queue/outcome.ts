@@ -1,0 +1,87 @@
+// Waiting for a job to end, wherever it runs. Events of this process make it quick; looking into the store is the truth.
+import { RedriveError } from "../core/errors.ts";
+import { runtimeFailure } from "../core/verdict.ts";
+import type { Failure, Job } from "../core/job.ts";
+import type { Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { Events } from "./events.ts";
+
+/** How a job ended. */
+export type RunOutcome<Result> =
+  | { readonly success: true; readonly result: Result; readonly job: Job }
+  | { readonly success: false; readonly error: Failure; readonly job: Job };
+
+const FIRST_LOOK_MS = 20;
+const LONGEST_WAIT_MS = 1_000;
+/** After this long without a worker we say so. */
+const NOBODY_AFTER_MS = 5_000;
+
+/**
+ * Resolves when the job has ended; rejects with `aborted` when the signal fires and with `closed` when the queue is
+ * closed, neither of which cancels the job.
+ */
+export async function outcomeOf<Result>(
+  id: string,
+  parts: { readonly store: Store; readonly system: System; readonly events: Events; readonly log: Log },
+  { signal, gone }: { readonly signal?: AbortSignal | undefined; readonly gone: AbortSignal },
+): Promise<RunOutcome<Result>> {
+  const { store, system, log } = parts;
+  const ended = listenFor(id, parts.events);
+  const began = system.monotonic();
+  let warned = false;
+  try {
+    for (let wait = FIRST_LOOK_MS; ; wait = Math.min(LONGEST_WAIT_MS, wait * 1.5)) {
+      if (gone.aborted)
+        throw new RedriveError("closed", `This Redrive was closed while job ${id} was open; the job goes on.`);
+      if (signal?.aborted) throw new RedriveError("aborted", `Waiting for job ${id} was aborted; the job goes on.`);
+      const [job] = await store.get([id]);
+      if (!job) throw new RedriveError("not_found", `Job ${id} is gone: it was removed before its end was seen.`);
+      const outcome = outcomeIn<Result>(job);
+      if (outcome) return outcome;
+      if (!warned && system.monotonic() - began > NOBODY_AFTER_MS) {
+        warned = true;
+        if ((await store.workers()).length === 0)
+          log.warn({ job: id, type: job.type }, "no worker is running: start one, or the job will wait");
+      }
+      await ended.within(wait, system, signal ? AbortSignal.any([signal, gone]) : gone);
+    }
+  } finally {
+    ended.stop();
+  }
+}
+
+function outcomeIn<Result>(job: Job): RunOutcome<Result> | null {
+  if (job.state === "completed") {
+    const result = (job.result === null ? undefined : JSON.parse(job.result)) as Result;
+    return { success: true, result, job };
+  }
+  if (job.state === "dead") return { success: false, error: job.failure ?? nothingKnown("Dead", job), job };
+  return job.state === "cancelled" ? { success: false, error: nothingKnown("Cancelled", job), job } : null;
+}
+
+function nothingKnown(name: string, { id }: Job): Failure {
+  return { ...runtimeFailure("timeout", name, `Job ${id} was ${name.toLowerCase()}.`), class: "permanent" };
+}
+
+/** Hears of the end of one job in this process, as soon as it is written. */
+function listenFor(
+  id: string,
+  events: Events,
+): {
+  within(ms: number, system: System, signal: AbortSignal): Promise<void>;
+  stop(): void;
+} {
+  const heard = new AbortController();
+  const off = (["job.completed", "job.dead", "job.cancelled"] as const).map((kind) =>
+    events.on(kind, ({ job }) => job.id === id && heard.abort()),
+  );
+  return {
+    within(ms, system, signal) {
+      // Once heard, the next look finds it; should it not, looking goes on at its own pace.
+      const wake = heard.signal.aborted ? [] : [heard.signal];
+      return system.sleep(ms, AbortSignal.any([...wake, signal]));
+    },
+    stop: () => off.forEach((stop) => stop()),
+  };
+}

@@ -1,0 +1,183 @@
+// The way in: single enqueues that share writes, and streams of them in chunks.
+import { RedriveError } from "../core/errors.ts";
+import type { State } from "../core/job.ts";
+import type { NewJob } from "../core/new-job.ts";
+import { invalid, parseOptions } from "../core/options.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import type { EnqueueAnswer, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { isJobDefinition, type JobDefinition } from "./define-job.ts";
+import { openEnqueuer } from "./enqueuer.ts";
+import type { Events } from "./events.ts";
+import { type EnqueueOptions, type KnownType, knownType, newJobOf, payloadOf, payloadOfText } from "./new-jobs.ts";
+
+/** What became of an enqueue. */
+export interface EnqueuedJob {
+  readonly id: string;
+  readonly type: string;
+  /** True if a job with this key was there already; nothing was written then. */
+  readonly duplicate: boolean;
+  /** True if a waiting job with this key took the new body. */
+  readonly replaced: boolean;
+  /** The state of a duplicate; null if it is gone already, `queued` for a job that was written. */
+  readonly state: State | null;
+}
+
+/** What became of a stream of jobs. */
+export interface EnqueueSummary {
+  readonly enqueued: number;
+  readonly duplicates: number;
+  readonly replaced: number;
+  /** Inputs whose key is taken by another body; they were not written. */
+  readonly conflicts: number;
+}
+
+/** What can be said about a stream of jobs. */
+export interface EnqueueManyOptions<Input> {
+  /** Options of each job, e.g. its key. */
+  readonly each?: (input: Input, index: number) => EnqueueOptions;
+  /** Hears what became of each chunk, in the order of the inputs. */
+  readonly onChunk?: (jobs: readonly EnqueuedJob[]) => void;
+}
+
+/** Puts jobs into the store. */
+export interface Producer {
+  enqueue(definition: JobDefinition | string, input: unknown, options?: EnqueueOptions): Promise<EnqueuedJob>;
+  /** The same for a payload that is JSON text already; it is kept byte for byte. */
+  enqueueText(definition: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
+  enqueueMany<Input>(
+    definition: JobDefinition<Input> | string,
+    inputs: Iterable<Input> | AsyncIterable<Input>,
+    options?: EnqueueManyOptions<Input>,
+  ): Promise<EnqueueSummary>;
+  idle(): Promise<void>;
+}
+
+/** What a producer is made of. */
+export interface ProducerParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly log: Log;
+  readonly events: Events;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  readonly maxPayloadBytes: number;
+}
+
+/** Jobs per write of a stream. */
+const CHUNK = 500;
+
+/** A producer for one store. */
+export function openProducer(parts: ProducerParts): Producer {
+  const { store, system, maxPayloadBytes } = parts;
+  const enqueuer = openEnqueuer(store);
+  const known = typesOf(parts);
+  const one = async (type: KnownType, payload: string, options?: EnqueueOptions): Promise<EnqueuedJob> => {
+    const job = newJobOf(type, payload, system.jobId(), options);
+    return told(parts, job, await enqueuer.enqueue(job));
+  };
+  return {
+    async enqueue(definition, input, options) {
+      const type = known(definition);
+      return one(type, await payloadOf(type, input, maxPayloadBytes), options);
+    },
+    async enqueueText(definition, text, options) {
+      const type = known(definition);
+      return one(type, await payloadOfText(type, text, maxPayloadBytes), options);
+    },
+    async enqueueMany(definition, inputs, options = {}) {
+      parseOptions(options, ["each", "onChunk"], "enqueueMany");
+      if (!isIterable(inputs)) throw invalid("inputs", "an array, iterable or async iterable", inputs, "pass one");
+      return stream(parts, known(definition as JobDefinition | string), inputs, options);
+    },
+    idle: () => enqueuer.idle(),
+  };
+}
+
+/** Finds what is known about a type, given its definition or its name. */
+function typesOf({ jobs, defaults }: ProducerParts): (definition: JobDefinition | string) => KnownType {
+  const byName = new Map(jobs.map((definition) => [definition.type, definition]));
+  const cache = new Map<JobDefinition | string, KnownType>();
+  return (definition) => {
+    if (typeof definition !== "string" && !isJobDefinition(definition))
+      throw invalid("job", "what defineJob returned, or the name of a type", definition, "pass one of these");
+    const key = typeof definition === "string" ? (byName.get(definition) ?? definition) : definition;
+    const cached = cache.get(key);
+    if (cached) return cached;
+    const type = knownType(key, defaults);
+    // Names that nobody defined can be of any number.
+    if (typeof key !== "string") cache.set(key, type);
+    return type;
+  };
+}
+
+function isIterable(value: unknown): boolean {
+  const source = value as { [Symbol.iterator]?: unknown; [Symbol.asyncIterator]?: unknown } | null | undefined;
+  if (typeof value === "string") return false;
+  return typeof source?.[Symbol.iterator] === "function" || typeof source?.[Symbol.asyncIterator] === "function";
+}
+
+async function stream<Input>(
+  parts: ProducerParts,
+  type: KnownType,
+  inputs: Iterable<Input> | AsyncIterable<Input>,
+  { each, onChunk }: EnqueueManyOptions<Input>,
+): Promise<EnqueueSummary> {
+  const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
+  let chunk: NewJob[] = [];
+  let index = 0;
+  const write = async (): Promise<void> => {
+    const jobs = chunk;
+    chunk = [];
+    if (jobs.length === 0) return;
+    const answers = await parts.store.enqueue(jobs);
+    const written = answers.flatMap((answer, at) => {
+      total[COUNTED[answer.kind]] += 1;
+      return answer.kind === "conflict" ? [] : [told(parts, jobs[at] as NewJob, answer)];
+    });
+    onChunk?.(written);
+  };
+  for await (const input of inputs) {
+    try {
+      const payload = await payloadOf(type, input, parts.maxPayloadBytes);
+      chunk.push(newJobOf(type, payload, parts.system.jobId(), each?.(input as Input, index)));
+    } catch (error) {
+      throw withPlace(error, index, index - chunk.length);
+    }
+    index += 1;
+    if (chunk.length === CHUNK) await write();
+  }
+  await write();
+  return total;
+}
+
+const COUNTED = {
+  created: "enqueued",
+  duplicate: "duplicates",
+  replaced: "replaced",
+  conflict: "conflicts",
+} as const satisfies Record<EnqueueAnswer["kind"], keyof EnqueueSummary>;
+
+/** A refused input of a stream, with its place; what was written before stays. */
+function withPlace(error: unknown, index: number, written: number): unknown {
+  if (!(error instanceof RedriveError)) return error;
+  const message = `Input ${index}: ${error.message} (${written} before it were enqueued)`;
+  return new RedriveError(error.code, message, { cause: error, details: { ...error.details, index, written } });
+}
+
+/** Tells the caller, and whoever listens, what became of a job. */
+function told({ log, events }: ProducerParts, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
+  const { id, kind } = answer;
+  const { type, key } = job;
+  if (kind === "conflict") {
+    const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another body. Use another key, or unique: "replace".`;
+    throw new RedriveError("conflict", message, { details: { id, type, key } });
+  }
+  if (kind === "duplicate" && answer.state === "dead") {
+    log.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
+  }
+  if (kind === "created") events.emit({ kind: "job.enqueued", id, type });
+  const state = kind === "duplicate" ? answer.state : "queued";
+  return { id, type, duplicate: kind === "duplicate", replaced: kind === "replaced", state };
+}

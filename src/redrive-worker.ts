@@ -1,0 +1,171 @@
+// A worker as users of the library see it: durations as they write them, upkeep and a health port along with it.
+import { existsSync } from "node:fs";
+import { type Duration, parseDuration } from "./core/duration.ts";
+import { invalid, parseOptions } from "./core/options.ts";
+import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import type { JobDefinition } from "./queue/define-job.ts";
+import type { Events } from "./queue/events.ts";
+import type { Store } from "./store/store.ts";
+import type { Log } from "./system/log.ts";
+import type { System } from "./system/system.ts";
+import { archiveTo } from "./upkeep/archive.ts";
+import { retentionService } from "./upkeep/retention.ts";
+import { type Service, startUpkeep } from "./upkeep/upkeep.ts";
+import { childIsolation } from "./worker/child-isolation.ts";
+import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health.ts";
+import type { Isolation } from "./worker/isolation.ts";
+import type { WorkerParts } from "./worker/parts.ts";
+import type { WorkerCounts } from "./worker/report.ts";
+import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
+import { createWorker, STOP_WITHIN_MS } from "./worker/worker.ts";
+
+/** What users write about a worker; durations as `"5s"` or milliseconds. */
+export interface RedriveWorkerOptions extends WorkerOptions {
+  /** Opens a port that answers `/live` and `/ready`; 0 lets the system choose. Default none. */
+  readonly health?: { readonly port: number; readonly host?: string };
+  /** A file to which dead letters are appended before their retention deletes them; default none. */
+  readonly archive?: string;
+  /**
+   * The file that exports these job definitions. With it, a job with its last crash left runs in a process of its own,
+   * and its death leaves evidence; without it, such a job runs alone in this process. Needs a store given by its URL.
+   */
+  readonly jobsFile?: string;
+  /** How such a process is started, in place of `jobsFile`. */
+  readonly isolation?: (settings: WorkerSettings) => Isolation;
+}
+
+/** A worker. Nothing happens before `start` or `drain`. */
+export interface RedriveWorker extends AsyncDisposable {
+  /** Its present id; a worker that was given up comes back under a new one. */
+  readonly id: string;
+  /** What it has done so far. */
+  readonly counts: Readonly<WorkerCounts>;
+  /** The health port, once it is open. */
+  readonly healthPort: number | null;
+  /** In contact with the store and taking work. */
+  readonly isReady: boolean;
+  /** Half of its slots are lost to handlers that ignore their abort; the process should be replaced. */
+  readonly isSpent: boolean;
+  start(): Promise<void>;
+  /** Stops claiming, lets runs finish within the time (default 25 s), then aborts and releases them uncharged. */
+  stop(options?: { readonly within?: Duration }): Promise<void>;
+  /** Works until nothing is held, nothing is due and nothing falls due within the grace (default 1 s); then stops. */
+  drain(options?: { readonly grace?: Duration }): Promise<WorkerCounts>;
+}
+
+/** What the worker shares with its Redrive. */
+export interface WorkerSurroundings {
+  readonly store: Store;
+  readonly system: System;
+  readonly log: Log;
+  readonly events: Events;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  readonly process: WorkerParts["process"];
+  /** The address of the store; null for one that the user opened. */
+  readonly url: string | null;
+}
+
+const DRAIN_GRACE_MS = 1_000;
+
+/** Puts a worker together. */
+export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSurroundings): RedriveWorker {
+  const { health, archive, jobsFile, isolation = fromFile(jobsFile, around.url), ...rest } = options;
+  const settings = resolveWorker(rest);
+  if (health !== undefined) parseOptions(health, ["port", "host"], "worker.health");
+  const worker = createWorker({ ...around, settings, isolation: isolation?.(settings) ?? null });
+  let isSpent = false;
+  const forget = around.events.on("worker.spent", (event) => {
+    isSpent ||= event.worker === worker.id;
+  });
+  const probes = { isLive: () => !isSpent, isReady: () => worker.isReady };
+  const companions = openCompanions(around, archive, health && { ...health, ...probes });
+  const api: RedriveWorker = {
+    get id() {
+      return worker.id;
+    },
+    counts: worker.counts,
+    get healthPort() {
+      return companions.healthPort;
+    },
+    get isReady() {
+      return worker.isReady;
+    },
+    get isSpent() {
+      return isSpent;
+    },
+    async start() {
+      await companions.start();
+      await worker.start();
+    },
+    async stop({ within = STOP_WITHIN_MS } = {}) {
+      await worker.stop({ withinMs: parseDuration(within, "within") });
+      await companions.stop();
+      forget();
+    },
+    async drain({ grace = DRAIN_GRACE_MS } = {}) {
+      const graceMs = parseDuration(grace, "grace");
+      await companions.start();
+      const counts = await worker.drain({ graceMs });
+      await companions.stop();
+      return counts;
+    },
+    [Symbol.asyncDispose]: () => api.stop(),
+  };
+  return api;
+}
+
+function fromFile(jobs: string | undefined, url: string | null): ((settings: WorkerSettings) => Isolation) | undefined {
+  if (jobs === undefined) return undefined;
+  if (typeof jobs !== "string" || !existsSync(jobs))
+    throw invalid("worker.jobsFile", "the path of a file that exports job definitions", jobs, "check the path");
+  if (url === null) throw invalid("worker.jobsFile", "a store given by its URL", "an opened one", "leave jobsFile out");
+  return (settings) => childIsolation({ store: url, jobs, ...settings });
+}
+
+/** What lives as long as a worker does: upkeep, and a health port where one is wanted. */
+interface Companions {
+  readonly healthPort: number | null;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function openCompanions(
+  around: WorkerSurroundings,
+  archive: string | undefined,
+  health: HealthOptions | undefined,
+): Companions {
+  let port: HealthPort | null = null;
+  let upkeep: { stop(): Promise<void> } | null = null;
+  let begun: Promise<void> | null = null;
+  const begin = async (): Promise<void> => {
+    if (health) port = await serveHealth(health);
+    upkeep = startUpkeep([retention(around, archive)], around);
+  };
+  return {
+    get healthPort() {
+      return port?.port ?? null;
+    },
+    start: () => (begun ??= begin()),
+    async stop() {
+      // A start that failed has been told to whoever asked for it.
+      await begun?.catch(() => undefined);
+      await Promise.all([upkeep?.stop(), port?.close()]);
+      upkeep = port = null;
+    },
+  };
+}
+
+function retention({ store, system, log, events, jobs, defaults }: WorkerSurroundings, archive?: string): Service {
+  return retentionService({
+    store,
+    system,
+    jobs,
+    policy: resolvePolicy({ library: defaults }).policy,
+    archive: archive === undefined ? null : archiveTo(archive, store),
+    onPruned(pruned) {
+      log.info(pruned, `removed what is older than its retention${archive ? `; dead letters are in ${archive}` : ""}`);
+      events.emit({ kind: "jobs.pruned", archive: archive ?? null, ...pruned });
+    },
+  });
+}

@@ -1,0 +1,242 @@
+// Puts the library together: one store, the job types of a program, a way in, a way to look, and workers. Everything
+// else is in the folders; this file only connects them.
+import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
+import { type Duration, parseDuration } from "./core/duration.ts";
+import { RedriveError } from "./core/errors.ts";
+import { invalid, parseOptions } from "./core/options.ts";
+import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import { openStore } from "./open-store.ts";
+import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
+import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
+import { type Events, openEvents } from "./queue/events.ts";
+import { type Jobs, openJobs } from "./queue/jobs.ts";
+import { type Middleware, wrapped } from "./queue/middleware.ts";
+import type { EnqueueOptions } from "./queue/new-jobs.ts";
+import { outcomeOf, type RunOutcome } from "./queue/outcome.ts";
+import {
+  type EnqueuedJob,
+  type EnqueueManyOptions,
+  type EnqueueSummary,
+  openProducer,
+  type Producer,
+} from "./queue/producer.ts";
+import type { PauseTarget, Store } from "./store/store.ts";
+import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
+import { hostId, isAlive } from "./system/processes.ts";
+import { realSystem } from "./system/real.ts";
+import type { System } from "./system/system.ts";
+import { openWorker, type RedriveWorker, type RedriveWorkerOptions } from "./redrive-worker.ts";
+import type { WorkerParts } from "./worker/parts.ts";
+
+/** What a Redrive is made of. */
+export interface RedriveOptions {
+  /** `sqlite:PATH`, `memory:`, or a store that you opened yourself, which you then close yourself. */
+  readonly store: string | Store;
+  /** The job types of this program; default none. */
+  readonly jobs?: readonly JobDefinition[];
+  /** Defaults for every job type that does not say otherwise. */
+  readonly defaults?: PolicyOptions;
+  /** Put around every run, the first one outermost; default none. */
+  readonly middleware?: readonly Middleware[];
+  /** Any pino-shaped logger, or the level of the one that comes along; default `warn`. */
+  readonly log?: Log | LogLevel;
+  /** Limit of a payload in bytes, from 1; default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number;
+}
+
+/** A queue: the way in, the way to look, and workers. Close it when you are done, or declare it with `await using`. */
+export interface Redrive extends AsyncDisposable {
+  /** Where the jobs live, for what the methods here do not cover. Its form may still change. */
+  readonly store: Store;
+  readonly jobs: Jobs;
+  readonly deadLetters: DeadLetters;
+  /** Writes a job; resolves when it is stored. */
+  enqueue<Input>(
+    job: JobDefinition<Input> | string,
+    input: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ): Promise<EnqueuedJob>;
+  /** Writes a stream of jobs in chunks; memory stays flat. */
+  enqueueMany<Input>(
+    job: JobDefinition<Input> | string,
+    inputs: Iterable<Input> | AsyncIterable<Input>,
+    options?: EnqueueManyOptions<Input>,
+  ): Promise<EnqueueSummary>;
+  /** Writes a job whose payload is JSON text already, which is kept byte for byte. */
+  enqueueText(job: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
+  /**
+   * Writes a job and waits until it has ended, wherever it runs. Unless the type says otherwise, with the attempts and the
+   * deadline of the preset `handler`; the delays are those of the type.
+   */
+  run<Input, Result>(
+    job: JobDefinition<Input, Result>,
+    input: NoInfer<Input>,
+    options?: EnqueueOptions & { readonly signal?: AbortSignal },
+  ): Promise<RunOutcome<Result>>;
+  /** A worker for the job types of this program; it does nothing before `start` or `drain`. */
+  worker(options?: RedriveWorkerOptions): RedriveWorker;
+  /** Pauses a queue, type, service or tenant for the whole fleet. */
+  pause(target: PauseTarget, options?: { readonly for?: Duration; readonly reason?: string }): Promise<void>;
+  /** Ends a pause; false if none was in force. */
+  resume(target: PauseTarget): Promise<boolean>;
+  /** Listens to what happens in this process; returns the way to stop. */
+  readonly on: Events["on"];
+  /** Stops its workers and lets go of the store. */
+  close(): Promise<void>;
+}
+
+/** What differs between production and tests. */
+export interface Surroundings {
+  readonly system: System;
+  readonly process: WorkerParts["process"];
+}
+
+const FIELDS = ["store", "jobs", "defaults", "middleware", "log", "maxPayloadBytes"] as const;
+
+/** Opens a queue; the schema is brought up to date. */
+export function createRedrive(options: RedriveOptions): Promise<Redrive> {
+  const { pid } = process;
+  return assemble(options, { system: realSystem, process: { pid, host: hostId(), isAlive } });
+}
+
+/** The same with a clock, dice and a process of the caller's. */
+export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
+  const settings = resolveRedrive(options);
+  const store = typeof settings.store === "string" ? openStore(settings.store) : settings.store;
+  const isOurs = store !== options.store;
+  const url = typeof settings.store === "string" ? settings.store : null;
+  try {
+    await store.migrate();
+  } catch (error) {
+    if (isOurs) await store.close();
+    throw error;
+  }
+  const { system } = surroundings;
+  const events = openEvents(settings.log);
+  const parts = { ...settings, store, system, events };
+  const producer = openProducer(parts);
+  // Whoever waits for an answer wants it soon: the handler's limits stand below what the type says.
+  const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
+  const gone = new AbortController();
+  const workers = new Set<RedriveWorker>();
+  let closing: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    gone.abort();
+    await Promise.all([...workers].map((worker) => worker.stop()));
+    await Promise.all([producer.idle(), awaited.idle()]);
+    if (isOurs) await store.close();
+  };
+  const redrive: Redrive = {
+    store,
+    jobs: openJobs(store),
+    deadLetters: openDeadLetters(store),
+    ...waysIn(producer, awaited, parts, gone.signal),
+    worker(workerOptions) {
+      if (closing) throw closed();
+      const worker = openWorker(workerOptions, { ...parts, url, process: surroundings.process });
+      workers.add(worker);
+      return worker;
+    },
+    pause: async (target, pauseOptions = {}) => {
+      const { for: span, reason = "" } = parseOptions(pauseOptions, ["for", "reason"], "pause");
+      await store.pause(target, {
+        forMs: span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs }),
+        reason: reason as string,
+      });
+    },
+    resume: (target) => store.resume(target),
+    on: events.on,
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => redrive.close(),
+  };
+  return redrive;
+}
+
+/** Settings of a queue, complete. */
+export interface RedriveSettings {
+  readonly store: string | Store;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  readonly log: Log;
+  readonly maxPayloadBytes: number;
+}
+
+type Parts = Omit<RedriveSettings, "store"> & {
+  readonly store: Store;
+  readonly system: System;
+  readonly events: Events;
+};
+
+function waysIn(
+  producer: Producer,
+  awaited: Producer,
+  parts: Parts,
+  gone: AbortSignal,
+): Pick<Redrive, "enqueue" | "enqueueMany" | "enqueueText" | "run"> {
+  // Callers that go on would keep a closing queue from ever being idle.
+  const check = (): void => {
+    if (gone.aborted) throw closed();
+  };
+  return {
+    async enqueue(job, input, options) {
+      check();
+      return producer.enqueue(job as JobDefinition | string, input, options);
+    },
+    async enqueueMany(job, inputs, options) {
+      check();
+      return producer.enqueueMany(job, inputs, options);
+    },
+    async enqueueText(job, text, options) {
+      check();
+      return producer.enqueueText(job, text, options);
+    },
+    async run(job, input, { signal, ...options } = {}) {
+      check();
+      if (signal?.aborted) throw new RedriveError("aborted", "The signal had fired before anything was enqueued.");
+      const { id } = await awaited.enqueue(job as JobDefinition, input, options);
+      return outcomeOf(id, parts, { signal, gone });
+    },
+  };
+}
+
+function closed(): RedriveError {
+  return new RedriveError("closed", "This Redrive was closed. Create a new one to go on.");
+}
+
+function resolveRedrive(options: RedriveOptions): RedriveSettings {
+  const given = parseOptions(options, FIELDS, "createRedrive");
+  const { store, jobs = [], middleware = [], defaults = {}, log = "warn" } = given;
+  if (typeof store !== "string" && typeof (store as Store | undefined)?.enqueue !== "function")
+    throw invalid("store", '"sqlite:PATH", "memory:" or a store', store, 'for example "sqlite:./redrive.db"');
+  if (!Array.isArray(jobs) || !jobs.every(isJobDefinition))
+    throw invalid("jobs", "an array of what defineJob returned", jobs, "pass the definitions");
+  const twice = jobs.find(({ type }, at) => jobs.findIndex((other) => other.type === type) !== at);
+  if (twice) throw invalid("jobs", "one definition per type", `two of ${twice.type}`, "remove one");
+  if (!Array.isArray(middleware) || middleware.some((layer) => typeof layer !== "function"))
+    throw invalid("middleware", "an array of functions", middleware, "pass (run, next) => next()");
+  const library = defaults as PolicyOptions;
+  resolvePolicy({ library });
+  const { maxPayloadBytes = JOB_BOUNDS.payloadBytes } = given;
+  checkInteger("maxPayloadBytes", maxPayloadBytes, 1, JOB_BOUNDS.payloadBytesMost);
+  return {
+    store: store as string | Store,
+    jobs: jobs.map((job: JobDefinition) => wrapped(withDefaults(job, library), middleware)),
+    defaults: library,
+    log: logOf(log),
+    maxPayloadBytes: maxPayloadBytes as number,
+  };
+}
+
+function withDefaults(definition: JobDefinition, library: PolicyOptions): JobDefinition {
+  return { ...definition, policy: resolvePolicy({ library, type: definition.options }).policy };
+}
+
+function logOf(log: unknown): Log {
+  const level = LOG_LEVELS.find((known) => known === log);
+  if (level !== undefined) return lineLog(level);
+  const isLog = ["debug", "info", "warn", "error"].every(
+    (name) => typeof (log as Record<string, unknown> | null)?.[name] === "function",
+  );
+  if (isLog) return log as Log;
+  throw invalid("log", `${LOG_LEVELS.join(", ")}, or a logger such as pino`, log, "use one of these");
+}

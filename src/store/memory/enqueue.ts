@@ -1,0 +1,86 @@
+// Writes new jobs in memory. A job that is already there, by its id or by its key, is answered and not written again.
+import { kindOfLane, laneOfKind } from "../../core/lane.ts";
+import { meetHolder, type NewJob } from "../../core/new-job.ts";
+import type { EnqueueAnswer } from "../store.ts";
+import { internLane, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
+
+/** Writes one new job, or says why not. */
+export function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
+  const same = tables.jobs.get(job.id);
+  if (same) return { kind: "duplicate", id: same.id, state: same.state };
+  const now = tables.clock();
+  const known = job.key === null ? null : takeKey(tables, job, now);
+  if (known) return known;
+  const row = newRow(tables, job, now);
+  tables.jobs.set(row.id, row);
+  startWaiting(tables, row);
+  return { kind: "created", id: row.id };
+}
+
+/** Gives the new job its key; where the key is taken and stays so, says what became of the new job instead. */
+function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null {
+  const name = JSON.stringify([job.type, job.key]);
+  const taken = tables.keys.get(name);
+  const digest = job.digest ?? "";
+  if (taken) {
+    const { jobId: id } = taken;
+    const holder = tables.jobs.get(id);
+    const state = holder?.state ?? null;
+    const met = meetHolder(job, { id, digest: taken.digest, state });
+    if (met === "duplicate") return { kind: "duplicate", id, state };
+    if (met === "conflict") return { kind: "conflict", id };
+    if (met === "replace") {
+      replace(tables, holder as Row, job, now);
+      tables.keys.set(name, { jobId: id, digest, createdAt: now });
+      return { kind: "replaced", id };
+    }
+  }
+  tables.keys.set(name, { jobId: job.id, digest, createdAt: now });
+  return null;
+}
+
+/** Makes a waiting job what the new one would have been; its past stays, and so does its due time unless debounced. */
+function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
+  stopWaiting(tables, row);
+  const { queue, service, tenant, priority, payload, version } = job;
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs } = job;
+  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs };
+  Object.assign(row, { queue, service, tenant, priority, payload, version, ...limits, updatedAt: now });
+  if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);
+  row.lane = laneOfKind(internLane(tables, job), kindOfLane(row.lane));
+  startWaiting(tables, row);
+}
+
+function dueAt(job: NewJob, now: number): number {
+  return (job.runAt ?? now) + job.delayMs;
+}
+
+function newRow(tables: Tables, job: NewJob, now: number): Row {
+  const { digest: _digest, delayMs: _delay, unique: _unique, ...fields } = job;
+  const runAt = dueAt(job, now);
+  return {
+    ...fields,
+    seq: ++tables.sequence,
+    lane: internLane(tables, job),
+    state: "queued",
+    runAt,
+    dueAt: runAt,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    finishedAt: null,
+    attempts: 0,
+    crashes: 0,
+    releases: 0,
+    generation: 1,
+    epoch: 0,
+    worker: null,
+    nonce: null,
+    ticket: 0,
+    cancelRequested: false,
+    lastDelayMs: 0,
+    progress: null,
+    result: null,
+    failure: null,
+  };
+}

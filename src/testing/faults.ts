@@ -1,0 +1,90 @@
+// Faults that a test asks for, by job type: what is to happen instead of the handler, or before it.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { parseNumber, parseOptions } from "../core/options.ts";
+import type { JobContext, JobDefinition } from "../queue/define-job.ts";
+import type { System } from "../system/system.ts";
+
+/** How often a fault happens. */
+export interface FaultOptions {
+  /** Runs it happens to; default 1, Infinity for all. */
+  readonly times?: number;
+}
+
+/** The worker that a run with a fault is in. */
+export interface Faulty {
+  readonly system: System;
+  /** The run waits for the fake clock, or does not any more. */
+  waits(context: JobContext, waits: boolean): void;
+  /** The worker dies. */
+  crash(): void;
+}
+
+type Bad = { readonly kind: "fail"; readonly error: unknown } | { readonly kind: "crash" };
+
+interface Planned<T> {
+  readonly fault: T;
+  left: number;
+}
+
+/** The faults that are to come. */
+export class Faults {
+  readonly #slow = new Map<string, Planned<number>[]>();
+  readonly #bad = new Map<string, Planned<Bad>[]>();
+
+  fail(type: string, error: unknown, options?: FaultOptions): void {
+    plan(this.#bad, type, { kind: "fail", error }, options);
+  }
+
+  crash(type: string, options?: FaultOptions): void {
+    plan(this.#bad, type, { kind: "crash" }, options);
+  }
+
+  slow(type: string, duration: Duration, options?: FaultOptions): void {
+    plan(this.#slow, type, parseDuration(duration, "slowNext"), options);
+  }
+
+  /** The definition with its faults in front of the handler. */
+  around(definition: JobDefinition, worker: Faulty): JobDefinition {
+    const { type } = definition;
+    return {
+      ...definition,
+      run: async (input, context) => {
+        const slowMs = take(this.#slow, type);
+        if (slowMs !== null) await beSlow(slowMs, context, worker);
+        const bad = take(this.#bad, type);
+        if (bad?.kind === "fail") throw bad.error;
+        if (bad?.kind === "crash") return died(worker);
+        return definition.run(input, context);
+      },
+    };
+  }
+}
+
+function plan<T>(faults: Map<string, Planned<T>[]>, type: string, fault: T, options: FaultOptions = {}): void {
+  const { times = 1 } = parseOptions(options, ["times"], "options");
+  const left = parseNumber(times, "times", { min: 1, max: 1_000_000, integer: true, infinite: true });
+  faults.set(type, [...(faults.get(type) ?? []), { fault, left }]);
+}
+
+/** The next fault of the type, in the order in which they were asked for. */
+function take<T>(faults: Map<string, Planned<T>[]>, type: string): T | null {
+  const all = faults.get(type) ?? [];
+  const [first] = all;
+  if (!first) return null;
+  first.left -= 1;
+  if (first.left <= 0) all.shift();
+  return first.fault;
+}
+
+/** Takes its time on the fake clock; gives up when asked to, as a handler should. */
+async function beSlow(ms: number, context: JobContext, worker: Faulty): Promise<void> {
+  worker.waits(context, true);
+  await worker.system.sleep(ms, context.signal);
+  worker.waits(context, false);
+  if (context.signal.aborted) throw context.signal.reason;
+}
+
+function died(worker: Faulty): Promise<never> {
+  worker.crash();
+  return new Promise(() => undefined);
+}

@@ -1,0 +1,22 @@
+// Compares what is there with what a test expects of it: every field that is named must match, others may be there too.
+import { isDeepStrictEqual } from "node:util";
+
+/** True if everything the expectation names is there; lists must have the same length. */
+export function matches(actual: unknown, expected: unknown): boolean {
+  if (Array.isArray(expected))
+    return (
+      Array.isArray(actual) &&
+      actual.length === expected.length &&
+      expected.every((value, at) => matches(actual[at], value))
+    );
+  if (isPlain(expected))
+    return (
+      isPlain(actual) &&
+      Object.keys(expected).every((key) => matches(Object.hasOwn(actual, key) ? actual[key] : undefined, expected[key]))
+    );
+  return isDeepStrictEqual(actual, expected);
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}

@@ -1,0 +1,99 @@
+// Runs one handler once, outside any queue, through the real executor: the input goes through JSON and schema as it would
+// on its way through a store, and what the run deserves is core's own verdict.
+import type { Failure } from "../core/job.ts";
+import { parseNumber, parseOptions } from "../core/options.ts";
+import type { Verdict } from "../core/verdict.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { knownType, newJobOf, payloadOf } from "../queue/new-jobs.ts";
+import { createMemoryStore } from "../store/memory/index.ts";
+import type { ClaimedJob, Settlement } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import { execute } from "../worker/executor.ts";
+import { collectLog, type CollectedLog } from "./collect-log.ts";
+import { fakeSystem, seededDice } from "./fake-system.ts";
+import { reportOf, type RunReport } from "./report.ts";
+import { startOf } from "./start.ts";
+import { Timeline } from "./timeline.ts";
+
+/** How a handler is run. */
+export interface PerformOptions {
+  /** The attempt that it takes itself for, from 1; default 1. */
+  readonly attempt?: number;
+  /** In place of what its definition says. */
+  readonly maxAttempts?: number;
+  readonly key?: string;
+  readonly tenant?: string;
+  /** Fires the context's signal, as a timeout would. */
+  readonly signal?: AbortSignal;
+  /** Hears what the handler says, too. */
+  readonly log?: Log;
+  /** What the clock says; default 2026-01-01. */
+  readonly now?: Date | number | string;
+  readonly seed?: number;
+}
+
+/** What a handler did. */
+export interface Performed<Result> {
+  /** `retrying` and `dead` are what the queue would have made of the failure. */
+  readonly state: RunReport["state"];
+  readonly result: Result | undefined;
+  readonly failure: Failure | null;
+  /** The wait before the next try in milliseconds: of a snooze or a retry; null otherwise. */
+  readonly delayMs: number | null;
+  /** What it reported with `context.progress`. */
+  readonly progress: readonly unknown[];
+  readonly log: CollectedLog;
+}
+
+const FIELDS = ["attempt", "maxAttempts", "key", "tenant", "signal", "log", "now", "seed"] as const;
+
+/** Runs a handler once; rejects, as `enqueue` would, for an input that may not be enqueued. */
+export async function perform<Input, Result>(
+  definition: JobDefinition<Input, Result>,
+  input: NoInfer<Input>,
+  options: PerformOptions = {},
+): Promise<Performed<Result>> {
+  parseOptions(options, FIELDS, "perform");
+  const { attempt = 1, signal, seed = 1 } = options;
+  parseNumber(attempt, "attempt", { min: 1, max: 10_000, integer: true });
+  const log = collectLog(options.log ?? null);
+  const timeline = new Timeline(startOf(options.now));
+  const system = fakeSystem(timeline, seededDice(seed, definition.type));
+  const job = await claimed(definition as JobDefinition, input, options, timeline);
+  const progress: unknown[] = [];
+  const verdict = await new Promise<Verdict>((resolve) => {
+    const settle = ({ verdict: said }: Settlement, done: (settled: "counted") => void): void => {
+      if (said.kind === "progress") progress.push(JSON.parse(said.value));
+      else resolve(said);
+      done("counted");
+    };
+    const executor = { system, log, settle, abortGraceMs: 0, heldMs: () => 0, report: () => undefined };
+    const own = { ...job, attempts: attempt - 1 };
+    const run = execute(own, definition as JobDefinition, system.monotonic(), executor, () => undefined);
+    if (signal?.aborted) run.stop("timeout");
+    signal?.addEventListener("abort", () => run.stop("timeout"));
+  });
+  const { state, result, failure } = reportOf(job, verdict, null) as RunReport<Result>;
+  return { state, result, failure, delayMs: "delayMs" in verdict ? verdict.delayMs : null, progress, log };
+}
+
+/** The job as a worker would get it. */
+async function claimed(
+  definition: JobDefinition,
+  input: unknown,
+  { key, tenant, maxAttempts }: PerformOptions,
+  timeline: Timeline,
+): Promise<ClaimedJob> {
+  const store = createMemoryStore({ clock: () => timeline.now });
+  const system = fakeSystem(timeline, seededDice(1, "perform"));
+  const type = knownType(definition, {});
+  await store.enqueue([newJobOf(type, await payloadOf(type, input), system.jobId(), { key, tenant, maxAttempts })]);
+  const worker = system.workerId();
+  await store.register({ id: worker, leaseMs: 30_000, release: null, pid: 1, host: "test" });
+  const { version: control } = await store.control();
+  const { lanes } = await store.lanes(null, 1);
+  const quotas = lanes.map(({ lane }) => ({ lane, limit: 1 }));
+  const nonce = system.nonce();
+  const { jobs } = await store.claim({ worker, quotas, limit: 1, nonce, control, ticket: 0, startedThrough: 0 });
+  return jobs[0] as ClaimedJob;
+}

@@ -1,0 +1,10 @@
+// When fake clocks begin.
+import { instantOf } from "../queue/new-jobs.ts";
+
+/** The same for every test that does not say otherwise, so that ids and times can be compared: 2026-01-01. */
+const START = Date.UTC(2026, 0, 1);
+
+/** Epoch milliseconds of a beginning. */
+export function startOf(now: Date | number | string | undefined): number {
+  return now === undefined ? START : instantOf(now, "now");
+}

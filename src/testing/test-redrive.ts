@@ -1,0 +1,240 @@
+// A Redrive for tests: memory store, fake clock, seeded dice, and the real worker, which works when it is told to.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { type Events, openEvents, type RedriveEvent } from "../queue/events.ts";
+import { instantOf } from "../queue/new-jobs.ts";
+import { assemble, type Redrive, type RedriveOptions } from "../redrive.ts";
+import type { RedriveWorker } from "../redrive-worker.ts";
+import { LOG_LEVELS, type LogLevel, lineLog, type Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { type Assertions, assertionsOn } from "./assertions.ts";
+import { collectLog, type CollectedLog } from "./collect-log.ts";
+import { Driver } from "./driver.ts";
+import { fakeSystem, seededDice } from "./fake-system.ts";
+import { type FaultOptions, Faults } from "./faults.ts";
+import { beginLife, waitsIn, type Wish } from "./life.ts";
+import { ObservedStore } from "./observed-store.ts";
+import { type Ended, openRuns, type Runs } from "./runs.ts";
+import { startOf } from "./start.ts";
+import { Timeline } from "./timeline.ts";
+
+/** What a test's Redrive is made of. */
+export interface TestRedriveOptions extends Omit<RedriveOptions, "store"> {
+  /** What the fake clock begins with; default 2026-01-01T00:00:00Z. */
+  readonly now?: Date | number | string;
+  /** From which ids, jitter and everything else random follows; default 1. */
+  readonly seed?: number;
+  /**
+   * How long, in real time, the fake clock stands still for a handler at work. After that the handler counts as waiting
+   * for the clock, so that timeouts can end it. Default 1 s.
+   */
+  readonly patience?: Duration;
+}
+
+/** A clock that stands still until it is told otherwise. */
+export interface TestClock {
+  /** Epoch milliseconds. */
+  now(): number;
+  /** Lets time pass; everything that falls due on the way is run at its due time. */
+  advance(duration: Duration): Promise<void>;
+  /** Jumps to a later time; what falls due on the way waits there until it is run. */
+  set(time: Date | number | string): void;
+}
+
+/** A Redrive on a fake clock; nothing runs before it is asked to. Close it, or declare it with `await using`. */
+export interface TestRedrive extends Redrive, Runs, Assertions {
+  readonly clock: TestClock;
+  /** Everything that was logged. */
+  readonly log: CollectedLog;
+  /** The next run of the type throws this in place of calling its handler. */
+  failNext(job: JobDefinition | string, error: unknown, options?: FaultOptions): void;
+  /** The next run of the type takes so long on the fake clock before its handler is called. */
+  slowNext(job: JobDefinition | string, duration: Duration, options?: FaultOptions): void;
+  /** The worker dies in the next run of the type. */
+  crashNext(job: JobDefinition | string, options?: FaultOptions): void;
+  /** Every call to the store is refused with `store_unavailable`, for this long or until `storeUp`. */
+  storeDown(duration?: Duration): void;
+  storeUp(): void;
+}
+
+const OWN = ["now", "seed", "patience"] as const;
+const PASSED_ON = ["jobs", "defaults", "middleware", "log", "maxPayloadBytes"] as const;
+
+/** The process id of the test itself; those of its workers follow. */
+const TEST_PID = 1;
+
+/** Opens a Redrive for one test. */
+export async function createTestRedrive(options: TestRedriveOptions = {}): Promise<TestRedrive> {
+  const world = openWorld(options);
+  const { timeline, observed, faults, driver, hub, log, jobs } = world;
+  const { main, waiter } = await openSides(world);
+  const runs = openRuns({ driver, observed, timeline, jobs, onEnded: (listener) => onEnded(hub, listener) });
+  const test: TestRedrive = {
+    ...main,
+    ...runs,
+    ...assertionsOn(observed.verbs, () => timeline.now),
+    log,
+    clock: clockOf(timeline, driver),
+    on: hub.on,
+    run: (job, input, given) => driven(world, "run", waiter.run(job, input, given)),
+    worker: (given) => drivenWorker(world, main.worker(given)),
+    failNext: (job, error, given) => faults.fail(typeOf(job), error, given),
+    slowNext: (job, duration, given) => faults.slow(typeOf(job), duration, given),
+    crashNext: (job, given) => faults.crash(typeOf(job), given),
+    storeDown(duration) {
+      const ms = duration === undefined ? Number.POSITIVE_INFINITY : parseDuration(duration, "storeDown", { minMs: 1 });
+      observed.downUntil = timeline.now + ms;
+    },
+    storeUp() {
+      observed.downUntil = 0;
+      observed.ring();
+    },
+    async close() {
+      if (driver.closed) return;
+      driver.dismiss();
+      await driven(world, "close", Promise.all([main.close(), waiter.close()]), "none");
+      driver.closed = true;
+      await observed.store.close();
+    },
+    [Symbol.asyncDispose]: () => test.close(),
+  };
+  return test;
+}
+
+/** Everything a test consists of. */
+interface World {
+  readonly timeline: Timeline;
+  readonly observed: ObservedStore;
+  readonly system: System;
+  readonly faults: Faults;
+  readonly driver: Driver;
+  readonly hub: Events;
+  readonly log: CollectedLog;
+  readonly jobs: readonly JobDefinition[];
+  /** What every Redrive of the test is made of. */
+  readonly shared: Omit<RedriveOptions, "store">;
+}
+
+function openWorld(options: TestRedriveOptions): World {
+  parseOptions(options, [...PASSED_ON, ...OWN], "createTestRedrive");
+  const { now, seed = 1, patience = "1s", ...rest } = options;
+  parseNumber(seed, "seed", { min: 0, max: 0xffff_ffff, integer: true });
+  const timeline = new Timeline(startOf(now));
+  const observed = new ObservedStore(() => timeline.now);
+  const log = collectLog(logOf(rest.log));
+  const hub = openEvents(log);
+  const faults = new Faults();
+  const shared = { ...rest, log };
+  const jobs = rest.jobs ?? [];
+  let lives = TEST_PID;
+  // That our own worker comes and goes is nobody's business.
+  const onEvent = (event: RedriveEvent): void => void (event.kind.startsWith("worker.") || hub.emit(event));
+  const driver: Driver = new Driver({
+    timeline,
+    observed,
+    jobs,
+    patienceMs: parseDuration(patience, "patience", { minMs: 1 }),
+    beginLife: () =>
+      beginLife({
+        options: shared,
+        observed,
+        timeline,
+        faults,
+        seed,
+        onEvent,
+        pid: ++lives,
+        isAlive: (pid) => pid === TEST_PID || pid === lives,
+        wish: () => driver.wish(),
+        onTaken: (id) => driver.taken(id),
+        onError: (error) => void (driver.failure = { error }),
+      }),
+  });
+  const system = fakeSystem(timeline, seededDice(seed, "test"));
+  return { timeline, observed, system, faults, driver, hub, log, jobs, shared };
+}
+
+/** The Redrive that the test speaks to, and one that waits for the ends of jobs as soon as they are there. */
+async function openSides(world: World): Promise<{ readonly main: Redrive; readonly waiter: Redrive }> {
+  const { observed, system, faults, shared, jobs, driver, hub } = world;
+  const process = { pid: TEST_PID, host: "test", isAlive: () => true };
+  const { store } = observed;
+  const faulty = {
+    system,
+    waits: waitsIn(observed),
+    crash() {
+      throw new Error("crashNext: a worker of the test's own cannot die; leave the work to runNext, runJob or drain.");
+    },
+  };
+  const own = jobs.map((job) => faults.around(job, faulty));
+  const main = await assemble({ ...shared, jobs: own, store }, { system, process });
+  main.on("*", (event) => {
+    if (event.kind === "worker.started") driver.employed += 1;
+    if (event.kind === "worker.stopped") driver.employed -= 1;
+    hub.emit(event);
+  });
+  let ended = new AbortController();
+  onEnded(hub, () => {
+    ended.abort();
+    ended = new AbortController();
+  });
+  const sleep: System["sleep"] = (ms, signal) =>
+    system.sleep(ms, AbortSignal.any([ended.signal, ...(signal ? [signal] : [])]));
+  const waiter = await assemble({ ...shared, store }, { system: { ...system, sleep }, process });
+  waiter.on("job.enqueued", hub.emit);
+  return { main, waiter };
+}
+
+function clockOf(timeline: Timeline, driver: Driver): TestClock {
+  return {
+    now: () => timeline.now,
+    async advance(duration) {
+      const until = timeline.now + parseDuration(duration, "advance");
+      await driver.drive({ name: "advance", wish: () => "any", until, done: () => false });
+    },
+    set(time) {
+      const to = instantOf(time, "time");
+      if (to < timeline.now) throw invalid("time", "now or later", new Date(to).toISOString(), "clocks do not go back");
+      timeline.now = to;
+    },
+  };
+}
+
+/** Drives until the promise settles. */
+async function driven<T>({ driver, observed }: World, name: string, work: Promise<T>, wish: Wish = "any"): Promise<T> {
+  let over = false;
+  const note = (): void => {
+    over = true;
+    observed.change();
+  };
+  work.then(note, note);
+  await driver.drive({ name, wish: () => wish, done: () => over, needsWork: wish === "any" });
+  return work;
+}
+
+/** A worker of the test's own; what it is asked to do takes the time it takes. */
+function drivenWorker(world: World, worker: RedriveWorker): RedriveWorker {
+  const stop: RedriveWorker["stop"] = (options) => driven(world, "stop", worker.stop(options), "none");
+  return Object.assign(Object.create(worker) as RedriveWorker, {
+    start: () => driven(world, "start", worker.start(), "none"),
+    drain: (options?: { readonly grace?: Duration }) => driven(world, "drain", worker.drain(options), "none"),
+    stop,
+    [Symbol.asyncDispose]: () => stop(),
+  });
+}
+
+/** Hears of every run that has ended, whatever became of it. */
+function onEnded(hub: Events, listener: (event: Ended) => void): () => void {
+  return hub.on("*", (event) => {
+    if ("verdict" in event && event.kind !== "job.stale") listener(event);
+  });
+}
+
+function typeOf(job: JobDefinition | string): string {
+  return typeof job === "string" ? job : job.type;
+}
+
+function logOf(log: Log | LogLevel | undefined): Log | null {
+  const level = LOG_LEVELS.find((known) => known === log);
+  return level === undefined ? ((log as Log | undefined) ?? null) : lineLog(level);
+}

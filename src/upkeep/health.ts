@@ -1,0 +1,117 @@
+// How a queue is doing, as one pure judgement over a few facts, and the way to gather them. No thresholds of users yet:
+// these are the ones of the old systems.
+import type { State } from "../core/job.ts";
+import { formatDuration } from "../core/duration.ts";
+import type { Pause, Store } from "../store/store.ts";
+
+/** What the judgement goes by. */
+export interface HealthFacts {
+  readonly jobs: Readonly<Record<State, number>>;
+  /** Workers with a lease in force. */
+  readonly workers: number;
+  /** Runs in the hands of workers whose lease has ended. */
+  readonly orphans: number;
+  /** How long the oldest job has been due that nothing holds back; null if none is due. */
+  readonly oldestDueMs: number | null;
+  /** Types with work that is due, not held back, and has waited for a minute. */
+  readonly waitingTypes: readonly string[];
+  /** What is paused now. */
+  readonly paused: readonly string[];
+  readonly deadLetters: number;
+}
+
+/** A verdict for people and probes. */
+export interface Health {
+  readonly status: "healthy" | "degraded" | "unhealthy";
+  /** From 0 to 1. */
+  readonly score: number;
+  /** Completed out of all that ended, of what is still kept; null where nothing has ended. */
+  readonly successRate: number | null;
+  /** Why it is not 1, the worst first. */
+  readonly reasons: readonly string[];
+}
+
+const LATE_MS = 60_000;
+const VERY_LATE_MS = 300_000;
+const MANY_DEAD = 100;
+const BACKLOG = 1_000;
+
+/** The judgement: a score that each trouble lowers, below 0.8 degraded, below 0.5 unhealthy. */
+export function judgeHealth(facts: HealthFacts): Health {
+  const { jobs, workers, orphans, oldestDueMs, deadLetters } = facts;
+  const ended = jobs.completed + jobs.dead;
+  const successRate = ended === 0 ? null : jobs.completed / ended;
+  const troubles: [cost: number, reason: string][] = [];
+  const due = oldestDueMs === null ? "" : `a job has been due for ${formatDuration(oldestDueMs)}`;
+  if (oldestDueMs !== null && workers === 0)
+    troubles.push([oldestDueMs >= LATE_MS ? 0.6 : 0.3, `no worker is alive and ${due}`]);
+  else if (oldestDueMs !== null && oldestDueMs >= VERY_LATE_MS) troubles.push([0.5, due]);
+  else if (oldestDueMs !== null && oldestDueMs >= LATE_MS) troubles.push([0.25, due]);
+  if (orphans > 0) troubles.push([0.25, `${orphans} runs are in the hands of workers that do not answer`]);
+  if (successRate !== null && successRate < 0.9)
+    troubles.push([
+      successRate < 0.5 ? 0.4 : 0.25,
+      `only ${Math.floor(successRate * 100)} % of the jobs that ended succeeded`,
+    ]);
+  if (deadLetters > MANY_DEAD) troubles.push([0.25, `${deadLetters} dead letters`]);
+  if (jobs.queued > BACKLOG && oldestDueMs !== null && oldestDueMs >= LATE_MS)
+    troubles.push([0.1, `${jobs.queued} jobs wait`]);
+  troubles.sort(([a], [b]) => b - a);
+  const score =
+    Math.round(
+      100 *
+        Math.max(
+          0,
+          troubles.reduce((left, [cost]) => left - cost, 1),
+        ),
+    ) / 100;
+  const status = score >= 0.8 ? "healthy" : score >= 0.5 ? "degraded" : "unhealthy";
+  return { status, score, successRate, reasons: troubles.map(([, reason]) => reason) };
+}
+
+const LANES_PAGE = 1_000;
+const PAGES_MOST = 100;
+
+/** Asks a store for the facts. */
+export async function gatherHealth(store: Store): Promise<HealthFacts> {
+  const [jobs, workers, control, tally] = await Promise.all([
+    store.count(),
+    store.workers(),
+    store.control(),
+    store.tally({}),
+  ]);
+  const { now } = control;
+  const pauses = control.pauses.filter(({ from, until }) => from <= now && (until === null || until > now));
+  const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
+  const lost = workers.filter((worker) => !alive.includes(worker));
+  const { oldest, types } = await waiting(store, pauses);
+  return {
+    jobs,
+    workers: alive.length,
+    orphans: lost.reduce((sum, { running }) => sum + running, 0),
+    oldestDueMs: oldest === null ? null : Math.max(0, now - oldest),
+    waitingTypes: [...types],
+    paused: pauses.map(({ kind, name }) => `${kind} ${name}`),
+    deadLetters: tally.total,
+  };
+}
+
+async function waiting(
+  store: Store,
+  pauses: readonly Pause[],
+): Promise<{ oldest: number | null; types: ReadonlySet<string> }> {
+  let oldest: number | null = null;
+  const types = new Set<string>();
+  let after: number | null = null;
+  for (let page = 0; page < PAGES_MOST; page++) {
+    const { lanes, next, now } = await store.lanes(after, LANES_PAGE);
+    for (const lane of lanes) {
+      if (pauses.some(({ kind, name }) => lane[kind] === name)) continue;
+      oldest = Math.min(oldest ?? lane.headRunAt, lane.headRunAt);
+      if (now - lane.headRunAt >= LATE_MS) types.add(lane.type);
+    }
+    if (next === null) break;
+    after = next;
+  }
+  return { oldest, types };
+}

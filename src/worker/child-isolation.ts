@@ -1,0 +1,40 @@
+// Starts the child process for a job with its last crash left. Its program belongs to the command line, because it loads
+// job files in every language that does.
+import { fileURLToPath } from "node:url";
+import { runChild } from "../system/processes.ts";
+import type { Isolation } from "./isolation.ts";
+
+/** What the child is told about its parent's world. */
+export interface IsolationOptions {
+  readonly store: string;
+  /** Files with job definitions. */
+  readonly jobs: string | readonly string[];
+  /** The config file whose defaults apply; none where absent. */
+  readonly config?: string | null;
+  /** Whether the environment's retry settings apply, and `MAX_RETRIES` among them; not at all where absent. */
+  readonly environment?: "attempts" | "retries" | null;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly stallMs?: number;
+  readonly abortGraceMs?: number;
+  readonly release?: string | null;
+}
+
+/** What the child is told. */
+export interface IsolatedTask extends IsolationOptions {
+  readonly worker: string;
+  readonly lane: number;
+  readonly control: number;
+}
+
+/** Memory a child may use before it dies alone. */
+const MEMORY_MB = 512;
+
+/** The way to run a lane in a child, for a worker with this store and these jobs. */
+export function childIsolation(options: IsolationOptions): Isolation {
+  const program = fileURLToPath(new URL("../cli/isolated.js", import.meta.url));
+  return ({ worker, lane, control, signal, stop }) => {
+    const task: IsolatedTask = { ...options, worker, lane, control };
+    return runChild(program, [JSON.stringify(task)], { memoryMb: MEMORY_MB, signal, stop });
+  };
+}

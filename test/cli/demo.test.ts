@@ -1,0 +1,258 @@
+// The demo: real runs of it as processes, small ones, and the books and the view as the pure functions they are. The
+// runs go side by side, because each of them mostly waits.
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Board } from "../../src/cli/demo/board.ts";
+import { balance, type Evidence } from "../../src/cli/demo/books.ts";
+import { frame } from "../../src/cli/demo/frame.ts";
+import { News } from "../../src/cli/demo/news.ts";
+import { planOrders } from "../../src/cli/demo/orders.ts";
+import { answerTo } from "../../src/cli/demo/weather.ts";
+import { widthOf } from "../../src/cli/table.ts";
+import { isAlive } from "../../src/system/processes.ts";
+import { builtModule } from "../support/built.ts";
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "redrive-demo-"));
+const program = join(folder, "demo.mjs");
+const children = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Starts a demo in a process of its own; `meanwhile` may hurt it. */
+async function demo(options: object, meanwhile?: (child: ChildProcess, text: () => string) => void): Promise<Ended> {
+  const child = spawn(process.execPath, [program, JSON.stringify(options)], { cwd: folder, stdio: "pipe" });
+  children.add(child);
+  let [stdout, stderr] = ["", ""];
+  child.stderr.on("data", (text) => (stderr += text));
+  child.stdout.on("data", (text) => {
+    stdout += text;
+    meanwhile?.(child, () => stdout);
+  });
+  const ended = await new Promise<number | null>((resolve) => {
+    child.on("close", resolve);
+  });
+  children.delete(child);
+  return { code: ended, stdout, stderr };
+}
+
+describe.skipIf(process.platform === "win32")("redrive demo", () => {
+  let plain: Ended;
+  let json: Ended;
+  let interrupted: Ended;
+  beforeAll(async () => {
+    let asked = false;
+    const lines = [
+      `import { demo } from ${JSON.stringify(builtModule("cli/demo.js"))};`,
+      "const { stdout, stderr, env, argv } = process;",
+      "process.exitCode = await demo(JSON.parse(argv[2]), { stdout, stderr, env });",
+    ];
+    writeFileSync(program, lines.join("\n"));
+    [plain, json, interrupted] = await Promise.all([
+      demo({ jobs: 60 }),
+      demo({ jobs: 60, seed: 3, json: true, file: "json.db" }),
+      demo({ jobs: 60, file: "interrupted.db" }, (child, text) => {
+        if (asked || !/workers \d+ and \d+ begin/.test(text())) return;
+        asked = true;
+        child.kill("SIGINT");
+      }),
+    ]);
+  }, 60_000);
+
+  it("ends with books that balance, after a worker was killed and its jobs were taken over", () => {
+    expect(plain.code, plain.stdout + plain.stderr).toBe(0);
+    expect(plain.stdout).toMatch(/† kill -9 for worker \d+, in the middle of \d+ calls?/);
+    expect(plain.stdout).toMatch(/✓ worker \d+ took over its \d+ jobs? after \d+ ms/);
+    expect(plain.stdout).toMatch(/The books balance {2}60 jobs/);
+    expect(plain.stdout).toMatch(/✓ 60 enqueued = \d+ completed \+ \d+ dead/);
+    expect(plain.stdout).not.toContain("✗ 0");
+  });
+
+  it("says it in few plain lines where nobody watches", () => {
+    const [news = ""] = plain.stdout.split("Dead letters by cause");
+    expect(news.trim().split("\n").length).toBeLessThanOrEqual(44);
+    expect(plain.stdout).not.toContain("\u001b");
+  });
+
+  it("keeps its jobs in a file of its own that others cannot read", () => {
+    expect(statSync(join(folder, ".redrive")).mode & 0o777).toBe(0o700);
+    expect(existsSync(join(folder, ".redrive/demo.db"))).toBe(true);
+    expect(existsSync(join(folder, ".redrive/demo.db.pid"))).toBe(false);
+    expect(plain.stdout).toMatch(/dlq show [0-9a-f-]{36} --store sqlite:\.redrive\/demo\.db/);
+  });
+
+  it("answers with one JSON document on request", () => {
+    expect(json.code, json.stdout + json.stderr).toBe(0);
+    const books = JSON.parse(json.stdout) as Record<string, unknown>;
+    expect(books).toMatchObject({ balanced: true, enqueued: 60, lost: 0, open: 0, completedTwice: 0, seed: 3 });
+    expect(books["completed"]).toBe(60 - (books["dead"] as number));
+    expect((books["takeover"] as { jobs: number }).jobs).toBeGreaterThan(0);
+  });
+
+  it("stops on Ctrl-C and leaves no process behind", () => {
+    expect(interrupted.code).toBe(130);
+    const [, ...pids] = /workers (\d+) and (\d+) begin/.exec(interrupted.stdout) ?? [];
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) expect(isAlive(Number(pid)), pid).toBe(false);
+    expect(interrupted.stderr).toMatch(/Stopped by SIGINT/);
+  });
+
+  it("refuses a file that exists, and numbers it cannot do", async () => {
+    const [file, few] = await Promise.all([demo({ file: "json.db" }), demo({ jobs: 3, file: "few.db" })]);
+    expect(file).toMatchObject({ code: 2, stderr: expect.stringContaining("json.db does; remove it") });
+    expect(few).toMatchObject({ code: 2, stderr: expect.stringContaining("from 20 to 2000; got 3") });
+  });
+});
+
+/** Four jobs: two completed, one of which was taken over and ran twice, and two dead. */
+function evidence(change: Partial<Evidence> = {}): Evidence {
+  return {
+    planned: 4,
+    enqueued: ["a", "b", "c", "d"],
+    jobs: [
+      { id: "a", state: "completed" },
+      { id: "b", state: "completed" },
+      { id: "c", state: "dead" },
+      { id: "d", state: "dead" },
+    ],
+    deadLetters: ["d", "c"],
+    completions: new Map([
+      ["a", 1],
+      ["b", 1],
+    ]),
+    effects: new Map([
+      ["a", 1],
+      ["b", 1],
+    ]),
+    repeats: new Map([["a", 1]]),
+    takeover: { pid: 7, jobs: ["a"], started: 1, ms: 30 },
+    ...change,
+  };
+}
+
+describe("the books", () => {
+  const jobs = evidence().jobs;
+  const wrong = (change: Partial<Evidence>): string[] => {
+    const { balanced, checks } = balance(evidence(change));
+    expect(balanced).toBe(false);
+    return checks.filter(({ ok }) => !ok).map(({ name }) => name);
+  };
+
+  it("balance when everybody agrees", () => {
+    const books = balance(evidence());
+    expect(books).toMatchObject({ balanced: true, enqueued: 4, completed: 2, dead: 2, ranTwice: 1 });
+    expect(books.checks.every(({ ok }) => ok)).toBe(true);
+  });
+
+  it("balance without the last report of a killed worker", () => {
+    expect(balance(evidence({ completions: new Map([["a", 1]]) })).balanced).toBe(true);
+  });
+
+  it.each<[what: string, change: Partial<Evidence>, found: string[]]>([
+    ["a job is gone", { jobs: jobs.slice(1), takeover: null }, ["sum", "lost", "twice"]],
+    [
+      "a job is there that nobody enqueued",
+      { jobs: [...jobs, { id: "e", state: "dead" }] },
+      ["sum", "lost", "letters"],
+    ],
+    [
+      "a job still waits",
+      { enqueued: ["a", "b", "c", "d", "e"], jobs: [...jobs, { id: "e", state: "queued" }] },
+      ["sum", "open"],
+    ],
+    ["a job was never enqueued", { planned: 5 }, ["sum"]],
+    ["a job was enqueued twice", { enqueued: ["a", "b", "c", "d", "d"] }, ["sum"]],
+    ["two workers completed one job", { completions: new Map([["a", 2]]) }, ["twice"]],
+    ["a job was reported as completed and is dead", { completions: new Map([["c", 1]]) }, ["twice"]],
+    ["a dead job has no dead letter", { deadLetters: ["c"] }, ["letters"]],
+    ["a dead letter is there twice", { deadLetters: ["c", "c"] }, ["letters"]],
+    ["the service knows nothing of a completed job", { effects: new Map([["a", 1]]) }, ["service"]],
+    [
+      "the service did something twice",
+      {
+        effects: new Map([
+          ["a", 1],
+          ["b", 2],
+        ]),
+      },
+      ["service"],
+    ],
+    ["a job of the killed worker is nowhere", { takeover: { pid: 7, jobs: ["x"], started: 1, ms: 3 } }, ["takeover"]],
+  ])("do not balance when %s", (_what, change, found) => {
+    expect(wrong(change)).toEqual(found);
+  });
+});
+
+describe("the live view", () => {
+  it.each([
+    [72, 22],
+    [80, 24],
+    [120, 40],
+    [300, 90],
+  ])("fits a terminal of %i × %i", (columns, rows) => {
+    let now = 0;
+    const news = new News(() => now);
+    const board = new Board({ total: 360, seed: 7, news, elapsed: () => now });
+    board.members = Array.from({ length: 9 }, (_, at) => ({
+      pid: 4_194_000 + at,
+      state: at % 2 === 0 ? "killed" : "working",
+      completed: 12_345,
+      retried: 0,
+      dead: 0,
+      tookOver: 100,
+    }));
+    for (now = 0; now < 60_000; now += 700) {
+      board.answered({ service: "media", order: 1, kind: now % 2_100 === 0 ? "down" : "ok" });
+      board.counts = { queued: 10, running: 10, completed: now / 200, dead: 40, cancelled: 0 };
+      news.tell("bad", "a very long line ".repeat(20));
+      const fingerprint = String(now % 6_300);
+      const failure = {
+        class: "authentication",
+        code: null,
+        message: "a very long cause ".repeat(9),
+        fingerprint,
+      } as const;
+      const job = { id: String(now), type: "t", service: "media", order: 1, attempts: 1, maxAttempts: 1 };
+      board.reported({ ...job, outcome: "dead", crashed: false, started: true, delayMs: 0, failure });
+      const lines = frame(board, { columns, rows });
+      expect(lines.length).toBeLessThan(rows);
+      // oxlint-disable-next-line no-control-regex
+      for (const line of lines) expect(widthOf(line.replace(/\u001b\[[\d;]*m/g, ""))).toBeLessThanOrEqual(columns);
+    }
+  });
+});
+
+describe("the bad day", () => {
+  it("is the same for the same seed", () => {
+    expect(planOrders(100, 5)).toEqual(planOrders(100, 5));
+    expect(planOrders(100, 5)).not.toEqual(planOrders(100, 6));
+  });
+
+  it("has something of everything, however few the jobs", () => {
+    const fates = new Set(planOrders(20, 1).map(({ fate }) => fate));
+    expect([...fates].toSorted()).toEqual(["broken", "fine", "hangs", "hangs once", "refused"]);
+  });
+
+  it("answers 429 and 503 in their spells and nothing but dice outside", () => {
+    const ask = (at: number, dice: number) =>
+      answerTo({ service: "mail", fate: "fine", earlier: 0, at, dice: () => dice }).kind;
+    expect([ask(0.2, 0.9), ask(0.5, 0.9), ask(0.5, 0.1), ask(0, 0.9), ask(0, 0.03), ask(0, 0.06)]).toEqual([
+      "limited",
+      "down",
+      "reset",
+      "ok",
+      "reset",
+      "error",
+    ]);
+  });
+});

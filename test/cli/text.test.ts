@@ -1,0 +1,75 @@
+// What goes to a terminal: tables, bars, times, and text from outside that must not steer it.
+import { describe, expect, it } from "vitest";
+import { masked, readableJson, safeLine, safeText } from "../../src/cli/safe-text.ts";
+import { cutTo, tableText, widthOf } from "../../src/cli/table.ts";
+import { bar, counted, relativeTime } from "../../src/cli/words.ts";
+
+const paint = (_style: string, text: string): string => text;
+
+describe("a table", () => {
+  const columns = [{ title: "ID" }, { title: "TYPE", least: 6 }, { title: "ERROR", least: 8, optional: true as const }];
+  const rows = [
+    ["12345678", "thumbnail", "something went wrong"],
+    ["1", "漢字", "x"],
+  ];
+
+  it("aligns columns, also with wide characters", () => {
+    expect(tableText(columns, rows, { width: Number.POSITIVE_INFINITY, paint })).toBe(
+      "ID        TYPE       ERROR\n12345678  thumbnail  something went wrong\n1         漢字       x\n",
+    );
+  });
+
+  it.each([40, 34, 30, 26, 20, 18])("fits %i columns", (width) => {
+    const lines = tableText(columns, rows, { width, paint }).trimEnd().split("\n");
+    expect(Math.max(...lines.map(widthOf))).toBeLessThanOrEqual(width);
+    expect(lines[0]?.includes("ERROR")).toBe(width >= 26);
+    expect(lines[1]?.startsWith("12345678")).toBe(true);
+  });
+
+  it("cuts on characters, not in the middle of one", () => {
+    expect(cutTo("a漢字b", 4)).toBe("a漢…");
+    expect(cutTo("😀😀😀", 4)).toBe("😀…");
+    expect(cutTo("e\u0301e\u0301", 2)).toBe("e\u0301e\u0301");
+  });
+});
+
+describe("text from outside", () => {
+  it("cannot steer a terminal", () => {
+    expect(safeText("\u001b[2J\u0007a\u009bb\u202ec\td\n")).toBe("␛[2J␇a�b�c\td\n");
+    expect(safeLine("one\r\n  two\tthree")).toBe("one ⏎ two three");
+  });
+
+  it.each([
+    ["postgres://me:hunter2@db:5432/x", "postgres://me:***@db:5432/x"],
+    ["at redis://:hunter2@r failed", "at redis://:***@r failed"],
+    ["postgres://me:hun/ter2@db/x", "postgres://me:***@db/x"],
+    ["https://a.b/c?token=hunter2&x=1", "https://a.b/c?token=***&x=1"],
+    ["https://a.b:80/c", "https://a.b:80/c"],
+    ["sqlite:./a.db", "sqlite:./a.db"],
+  ])("loses its passwords: %s", (text, expected) => expect(masked(text)).toBe(expected));
+
+  it("as JSON is indented, with secrets masked and numbers as they are", () => {
+    expect(readableJson('{"a":1,"apiKey":"x","nested":{"Password":{"y":1}}}')).toBe(
+      '{\n  "a": 1,\n  "apiKey": "***",\n  "nested": {\n    "Password": "***"\n  }\n}',
+    );
+    expect(readableJson('{"n":12345678901234567890,"token":"x\\"y","t":[1]}')).toBe(
+      '{"n":12345678901234567890,"token":"***","t":[1]}',
+    );
+    expect(readableJson("{oops")).toBe("{oops");
+  });
+});
+
+describe("words", () => {
+  it("for times, counts and bars", () => {
+    expect([0, -500, -5_400, 5_400, -90_000, -86_400_000].map((ms) => relativeTime(1e9 + ms, 1e9))).toEqual([
+      "now",
+      "now",
+      "5s ago",
+      "in 5s",
+      "1.5m ago",
+      "1d ago",
+    ]);
+    expect([counted(1, "job"), counted(1_234, "job"), counted(0, "job")]).toEqual(["1 job", "1,234 jobs", "0 jobs"]);
+    expect([bar(1, 4), bar(0.5, 4), bar(0, 4), bar(1 / 32, 4)]).toEqual(["████", "██", "", "▏"]);
+  });
+});

@@ -1,0 +1,126 @@
+// `worker` and `drain` in this process: what they do, what they say, and how they end.
+import { describe, expect, it } from "vitest";
+import { createBench, JOBS_TS } from "../support/cli.ts";
+
+describe("drain", () => {
+  it("works until nothing is left, counts, and ends with 1 if something died", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["enqueue", "hello", "-"], { stdin: "{}\n{}\n" });
+    await bench.run(["enqueue", "flaky", "{}"]);
+    const good = await bench.json(["drain", "--jobs", "jobs.ts"]);
+    expect(good).toMatchObject({ code: 0, document: { claimed: 5, completed: 3, retried: 2, dead: 0, released: 0 } });
+    expect(good.document.ms).toBeGreaterThan(0);
+    await bench.run(["enqueue", "broken", "{}"]);
+    const bad = await bench.run(["drain", "--jobs", "jobs.ts"]);
+    expect(bad).toMatchObject({ code: 1, out: expect.stringMatching(/^1 run: 0 completed, 0 retried, 1 dead in \d/) });
+    expect((await bench.run(["drain", "--jobs", "jobs.ts", "--quiet"])).out).toBe("");
+  });
+
+  it("logs what the old worker logged, without passwords", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["enqueue", "flaky", "{}", "--max-attempts", "2"]);
+    await bench.run(["enqueue", "broken", "{}"]);
+    const { err } = await bench.run(["drain", "--jobs", "jobs.ts"]);
+    expect(err).toMatch(/^\d{4}-\S+Z info {2}processing \(attempt 1\/2\) job=\S+ type=flaky$/m);
+    expect(err).toContain("Error: not yet (attempt 1/2), requeueing for attempt 2 in 1ms");
+    expect(err).toContain("Error: not yet (attempt 2/2), moved to the dead letter queue");
+    expect(err).toContain("postgres://user:***@db/x");
+    expect(err).not.toContain("hunter2");
+    await bench.run(["enqueue", "hello", "{}"]);
+    expect((await bench.run(["drain", "--jobs", "jobs.ts"], { env: { REDRIVE_LOG: "warn" } })).err).toBe("");
+  });
+
+  it("shows its progress on a terminal only", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["enqueue", "hello", "{}"]);
+    const { err } = await bench.run(["drain", "--jobs", "jobs.ts"], { columns: 80, env: { NO_COLOR: "1" } });
+    expect(err).toContain("\r\u001b[2Kdrain: ");
+    expect(err.endsWith("\r\u001b[2K")).toBe(true);
+  });
+
+  it("takes attempts and the first delay from the environment, for types that set none", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["enqueue", "stubborn", "{}"]);
+    await bench.run(["enqueue", "stubborn", "{}", "--max-attempts", "1"]);
+    const env = { MAX_RETRY_ATTEMPTS: "3", RETRY_DELAY_SECONDS: "0.01" };
+    const { code, document, err } = await bench.json(["drain", "--jobs", "jobs.ts"], { env });
+    expect({ code, ...document }).toMatchObject({ code: 1, claimed: 4, retried: 2, dead: 2 });
+    expect(err).toContain("(attempt 1/3), requeueing for attempt 2 in 10ms");
+    expect(err).toContain("(attempt 2/3), requeueing for attempt 3 in 30ms");
+    expect(err).toContain("(attempt 1/1), moved to the dead letter queue");
+  });
+
+  it("stores the attempts of the environment at enqueue", async () => {
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", "{}"], { env: { MAX_RETRIES: "4" } });
+    await bench.run(["enqueue", "thing", "{}"], { env: { MAX_RETRY_ATTEMPTS: "3" } });
+    await bench.run(["enqueue", "thing", "{}", "--max-attempts", "2"], { env: { MAX_RETRY_ATTEMPTS: "3" } });
+    expect(bench.sql("select max_attempts from job order by seq").flat()).toEqual([5, 3, 2]);
+  });
+
+  it.each([
+    [{ MAX_RETRY_ATTEMPTS: "3", MAX_RETRIES: "3" }, "MAX_RETRY_ATTEMPTS: expected 4, because MAX_RETRIES is 3"],
+    [{ MAX_RETRY_ATTEMPTS: "0" }, "MAX_RETRY_ATTEMPTS: expected a whole number from 1 to 10000"],
+    [{ MAX_RETRIES: "-1" }, "MAX_RETRIES: expected"],
+    [{ RETRY_DELAY_SECONDS: "soon" }, "RETRY_DELAY_SECONDS: expected seconds"],
+    [{ REDRIVE_LOG: "loud" }, "REDRIVE_LOG: expected debug, info, warn, error, silent"],
+    [{ REDRIVE_STORE: "postgres://me:hunter2@db/x" }, "REDRIVE_STORE: expected sqlite:PATH"],
+  ])("refuses the environment %j with exit 78", async (env, message) => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    const { code, err } = await bench.run(["drain", "--jobs", "jobs.ts"], { env });
+    expect(code).toBe(78);
+    expect(err).toContain(message);
+    expect(err).not.toContain("hunter2");
+  });
+
+  it.each([
+    [["drain"], "--jobs FILE"],
+    [["drain", "--jobs", "none.ts"], "there is no file"],
+    [["drain", "--jobs", "empty.ts"], "expected exports made by defineJob"],
+    [["drain", "--jobs", "bad.ts"], "expected a module that can be loaded"],
+    [
+      ["drain", "--jobs", "jobs.ts", "--concurrency", "0"],
+      "worker.concurrency: expected a whole number from 1 to 10000",
+    ],
+    [["drain", "--jobs", "jobs.ts", "--lease", "1s", "--heartbeat", "1s"], "at most a third of the lease"],
+    [["drain", "--jobs", "jobs.ts", "--queues", ""], "worker.queues"],
+    [["drain", "--jobs", "jobs.ts", "--grace", "x"], "grace: expected a duration"],
+    [["worker", "--jobs", "jobs.ts", "--within", "x"], "within: expected a duration"],
+    [["worker", "--jobs", "jobs.ts", "--health-host", "::1"], "--health-port"],
+    [["drain", "--store", "memory:", "--jobs", "jobs.ts"], "gone when the command ends"],
+    [["drain", "--store", "postgres://me:hunter2@db/x"], "postgres://me:***@db/x"],
+  ])("%j is refused with exit 2 and without a trace", async (args, message) => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    bench.write("empty.ts", "export const nothing = 1;");
+    bench.write("bad.ts", "export const {");
+    const { code, out, err } = await bench.run(args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(message);
+    expect(err).not.toMatch(/\n\s+at |hunter2/);
+  });
+});
+
+describe("worker", () => {
+  it("stops at a signal and ends with its code", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["enqueue", "hello", "{}"]);
+    for (const [signal, expected] of [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const) {
+      const onReady = (send: (signal: "SIGINT" | "SIGTERM") => void): void => void setTimeout(() => send(signal), 300);
+      const { code, err } = await bench.run(["worker", "--jobs", "jobs.ts"], { onReady });
+      expect(code).toBe(expected);
+      expect(err).toContain("worker started");
+      expect(err).toContain(`signal=${signal}`);
+    }
+    expect((await bench.json(["stats"])).document).toMatchObject({ jobs: { completed: 1 }, workers: 0 });
+  });
+});

@@ -1,0 +1,87 @@
+// Random commands about what has ended: pages and tallies of dead letters, and prunes in steps.
+import fc from "fast-check";
+import { FAILURE_CLASSES } from "../../src/core/job.ts";
+import type { LetterFilter, Retention, Store } from "../../src/store/store.ts";
+import { command, type Shared } from "./model-command.ts";
+import { reasons } from "./model-verdicts.ts";
+
+const filterFields = {
+  redriven: fc.boolean(),
+  type: fc.constantFrom("a", "b"),
+  service: fc.constant("s"),
+  tenant: fc.constantFrom("t1", "t2"),
+  reason: fc.constantFrom(...reasons),
+  class: fc.constantFrom(...FAILURE_CLASSES),
+  fingerprint: fc.constantFrom("f1", "f2"),
+  text: fc.constantFrom("m", "ERR", "\ufffd", "😀", "", "%"),
+};
+/** How long ago, in milliseconds. */
+const agoFields = { from: fc.constantFrom(0, 1_000, 60_000), until: fc.constantFrom(0, 1_000, 60_000) };
+const few = <T>(fields: { readonly [K in keyof T]: fc.Arbitrary<T[K]> }) =>
+  fc.record(fields, { requiredKeys: [] }).map((all) => {
+    // Every field narrows; with all of them nothing would be left.
+    const entries = Object.entries(all).filter((_, at) => at % 3 === 0);
+    return Object.fromEntries(entries) as Partial<T>;
+  });
+const filterSpec = fc.record({ filter: few(filterFields), ago: few(agoFields) });
+
+function filterAt({ clock }: Shared, { filter, ago }: { filter: LetterFilter; ago: LetterFilter }): LetterFilter {
+  const instants = Object.entries(ago).map(([field, ms]) => [field, clock.now - Number(ms)]);
+  return { ...filter, ...(Object.fromEntries(instants) as LetterFilter) };
+}
+
+const pageSpec = fc.record({
+  limit: fc.constantFrom(1, 2, 201),
+  oldest: fc.boolean(),
+  pages: fc.integer({ min: 1, max: 3 }),
+});
+
+/** Some pages of dead letters, in either direction. */
+export const deadLetters = command("deadLetters", fc.tuple(filterSpec, pageSpec), (shared, [spec, page]) => {
+  const query = { ...filterAt(shared, spec), limit: page.limit, oldest: page.oldest };
+  return async (store) => {
+    const items = [];
+    let cursor: string | null = null;
+    for (let n = 0; n < page.pages && (n === 0 || cursor !== null); n++) {
+      const answer = await store.deadLetters({ ...query, cursor });
+      items.push(...answer.items);
+      cursor = answer.next;
+    }
+    return { items, more: cursor !== null };
+  };
+});
+
+/** How many dead letters there are. */
+export const tally = command("tally", filterSpec, (shared, spec) => {
+  const filter = filterAt(shared, spec);
+  return (store) => store.tally(filter);
+});
+
+const keepMs = fc.constantFrom(0, 1_000, 60_000);
+const keep = fc.record({ finishedMs: keepMs, deadMs: fc.oneof(keepMs, fc.constant(null)) });
+const retention = fc.record({
+  keep,
+  types: fc.oneof(
+    fc.constant([]),
+    keep.map((each) => [{ type: "a", ...each }]),
+  ),
+  keyMs: keepMs,
+  limit: fc.integer({ min: 1, max: 5 }),
+});
+
+/** Some steps of a prune, each from where the one before ended. */
+export const prune = command("prune", fc.tuple(retention, fc.integer({ min: 1, max: 4 })), (_, [value, steps]) => {
+  return (store) => pruneBy(store, value, steps);
+});
+
+async function pruneBy(store: Store, value: Omit<Retention, "cursor">, steps: number): Promise<unknown[]> {
+  const answers: unknown[] = [];
+  let cursor: string | null = null;
+  for (let n = 0; n < steps && (n === 0 || cursor !== null); n++) {
+    const { next, ...counts } = await store.prune({ ...value, cursor });
+    // A cursor names a place, and places are each store's own affair.
+    answers.push({ ...counts, more: next !== null });
+    cursor = next;
+  }
+  return answers;
+}

@@ -1,0 +1,41 @@
+// The package as users get it: what is in it, and that it runs and type-checks from a folder of its own. The dependencies
+// are those of the checkout; `npm run prove -- package` installs them anew on several versions of Node.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { oddities, pack, tryOut, typeCheck } from "../scripts/package.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+describe("the package", () => {
+  const folder = mkdtempSync(join(tmpdir(), "redrive-package-"));
+  const project = join(folder, "project");
+  let files: readonly string[] = [];
+
+  beforeAll(() => {
+    const packed = pack(folder);
+    files = packed.files;
+    const modules = join(project, "node_modules");
+    mkdirSync(join(modules, "redrive"), { recursive: true });
+    writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+    spawnSync("tar", ["xzf", packed.tarball, "-C", join(modules, "redrive"), "--strip-components=1"]);
+    const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      dependencies: object;
+      optionalDependencies: object;
+    };
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies }))
+      symlinkSync(join(root, "node_modules", name), join(modules, name));
+  }, 60_000);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("has what is needed and nothing else", () => expect(oddities(files)).toEqual([]));
+  it("notices what need not be there, and what is missing", () => {
+    expect(oddities(["src/index.ts", "dist/index.js"])).toContain("src/index.ts need not be in the package");
+    expect(oddities(["dist/index.js"])).toContain("bin/redrive.js is missing");
+  });
+  it("runs as a library and as a command line", { timeout: 120_000 }, () => expect(tryOut(project)).toBeNull());
+  it("has types for Node and for bundlers", { timeout: 60_000 }, () => expect(typeCheck(project)).toBeNull());
+});

@@ -1,0 +1,144 @@
+// Streams of jobs: any iterable, options for each, what a bad item in the middle does, and the counts.
+import { describe, expect, it } from "vitest";
+import { defineJob, type EnqueuedJob, type RedriveEvent } from "../../src/index.ts";
+import { codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
+
+const note = defineJob("note", { run: (_input: { n: number }) => undefined });
+
+function* numbers(count: number): Generator<{ n: number }> {
+  for (let n = 0; n < count; n++) yield { n };
+}
+
+async function* slowly(count: number): AsyncGenerator<{ n: number }> {
+  for (const item of numbers(count)) {
+    await Promise.resolve();
+    yield item;
+  }
+}
+
+describe.each(KINDS)("enqueueMany on %s", (kind) => {
+  it("takes an array, an iterable and an async iterable", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const all = { enqueued: 3, duplicates: 0, replaced: 0, conflicts: 0 };
+    expect(await redrive.enqueueMany(note, [...numbers(3)])).toEqual(all);
+    expect(await redrive.enqueueMany(note, numbers(3))).toEqual(all);
+    expect(await redrive.enqueueMany(note, slowly(3))).toEqual(all);
+    expect(await redrive.enqueueMany("note", [])).toEqual({ ...all, enqueued: 0 });
+    expect((await redrive.jobs.count()).queued).toBe(9);
+  });
+
+  it("writes in chunks, keeps the order, and tells of each chunk", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const chunks: (readonly EnqueuedJob[])[] = [];
+    const summary = await redrive.enqueueMany(note, slowly(1_201), { onChunk: (jobs) => void chunks.push(jobs) });
+    expect(summary.enqueued).toBe(1_201);
+    expect(chunks.map(({ length }) => length)).toEqual([500, 500, 201]);
+    const ids = chunks.flat().map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(ids);
+    const payloads: number[] = [];
+    for await (const job of redrive.jobs.all({ type: "note" }))
+      payloads.push((JSON.parse(job.payload) as { n: number }).n);
+    expect(payloads.toReversed()).toEqual([...numbers(1_201)].map(({ n }) => n));
+  });
+
+  it("takes options for each, by input and index", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const each = ({ n }: { n: number }, index: number) => ({ key: `k${n}`, priority: index, tenant: "acme" });
+    await redrive.enqueueMany(note, numbers(3), { each });
+    const { items } = await redrive.jobs.list({ tenant: "acme" });
+    expect(items.map(({ key, priority }) => [key, priority]).toReversed()).toEqual([
+      ["k0", 0],
+      ["k1", 1],
+      ["k2", 2],
+    ]);
+  });
+
+  it("counts duplicates, replaced ones and conflicts, also within itself, and goes on", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    await redrive.enqueue(note, { n: 0 }, { key: "same" });
+    await redrive.enqueue(note, { n: 0 }, { key: "other" });
+    await redrive.enqueue(note, { n: 0 }, { key: "replace" });
+    const inputs = [
+      { n: 0, key: "same" },
+      { n: 1, key: "other" },
+      { n: 2, key: "replace", unique: "replace" as const },
+      { n: 3, key: "new" },
+      { n: 3, key: "new" },
+      { n: 4, key: "new" },
+      { n: 5, key: "last" },
+    ];
+    const told: EnqueuedJob[] = [];
+    const keys = new Map(inputs.map((input, index) => [index, input]));
+    const summary = await redrive.enqueueMany(
+      note,
+      inputs.map(({ n }) => ({ n })),
+      {
+        each: (_input, index) => ({ key: keys.get(index)?.key, unique: keys.get(index)?.unique }),
+        onChunk: (jobs) => void told.push(...jobs),
+      },
+    );
+    expect(summary).toEqual({ enqueued: 2, duplicates: 2, replaced: 1, conflicts: 2 });
+    expect(told.map(({ duplicate, replaced }) => [duplicate, replaced])).toEqual([
+      [true, false],
+      [false, true],
+      [false, false],
+      [true, false],
+      [false, false],
+    ]);
+  });
+
+  it("names the place of a bad item, and how many before it were written", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const inputs = [...numbers(700), { n: Number.NaN }, ...numbers(10)];
+    const error = await redrive.enqueueMany(note, inputs).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "invalid_payload", details: { index: 700, written: 500 } });
+    expect(String(error)).toMatch(/Input 700: .*500 before it were enqueued/);
+    expect((await redrive.jobs.count()).queued).toBe(500);
+    const options = await redrive
+      .enqueueMany(note, numbers(5), { each: ({ n }) => ({ priority: n === 3 ? 99 : 0 }) })
+      .catch((thrown: unknown) => thrown);
+    expect(options).toMatchObject({ code: "invalid_argument", details: { index: 3, written: 0 } });
+    expect((await redrive.jobs.count()).queued).toBe(500);
+  });
+
+  it("passes on what the source itself throws, and closes the source when it stops early", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const broken = async function* (): AsyncGenerator<{ n: number }> {
+      yield { n: 1 };
+      throw new Error("source failed");
+    };
+    await expect(redrive.enqueueMany(note, broken())).rejects.toThrow("source failed");
+    let closed = false;
+    const watched = (function* (): Generator<{ n: number }> {
+      try {
+        yield { n: 1 };
+        yield { n: Number.NaN };
+        yield { n: 2 };
+      } finally {
+        closed = true;
+      }
+    })();
+    await expect(redrive.enqueueMany(note, watched)).rejects.toMatchObject({ code: "invalid_payload" });
+    expect(closed).toBe(true);
+  });
+
+  it("tells listeners of every job that was written, and of no duplicate", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const heard: RedriveEvent[] = [];
+    redrive.on("job.enqueued", (event) => void heard.push(event));
+    await redrive.enqueueMany(note, [...numbers(3), { n: 0 }], { each: ({ n }) => ({ key: String(n) }) });
+    expect(heard).toHaveLength(3);
+  });
+
+  it("refuses options that do not exist", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    const options = { key: "k" } as object;
+    expect(await codeOf(() => redrive.enqueueMany(note, numbers(1), options))).toBe("invalid_argument");
+  });
+
+  it("refuses what is no source or no definition with invalid_argument", async () => {
+    const redrive = await openRedrive(kind, { jobs: [note] });
+    expect(await codeOf(() => redrive.enqueueMany(note, null as unknown as []))).toBe("invalid_argument");
+    expect(await codeOf(() => redrive.enqueueMany(undefined as unknown as string, []))).toBe("invalid_argument");
+  });
+});

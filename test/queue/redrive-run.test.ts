@@ -1,0 +1,221 @@
+// Waiting for a job, schemas on both sides of the store, and versions of payloads.
+import { describe, expect, it } from "vitest";
+import { defineJob, fixed, immediate, PermanentError, type Redrive, type StandardSchema } from "../../src/index.ts";
+import { collectLog, createTestRedrive } from "../../src/testing/index.ts";
+import { beside, codeOf, drain, type Kind, KINDS, openRedrive } from "./redrive-kinds.ts";
+
+/** Text in, number out; what cannot be one is refused. */
+const width: StandardSchema<{ width: string }, { width: number }> = {
+  "~standard": {
+    version: 1,
+    vendor: "test",
+    async validate(value) {
+      const given = (value as { width?: unknown } | null)?.width;
+      const number = Number(given);
+      if (typeof given === "string" && Number.isFinite(number)) return { value: { width: number } };
+      return { issues: [{ message: "expected digits", path: [{ key: "width" }] }, { message: "and more" }] };
+    },
+  },
+};
+
+const resize = defineJob("resize", { input: width, run: ({ width: w }) => ({ area: w * w }) });
+
+async function working(kind: Kind, options: Parameters<typeof openRedrive>[1]): Promise<Redrive> {
+  const redrive = await openRedrive(kind, options);
+  await redrive.worker({ poll: 20 }).start();
+  return redrive;
+}
+
+describe.each(KINDS)("run on %s", (kind) => {
+  it("answers with the result and the job", async () => {
+    const redrive = await working(kind, { jobs: [resize] });
+    const outcome = await redrive.run(resize, { width: "4" });
+    expect(outcome).toMatchObject({ success: true, result: { area: 16 }, job: { state: "completed", type: "resize" } });
+  });
+
+  it("answers with undefined where the handler returns nothing", async () => {
+    const redrive = await working(kind, { jobs: [defineJob("quiet", { run: () => undefined })] });
+    expect(await redrive.run(defineJob("quiet", { run: () => undefined }), {})).toMatchObject({ success: true });
+  });
+
+  it("answers with the failure of a dead job", async () => {
+    const final = defineJob("final", {
+      run: (): void => {
+        throw new PermanentError("never");
+      },
+    });
+    const redrive = await working(kind, { jobs: [final] });
+    const outcome = await redrive.run(final, {});
+    expect(outcome).toMatchObject({ success: false, error: { class: "permanent", message: "never" } });
+    expect(outcome.job.state).toBe("dead");
+  });
+
+  it("waits through retries", async () => {
+    let calls = 0;
+    const flaky = defineJob("flaky", {
+      backoff: immediate(),
+      run: () => {
+        if (++calls < 3) throw new Error("not yet");
+        return calls;
+      },
+    });
+    const redrive = await working(kind, { jobs: [flaky] });
+    expect(await redrive.run(flaky, {})).toMatchObject({ success: true, result: 3, job: { attempts: 2 } });
+  });
+
+  it("answers that a job was cancelled", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize] });
+    const outcome = redrive.run(resize, { width: "1" }, { key: "k" });
+    await expect.poll(async () => (await redrive.jobs.list({ key: "k" })).items.length).toBe(1);
+    await redrive.jobs.cancel({ key: "k" });
+    expect(await outcome).toMatchObject({ success: false, error: { name: "Cancelled" }, job: { state: "cancelled" } });
+  });
+
+  it("stops waiting when its signal fires; the job goes on", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize] });
+    const controller = new AbortController();
+    const outcome = redrive.run(resize, { width: "1" }, { signal: controller.signal });
+    outcome.catch(() => undefined);
+    await expect.poll(async () => (await redrive.jobs.count()).queued).toBe(1);
+    controller.abort();
+    await expect(outcome).rejects.toMatchObject({ code: "aborted" });
+    expect(await drain(redrive)).toMatchObject({ completed: 1 });
+  });
+
+  it("has the limits of the handler preset, below what the type says", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize, defineJob("own", { maxAttempts: 2, run: () => 1 })] });
+    const soon = (): AbortSignal => AbortSignal.timeout(20);
+    await redrive.run(resize, { width: "1" }, { signal: soon() }).catch(() => undefined);
+    await redrive
+      .run(defineJob("own", { maxAttempts: 2, run: () => 1 }), {}, { signal: soon() })
+      .catch(() => undefined);
+    const { items } = await redrive.jobs.list();
+    expect(items.map(({ maxAttempts, deadlineMs }) => [maxAttempts, deadlineMs])).toEqual([
+      [2, 300_000],
+      [6, 300_000],
+    ]);
+  });
+
+  it("answers with the outcome of a job that was there already", async () => {
+    const redrive = await working(kind, { jobs: [resize] });
+    const first = await redrive.run(resize, { width: "3" }, { key: "k" });
+    const second = await redrive.run(resize, { width: "3" }, { key: "k" });
+    expect(second.job.id).toBe(first.job.id);
+  });
+
+  it("rejects for an input that may not be enqueued", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize] });
+    expect(await codeOf(() => redrive.run(resize, { width: "wide" }))).toBe("invalid_payload");
+  });
+
+  it("writes nothing when its signal has fired already", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize] });
+    const signal = AbortSignal.abort();
+    expect(await codeOf(() => redrive.run(resize, { width: "1" }, { signal }))).toBe("aborted");
+    expect((await redrive.jobs.count()).queued).toBe(0);
+  });
+});
+
+describe("run without a worker", () => {
+  it("says so after a while, and goes on waiting", async () => {
+    const log = collectLog();
+    const test = await createTestRedrive({ log, patience: "20ms" });
+    await test.pause({ kind: "queue", name: "default" });
+    const worker = test.worker();
+    const outcome = test.run(resize, { width: "2" }).catch((error: unknown) => error);
+    await test.clock.advance("6s");
+    expect(log.said("no worker is running")).toHaveLength(1);
+    expect(worker.counts.claimed).toBe(0);
+    expect(String(await outcome)).toMatch(/did not come to an end/);
+    await test.close();
+  });
+});
+
+describe("the waits between the tries of run", () => {
+  it("are those of the type, within the five minutes of the preset", async () => {
+    const unlucky = defineJob("unlucky", {
+      run: (_input: object): void => {
+        throw new Error("no luck");
+      },
+    });
+    const waits: number[] = [];
+    for (let seed = 1; seed <= 10; seed++) {
+      const test = await createTestRedrive({ jobs: [unlucky], seed });
+      const { job } = await test.run(unlucky, {});
+      const { history } = await test.jobs.show(job.id);
+      waits.push(history.reduce((sum, { delayMs }) => sum + (delayMs ?? 0), 0));
+      await test.close();
+    }
+    expect(Math.max(...waits)).toBeGreaterThan(60_000);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(300_000);
+  });
+});
+
+describe.each(KINDS)("a schema on %s", (kind) => {
+  it("is asked at enqueue, in its own words, and stores the input as it was given", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize] });
+    const error = await redrive.enqueue(resize, { width: "wide" }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: "invalid_payload",
+      details: {
+        type: "resize",
+        issues: [
+          { path: "width", message: "expected digits" },
+          { path: "", message: "and more" },
+        ],
+      },
+    });
+    expect(String(error)).toContain("The input of resize does not fit its schema: width: expected digits; and more.");
+    const { id } = await redrive.enqueue(resize, { width: "5" });
+    expect((await redrive.jobs.get(id))?.payload).toBe('{"width":"5"}');
+  });
+
+  it("is asked again before every run: what does not fit any more is a validation failure, without a retry", async () => {
+    const redrive = await openRedrive(kind, { jobs: [resize] });
+    const { id } = await redrive.enqueue(defineJob("resize", { run: (_input: object) => 1 }), { width: "wide" });
+    expect(await drain(redrive)).toMatchObject({ dead: 1 });
+    expect(await redrive.deadLetters.get(id)).toMatchObject({
+      reason: "permanent",
+      failure: { class: "validation", name: "InvalidInput" },
+    });
+  });
+
+  it("that throws rejects at enqueue, and fails a run as a handler would", async () => {
+    const broken: StandardSchema = {
+      "~standard": {
+        version: 1,
+        vendor: "test",
+        validate: () => {
+          throw new Error("the schema is broken");
+        },
+      },
+    };
+    const job = defineJob("resize", { input: broken, backoff: fixed("1h"), run: () => 1 });
+    const redrive = await openRedrive(kind, { jobs: [job] });
+    await expect(redrive.enqueue(job, {})).rejects.toThrow("the schema is broken");
+    const { id } = await redrive.enqueue(resize, { width: "1" });
+    expect(await drain(redrive)).toMatchObject({ retried: 1 });
+    expect((await redrive.jobs.get(id))?.failure).toMatchObject({
+      class: "transient",
+      message: "the schema is broken",
+    });
+  });
+});
+
+describe.each(KINDS)("a payload of a newer version on %s", (kind) => {
+  it("is released uncharged by an older worker, and completed by a newer one", async () => {
+    const older = defineJob("convert", { version: 1, backoff: fixed("1h"), run: () => "old" });
+    const newer = defineJob("convert", { version: 2, run: () => "new" });
+    const redrive = await openRedrive(kind, { jobs: [older] });
+    const modern = await beside(redrive, kind, { jobs: [newer] });
+    const { id } = await modern.enqueue(newer, {});
+    const old = await redrive.enqueue(older, {});
+    expect(await drain(redrive)).toMatchObject({ released: 1, completed: 1 });
+    expect(await redrive.jobs.get(id)).toMatchObject({ state: "queued", version: 2, attempts: 0, releases: 1 });
+    await modern.jobs.reschedule(id, { delay: 0 });
+    await modern.enqueue(older, {});
+    expect(await drain(modern)).toMatchObject({ completed: 2 });
+    expect(await modern.jobs.get(id)).toMatchObject({ state: "completed", result: '"new"' });
+    expect(await modern.jobs.get(old.id)).toMatchObject({ result: '"old"' });
+  });
+});
