@@ -28,6 +28,7 @@ export interface RedriveWorkerOptions extends WorkerOptions {
   /**
    * The file that exports these job definitions. With it, a job with its last crash left runs in a process of its own,
    * and its death leaves evidence; without it, such a job runs alone in this process. Needs a store given by its URL.
+   * Middleware and defaults of this program do not reach that process.
    */
   readonly jobsFile?: string;
   /** How such a process is started, in place of `jobsFile`. */
@@ -119,7 +120,9 @@ function fromFile(jobs: string | undefined, url: string | null): ((settings: Wor
   if (jobs === undefined) return undefined;
   if (typeof jobs !== "string" || !existsSync(jobs))
     throw invalid("worker.jobsFile", "the path of a file that exports job definitions", jobs, "check the path");
-  if (url === null) throw invalid("worker.jobsFile", "a store given by its URL", "an opened one", "leave jobsFile out");
+  const elsewhere = "a store that another process can open, given by its URL";
+  if (url === null) throw invalid("worker.jobsFile", elsewhere, "an opened one", "leave jobsFile out");
+  if (url === "memory:") throw invalid("worker.jobsFile", elsewhere, url, "leave jobsFile out");
   return (settings) => childIsolation({ store: url, jobs, ...settings });
 }
 

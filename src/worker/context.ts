@@ -1,9 +1,8 @@
 // What a handler gets beside its input. Everything costly is made when it is first asked for.
-import type { Duration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { encodePayload } from "../core/payload.ts";
-import { type JobContext, type Snooze, snooze } from "../queue/define-job.ts";
+import { type JobContext, snooze } from "../queue/define-job.ts";
 import type { Log } from "../system/log.ts";
 import type { Run } from "./run.ts";
 import type { Settler } from "./settler.ts";
@@ -11,6 +10,9 @@ import type { Settler } from "./settler.ts";
 /** The context of a run. A class, like `Run`, because there is one per job. */
 export class RunContext implements JobContext {
   readonly log: Log;
+  /** Bound, because handlers like to take their context apart. */
+  readonly progress = (value: unknown): Promise<void> => this.#progress(value);
+  readonly snooze = snooze;
   readonly #run: Run;
   readonly #settle: Settler["settle"];
 
@@ -41,14 +43,10 @@ export class RunContext implements JobContext {
     return this.#run.signal;
   }
 
-  async progress(value: unknown): Promise<void> {
+  async #progress(value: unknown): Promise<void> {
     const verdict = { kind: "progress", value: encodePayload(value) } as const;
     const settled = await new Promise((resolve) => this.#settle({ ...this.lease, verdict }, resolve));
     if (settled !== "counted") throw leaseLost(this.job.id);
-  }
-
-  snooze(delay: Duration): Snooze {
-    return snooze(delay);
   }
 }
 

@@ -115,18 +115,20 @@ export class Reaping {
     const reports = reportsOf(ending);
     for (const { job, verdict, settled } of reports) this.#options.report(job, verdict, settled);
     const evidence = evidenceOf(ending);
+    // One that ended well without a word about a job found none: the next one need not hurry either.
     const blamed = evidence
       ? await contact.insist(
           "reap",
           () => reap(this.#options.reaper(), new Map([[worker, evidence]])),
           this.#options.ending,
         )
-      : 1;
+      : 0;
     // A child that we ended ourselves had taken its job; somebody has judged it already.
     const took = blamed !== 0 || end.aborted || reports.length > 0;
-    this.#pauseMs = !took ? Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2)) : 0;
+    const longer = evidence ? this.#pauseMs * 2 : 0;
+    this.#pauseMs = took ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, longer));
     this.#notBefore = system.monotonic() + this.#pauseMs;
-    if (took) return;
+    if (took || !evidence) return;
     const about = { output: ending.output, pauseMs: this.#pauseMs };
     log.error(about, "the child for a last chance died before it took its job");
   }

@@ -77,22 +77,24 @@ describe("a stop while another connection holds the file", () => {
   }
 
   it.each([
-    ["idle", 0],
-    ["with runs in its hands", 5],
-  ])("of a worker that is %s takes at most twice its time and five seconds", async (_state, count) => {
+    ["idle", 0, 0],
+    ["with runs in its hands", 5, 0],
+    ["with runs in its hands and a look under way", 5, 300],
+  ])("of a worker that is %s takes at most twice its time and five seconds", async (_state, count, lockedMs) => {
     const { createRedrive } = await importBuilt<typeof import("../../src/index.ts")>("index.js");
     const path = testPath();
     const sleeper = defineJob("sleeper", {
       run: (_input: object, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(1))),
     });
     const redrive = await createRedrive({ store: `sqlite:${path}`, jobs: [sleeper], log: "silent" });
-    const worker = redrive.worker();
+    const worker = redrive.worker({ poll: "100ms" });
     await worker.start();
     for (let n = 0; n < count; n++) await redrive.enqueue(sleeper, {});
     for (let n = 0; n < 500 && worker.counts.claimed < count; n++) await pause(10);
     expect(worker.counts.claimed).toBe(count);
     const locker = connect(path);
     await lock(locker);
+    await pause(lockedMs);
     const withinMs = 1_000;
     const from = performance.now();
     const ended = await settles(worker.stop({ within: withinMs }), 15_000);

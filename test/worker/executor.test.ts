@@ -158,6 +158,20 @@ describe("snooze", () => {
 });
 
 describe("progress", () => {
+  it("and snooze may be taken out of the context", async () => {
+    const bench = createBench();
+    const job = defineJob("apart", {
+      run: async (_input, { attempt, job: { releases }, progress, snooze }) => {
+        await progress({ attempt });
+        return releases === 0 ? snooze("1s") : "done";
+      },
+    });
+    const id = await bench.add(job);
+    const { worker } = await bench.employ([job]);
+    await bench.until(() => worker.counts.completed === 1);
+    expect(await bench.read(id)).toMatchObject({ progress: '{"attempt":1}', result: '"done"', attempts: 0 });
+  });
+
   it("is stored while the run goes on", async () => {
     const bench = createBench();
     const job = defineJob("thumbnail", {
