@@ -1,7 +1,9 @@
 // A worker as users of the library see it: durations as they write them, upkeep and a health port along with it.
 import { existsSync } from "node:fs";
 import { type Duration, parseDuration } from "./core/duration.ts";
-import { invalid, parseOptions } from "./core/options.ts";
+import { textOf } from "./core/failure.ts";
+import { checkInteger, checkText } from "./core/new-job.ts";
+import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import type { JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
@@ -9,14 +11,15 @@ import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./upkeep/archive.ts";
-import { retentionService } from "./upkeep/retention.ts";
-import { type Service, startUpkeep } from "./upkeep/upkeep.ts";
+import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
+import { startUpkeep } from "./upkeep/upkeep.ts";
 import { childIsolation } from "./worker/child-isolation.ts";
 import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health.ts";
 import type { Isolation } from "./worker/isolation.ts";
 import type { WorkerParts } from "./worker/parts.ts";
 import type { WorkerCounts } from "./worker/report.ts";
 import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
+import { withTypeLimits } from "./worker/type-limits.ts";
 import { createWorker, STOP_WITHIN_MS } from "./worker/worker.ts";
 
 /** What users write about a worker; durations as `"5s"` or milliseconds. */
@@ -71,10 +74,14 @@ const DRAIN_GRACE_MS = 1_000;
 
 /** Puts a worker together. */
 export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSurroundings): RedriveWorker {
+  objectOf(options, "worker");
   const { health, archive, jobsFile, isolation = fromFile(jobsFile, around.url), ...rest } = options;
   const settings = resolveWorker(rest);
-  if (health !== undefined) parseOptions(health, ["port", "host"], "worker.health");
-  const worker = createWorker({ ...around, settings, isolation: isolation?.(settings) ?? null });
+  if (health !== undefined)
+    checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
+  if (archive !== undefined) checkText("worker.archive", archive);
+  const store = withTypeLimits(around.store, around.jobs);
+  const worker = createWorker({ ...around, store, settings, isolation: isolation?.(settings) ?? null });
   let isSpent = false;
   const forget = around.events.on("worker.spent", (event) => {
     isSpent ||= event.worker === worker.id;
@@ -99,15 +106,18 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
       await companions.start();
       await worker.start();
     },
-    async stop({ within = STOP_WITHIN_MS } = {}) {
+    async stop(stopOptions = {}) {
+      const { within = STOP_WITHIN_MS } = parseOptions(stopOptions, ["within"], "stop");
       await worker.stop({ withinMs: parseDuration(within, "within") });
       await companions.stop();
       forget();
     },
-    async drain({ grace = DRAIN_GRACE_MS } = {}) {
+    async drain(drainOptions = {}) {
+      const { grace = DRAIN_GRACE_MS } = parseOptions(drainOptions, ["grace"], "drain");
       const graceMs = parseDuration(grace, "grace");
       await companions.start();
       const counts = await worker.drain({ graceMs });
+      await companions.tidy();
       await companions.stop();
       return counts;
     },
@@ -130,6 +140,8 @@ function fromFile(jobs: string | undefined, url: string | null): ((settings: Wor
 interface Companions {
   readonly healthPort: number | null;
   start(): Promise<void>;
+  /** Cleans up once, briefly: a one-shot has no time for upkeep's own pace. */
+  tidy(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -143,13 +155,17 @@ function openCompanions(
   let begun: Promise<void> | null = null;
   const begin = async (): Promise<void> => {
     if (health) port = await serveHealth(health);
-    upkeep = startUpkeep([retention(around, archive)], around);
+    upkeep = startUpkeep([retentionService(retention(around, archive))], around);
   };
   return {
     get healthPort() {
       return port?.port ?? null;
     },
     start: () => (begun ??= begin()),
+    tidy: () =>
+      applyBriefly(retention(around, archive)).catch((error: unknown) =>
+        around.log.warn({ error: textOf(error) }, "what is older than its retention could not be removed now"),
+      ),
     async stop() {
       // A start that failed has been told to whoever asked for it.
       await begun?.catch(() => undefined);
@@ -159,8 +175,9 @@ function openCompanions(
   };
 }
 
-function retention({ store, system, log, events, jobs, defaults }: WorkerSurroundings, archive?: string): Service {
-  return retentionService({
+function retention(around: WorkerSurroundings, archive?: string): RetentionOptions {
+  const { store, system, log, events, jobs, defaults } = around;
+  return {
     store,
     system,
     jobs,
@@ -170,5 +187,5 @@ function retention({ store, system, log, events, jobs, defaults }: WorkerSurroun
       log.info(pruned, `removed what is older than its retention${archive ? `; dead letters are in ${archive}` : ""}`);
       events.emit({ kind: "jobs.pruned", archive: archive ?? null, ...pruned });
     },
-  });
+  };
 }

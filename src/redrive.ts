@@ -3,7 +3,7 @@
 import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
-import { invalid, parseOptions } from "./core/options.ts";
+import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
 import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
@@ -139,12 +139,12 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     },
     pause: async (target, pauseOptions = {}) => {
       const { for: span, reason = "" } = parseOptions(pauseOptions, ["for", "reason"], "pause");
-      await store.pause(target, {
+      await store.pause(objectOf(target, "target"), {
         forMs: span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs }),
         reason: reason as string,
       });
     },
-    resume: (target) => store.resume(target),
+    resume: async (target) => store.resume(objectOf(target, "target")),
     on: events.on,
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => redrive.close(),
@@ -190,8 +190,11 @@ function waysIn(
       check();
       return producer.enqueueText(job, text, options);
     },
-    async run(job, input, { signal, ...options } = {}) {
+    async run(job, input, runOptions = {}) {
       check();
+      const { signal, ...options } = objectOf(runOptions, "run");
+      if (signal !== undefined && !(signal instanceof AbortSignal))
+        throw invalid("signal", "an AbortSignal", signal, "pass the signal of an AbortController");
       if (signal?.aborted) throw new RedriveError("aborted", "The signal had fired before anything was enqueued.");
       const { id } = await awaited.enqueue(job as JobDefinition, input, options);
       return outcomeOf(id, parts, { signal, gone });

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { VERSION } from "../src/cli/version.ts";
 import { oddities, pack, tryOut, typeCheck } from "../scripts/package.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -32,10 +33,21 @@ describe("the package", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it("has what is needed and nothing else", () => expect(oddities(files)).toEqual([]));
+  it("has the version that the program names", () => {
+    expect(JSON.parse(readFileSync(join(root, "package.json"), "utf8"))).toMatchObject({ version: VERSION });
+  });
   it("notices what need not be there, and what is missing", () => {
     expect(oddities(["src/index.ts", "dist/index.js"])).toContain("src/index.ts need not be in the package");
     expect(oddities(["dist/index.js"])).toContain("bin/redrive.js is missing");
   });
   it("runs as a library and as a command line", { timeout: 120_000 }, () => expect(tryOut(project)).toBeNull());
+  it("answers a bad number with a message and exit code 2, as a real process", () => {
+    const cli = join(project, "node_modules/redrive/bin/redrive.js");
+    const { status, stderr } = spawnSync(process.execPath, [cli, "jobs", "list", "--limit", "0"], {
+      cwd: project,
+      encoding: "utf8",
+    });
+    expect([status, stderr]).toEqual([2, expect.stringContaining("limit: expected a whole number from 1 to 200")]);
+  });
   it("has types for Node and for bundlers", { timeout: 60_000 }, () => expect(typeCheck(project)).toBeNull());
 });

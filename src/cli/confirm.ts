@@ -1,5 +1,16 @@
 // A question before something that cannot be undone.
+import { invalid } from "../core/options.ts";
+import type { Flags } from "./command.ts";
 import type { Io } from "./io.ts";
+
+/** Asks before something is done to `what`, unless the flag says yes; refuses where there is nobody to ask. */
+export async function mayGoOn(io: Io, flags: Flags, verb: string, what: string): Promise<boolean> {
+  if (flags.yes === true) return true;
+  const answer = await confirmed(io, `${verb[0]?.toUpperCase()}${verb.slice(1)} ${what}?`);
+  if (answer === null)
+    throw invalid("yes", `--yes, to ${verb} ${what}`, "no terminal to ask on", "add it; nothing was changed");
+  return answer;
+}
 
 /** True for yes, false for anything else, null where there is nobody to ask. */
 export async function confirmed(io: Io, question: string): Promise<boolean | null> {

@@ -2,9 +2,8 @@
 import type { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid } from "../core/options.ts";
 import { type Cli, examples, textual } from "./command.ts";
-import { confirmed } from "./confirm.ts";
+import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
 import { counted } from "./words.ts";
@@ -58,19 +57,9 @@ export function registerRemove(cli: Cli, dlq: Command): void {
     const filter = await letterFilter(flags, async () => redrive.store);
     const target = oneTarget(ids, filter, flags.all === true);
     const count = Array.isArray(target) ? target.length : (await redrive.deadLetters.stats(target as object)).total;
-    if (count > 0 && flags.yes !== true) {
-      const answer = await confirmed(session.io, `Remove ${counted(count, "dead letter")}?`);
-      if (answer === null)
-        throw invalid(
-          "yes",
-          `--yes, to remove ${counted(count, "dead letter")}`,
-          "no terminal to ask on",
-          "add it; nothing was removed",
-        );
-      if (!answer) {
-        session.answer({ removed: 0, refused: 0, missing: 0 }, () => "Nothing was removed.\n");
-        return EXIT.ok;
-      }
+    if (count > 0 && !(await mayGoOn(session.io, flags, "remove", counted(count, "dead letter")))) {
+      session.answer({ removed: 0, refused: 0, missing: 0 }, () => "Nothing was removed.\n");
+      return EXIT.ok;
     }
     const sum = await redrive.deadLetters.remove(target);
     session.answer(sum, () => {

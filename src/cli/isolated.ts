@@ -7,8 +7,8 @@ import { lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import { runAlone } from "../worker/alone.ts";
 import { ALONE_DONE, type AloneReport } from "../worker/isolation.ts";
+import { withTypeLimits } from "../worker/type-limits.ts";
 import { resolveWorker, type WorkerSettings } from "../worker/settings.ts";
-import { withAttempts } from "./attempts.ts";
 import type { IsolatedTask } from "../worker/child-isolation.ts";
 import { loadJobs } from "./load-jobs.ts";
 
@@ -24,7 +24,7 @@ onParentStop(() => stopping.abort());
 const store = openStore(task.store);
 try {
   await runAlone({
-    store: withAttempts(store, jobs, library),
+    store: withTypeLimits(store, jobs),
     system: realSystem,
     worker: task.worker,
     lane: task.lane,

@@ -6,7 +6,7 @@ import { stateStyle } from "./paint.ts";
 import { masked, readableJson, safeLine, safeText } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { fullTime, shortTime } from "./words.ts";
+import { fullTime, shortTime, triesOf } from "./words.ts";
 
 /** `jobs show`. */
 export async function showJob(session: Session, id: string): Promise<void> {
@@ -54,7 +54,7 @@ function facts({ paint }: Session, job: Job, { now, letter }: Shown): string {
     ["died", letter && fullTime(letter.diedAt, now)],
     ["reason", letter && letter.reason],
     ["redriven", letter && letter.redrivenAt !== null ? fullTime(letter.redrivenAt, now) : null],
-    ["attempts", `${tries.attempts} of ${job.maxAttempts}`],
+    ["attempts", `${letter ? letter.attempts : triesOf(job)} of ${job.maxAttempts}`],
     ["crashes", tries.crashes > 0 ? `${tries.crashes} of ${job.maxCrashes}` : null],
     ["released", job.releases > 0 ? `${job.releases} times` : null],
     ["generation", job.generation > 1 ? String(letter?.generation ?? job.generation) : null],

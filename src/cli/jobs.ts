@@ -6,14 +6,16 @@ import { invalid } from "../core/options.ts";
 import { jobForm, shownState } from "../queue/json-form.ts";
 import { instantOf } from "../queue/new-jobs.ts";
 import { type Cli, defined, examples, numeric, textual } from "./command.ts";
+import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { stateStyle } from "./paint.ts";
+import { masked } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { counted, relativeTime } from "./words.ts";
+import { counted, relativeTime, triesOf } from "./words.ts";
 
 /** Registers `jobs`. */
 export function registerJobs(cli: Cli): void {
@@ -64,10 +66,9 @@ function jobsTable(jobs: readonly Job[], now: number, { width, paint }: Session)
   const rows = jobs.map((job) => {
     const state = shownState(job, now);
     const when = job.state === "queued" ? job.runAt : (job.finishedAt ?? job.startedAt);
-    const error = job.failure === null ? "" : `${job.failure.name}: ${job.failure.message}`;
-    // People count the run that is under way, or went well, too.
-    const isUncharged = job.state === "running" || job.state === "completed";
-    const tries = `${job.attempts + (isUncharged ? 1 : 0)}/${job.maxAttempts}`;
+    const error =
+      job.failure === null || job.state === "completed" ? "" : masked(`${job.failure.name}: ${job.failure.message}`);
+    const tries = `${triesOf(job)}/${job.maxAttempts}`;
     return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, relativeTime(when, now), error];
   });
   return tableText(COLUMNS, rows, { width, paint });
@@ -79,11 +80,18 @@ function registerCancel(cli: Cli): void {
       .command("cancel")
       .description("cancel what waits, and ask what runs to stop")
       .argument("[ids...]", "job ids, or filters"),
-  ).option("--all", "every job that waits or runs");
-  examples(command, cli, ["jobs cancel 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs cancel --type thumbnail"]);
+  )
+    .option("--all", "every job that waits or runs")
+    .option("--yes", "do not ask before more than single ids are cancelled");
+  examples(command, cli, ["jobs cancel 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs cancel --type thumbnail --yes"]);
   cli.act(command, async (session, ids, flags) => {
     const target = oneTarget(ids, jobFilter(flags), flags.all === true);
-    const sum = await (await session.openExisting()).jobs.cancel(target);
+    const redrive = await session.openExisting();
+    if (!Array.isArray(target) && !(await mayGoOn(session.io, flags, "cancel", "every job that matches"))) {
+      session.answer({ cancelled: 0, requested: 0, finished: 0, missing: 0 }, () => "Nothing was cancelled.\n");
+      return EXIT.ok;
+    }
+    const sum = await redrive.jobs.cancel(target);
     session.answer(sum, () => {
       const rest = [
         ...(sum.requested > 0 ? [`${sum.requested} running and asked to stop`] : []),

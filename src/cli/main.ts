@@ -18,6 +18,7 @@ import { registerMigrate } from "./migrate.ts";
 import { paintFor } from "./paint.ts";
 import { masked, safeText } from "./safe-text.ts";
 import { registerStats } from "./stats.ts";
+import { VERSION } from "./version.ts";
 import { registerWorker } from "./worker.ts";
 
 const COMMANDS = [
@@ -57,7 +58,8 @@ function describe(program: Command, io: Io): Command {
     .option("--store <url>", "where the jobs live (REDRIVE_STORE; default sqlite:./redrive.db)")
     .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
     .option("--json", "answer with one JSON document on stdout")
-    .option("--quiet", "no progress, no summary, only errors")
+    .option("--quiet", "no progress and no summary; what you ask to see is still shown")
+    .version(VERSION, "-V, --version", "show the version")
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .addHelpText("after", EXIT_HELP)

@@ -27,14 +27,17 @@ export function oneLine(text: string): string {
 /** Connection strings without their passwords. */
 export const masked = redactText;
 
+function withoutSpace(json: string): string {
+  return json.replace(/\s/g, "");
+}
+
 /** JSON text for people: indented where that changes no value, fields that sound like secrets masked. */
 export function readableJson(text: string): string {
   const safe = redactJson(text);
   try {
     const value: unknown = JSON.parse(safe);
     // Numbers beyond what JavaScript holds would come out as others; such a text is shown as it is.
-    if (JSON.stringify(value) === safe.replace(/(?<=[:,[{}\]])\s+|\s+(?=[\]},:])/g, "").trim())
-      return safeText(JSON.stringify(value, null, 2));
+    if (withoutSpace(JSON.stringify(value)) === withoutSpace(safe)) return safeText(JSON.stringify(value, null, 2));
   } catch {
     // Damaged in the store: shown as it is.
   }

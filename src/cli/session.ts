@@ -8,7 +8,6 @@ import type { JobDefinition } from "../queue/define-job.ts";
 import { jsonText } from "../queue/json-form.ts";
 import { createRedrive, type Redrive } from "../redrive.ts";
 import type { Log, LogLevel } from "../system/log.ts";
-import { withAttempts } from "./attempts.ts";
 import { cliLog, levelFrom } from "./cli-log.ts";
 import { type Config, findConfig, loadConfig, NO_CONFIG } from "./config.ts";
 import type { Io } from "./io.ts";
@@ -70,7 +69,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
   const open = async ({ jobs = [], defaults = {} }: QueueOptions = {}): Promise<Redrive> => {
     const store = openStore(address.url);
     closing = () => store.close();
-    const redrive = await createRedrive({ store: withAttempts(store, jobs, defaults), jobs, defaults, log });
+    const redrive = await createRedrive({ store, jobs, defaults, log });
     closing = async () => {
       await redrive.close();
       await store.close();

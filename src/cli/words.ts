@@ -1,5 +1,6 @@
 // Times, counts and bars as people read them.
 import { formatDuration } from "../core/duration.ts";
+import type { Job } from "../core/job.ts";
 
 /** `5s ago`, `in 3m`, `now`. */
 export function relativeTime(ms: number | null, now: number): string {
@@ -35,4 +36,9 @@ const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8);
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] as string);
+}
+
+/** Tries as people count them: the run that is under way, or went well, too. */
+export function triesOf({ attempts, state }: Pick<Job, "attempts" | "state">): number {
+  return attempts + (state === "running" || state === "completed" ? 1 : 0);
 }

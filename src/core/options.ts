@@ -39,6 +39,12 @@ export function parseOptions<K extends string>(
   return options;
 }
 
+/** The value itself, if it is an object; whoever takes it apart can rely on that. */
+export function objectOf<T extends object>(value: T, name: string): T {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw invalid(name, "an object", value, "pass one, or nothing where it is optional");
+}
+
 /** The `invalid_argument` error in the house form: expected, what came, what to do. */
 export function invalid(name: string, expected: string, came: unknown, remedy: string): RedriveError {
   return new RedriveError("invalid_argument", `${name}: expected ${expected}; got ${shown(came)}; ${remedy}`);

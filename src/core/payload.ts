@@ -33,6 +33,7 @@ export function encodeResult(value: unknown): string | null {
 
 /** Checks a payload that came as JSON text, which is kept as it is but for lone surrogates, which are escaped. */
 export function checkPayloadText(text: string, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
+  if (typeof text !== "string") throw refuse("payload", `a ${typeof text}`, "send JSON as text");
   const bytes = byteLength(text);
   if (bytes > maxBytes) throw tooLarge("payload", maxBytes, bytes);
   let value: unknown;

@@ -4,10 +4,10 @@ import { type Duration, parseDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { DeadLetterQuery, LetterFilter, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
-import { checkId, checkKinds } from "./jobs.ts";
+import { checkCursor, checkId, checkKinds } from "./jobs.ts";
 import { instantOf } from "./new-jobs.ts";
 
 /** Which dead letters; every field narrows. `all: true` where nothing else is said and every one is meant. */
@@ -89,7 +89,8 @@ export function openDeadLetters(store: Store): DeadLetters {
   return {
     all,
     async list(query = {}) {
-      const { limit = 50, cursor = null, oldest = false, ...filter } = query;
+      const { limit = 50, cursor = null, oldest = false, ...filter } = objectOf(query, "query");
+      checkCursor(cursor);
       return store.deadLetters({ ...letterFilter(filter), limit, cursor, oldest });
     },
     async get(id) {
@@ -114,18 +115,22 @@ export function openDeadLetters(store: Store): DeadLetters {
     async remove(target) {
       const sum = { removed: 0, refused: 0, missing: 0 };
       for await (const letters of chunks(target, all, store)) {
-        const dead = letters.filter((letter) => letter?.dead === true).map((letter) => (letter as Letter).id);
+        const dead = letters.filter((letter) => letter?.dead === true) as Letter[];
         const missing = letters.filter((letter) => letter === null).length;
-        const removed = dead.length === 0 ? 0 : await store.remove(dead);
+        const targets = dead.map(({ id, generation }) => ({ id, generation }));
+        // What came back to life since we looked is not removed.
+        const removed = dead.length === 0 ? 0 : await store.remove(targets);
         sum.removed += removed;
-        sum.missing += missing + (dead.length - removed);
-        sum.refused += letters.length - dead.length - missing;
+        sum.missing += missing;
+        sum.refused += letters.length - missing - removed;
       }
       return sum;
     },
     stats: async (filter = {}) => store.tally(letterFilter(filter)),
-    export: (format, filter = {}, options = {}) =>
-      exportLetters(format, all({ ...filter, oldest: true }), store, options),
+    export(format, filter = {}, options = {}) {
+      parseOptions(options, ["reveal"], "export");
+      return exportLetters(format, all({ ...filter, oldest: true }), store, options);
+    },
   };
 }
 

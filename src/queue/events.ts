@@ -54,16 +54,20 @@ export function openEvents(log: Log): Events {
   const listeners = new Map<string, Set<(event: never) => void>>();
   const tell = (kind: string, event: RedriveEvent): void => {
     for (const listener of listeners.get(kind) ?? []) {
-      try {
-        (listener as (event: RedriveEvent) => void)(event);
-      } catch (error) {
+      const failed = (error: unknown): void =>
         log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
+      try {
+        const answer = (listener as (event: RedriveEvent) => unknown)(event);
+        if (answer instanceof Promise) answer.catch(failed);
+      } catch (error) {
+        failed(error);
       }
     }
   };
   return {
     on(kind, listener) {
       if (!KINDS.has(kind)) throw invalid("event", [...KINDS].join(", "), kind, "use one of these");
+      if (typeof listener !== "function") throw invalid("listener", "a function (event) => …", listener, "pass one");
       const set = listeners.get(kind) ?? new Set();
       listeners.set(kind, set.add(listener as (event: never) => void));
       return () => set.delete(listener as (event: never) => void);

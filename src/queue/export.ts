@@ -1,5 +1,5 @@
 // Dead letters as text for other tools: NDJSON with everything, or CSV with what fits into a table.
-import type { DeadLetter } from "../core/job.ts";
+import type { AttemptRecord, DeadLetter } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { redactJson, redactText } from "../core/redact.ts";
 import type { Store } from "../store/store.ts";
@@ -49,8 +49,14 @@ export async function* exportLetters(
   for await (const stored of letters) {
     const letter = reveal ? stored : withoutSecrets(stored);
     if (format === "csv") yield csvLine(csvRow(letter));
-    else yield `${jsonText(letterForm(letter, await store.history(letter.job.id), letter.diedAt))}\n`;
+    else yield `${jsonText(letterForm(letter, await historyOf(letter, store, reveal), letter.diedAt))}\n`;
   }
+}
+
+async function historyOf({ job }: DeadLetter, store: Store, reveal: boolean): Promise<AttemptRecord[]> {
+  const history = await store.history(job.id);
+  if (reveal) return history;
+  return history.map((run) => ({ ...run, failure: { ...run.failure, message: redactText(run.failure.message) } }));
 }
 
 function withoutSecrets({ job, failure, ...letter }: DeadLetter): DeadLetter {
@@ -77,7 +83,7 @@ function csvRow({ job, failure, ...letter }: DeadLetter): readonly (string | num
 function csvLine(values: readonly (string | number | null)[]): string {
   const cell = (value: string | number | null): string => {
     const text = value === null ? "" : String(value);
-    const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    const safe = typeof value === "string" && /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
     return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   return `${values.map(cell).join(",")}\r\n`;

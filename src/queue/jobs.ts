@@ -2,8 +2,8 @@
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
-import { JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
+import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
 import { instantOf } from "./new-jobs.ts";
 
@@ -74,7 +74,8 @@ export function openJobs(store: Store): Jobs {
       return { job, history };
     },
     async list(query = {}) {
-      const { limit = 50, cursor = null, ...filter } = query;
+      const { limit = 50, cursor = null, ...filter } = objectOf(query, "query");
+      checkCursor(cursor);
       return store.list({ ...jobQuery(filter), limit, cursor });
     },
     count: () => store.count(),
@@ -104,6 +105,12 @@ export function noJob(id: string): RedriveError {
 export function checkId(id: unknown): string {
   if (typeof id === "string" && id !== "" && id.length <= 64) return id;
   throw invalid("id", "the id of a job", id, "copy it from a list");
+}
+
+/** Throws for what cannot be a cursor. */
+export function checkCursor(cursor: unknown): void {
+  if (cursor !== null && typeof cursor !== "string")
+    throw invalid("cursor", 'the "next" of an earlier page', cursor, "leave it out for the first page");
 }
 
 /** Throws for a field of a filter that is of the wrong kind. */
@@ -168,7 +175,10 @@ async function changeOf(
   if (delay !== undefined && runAt !== undefined)
     throw invalid("reschedule", "delay or runAt", "both", "give one of them");
   const change: { delayMs?: number; priority?: number } = {};
-  if (priority !== undefined) change.priority = priority as number;
+  if (priority !== undefined) {
+    checkPriority(priority);
+    change.priority = priority as number;
+  }
   if (delay !== undefined) change.delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
   if (runAt !== undefined) {
     const { now } = await store.control();

@@ -97,6 +97,8 @@ export function newJobOf(known: KnownType, payload: string, id: string, options:
   const given = parseOptions(options, FIELDS, "enqueue");
   const limited = LIMITS.some((field) => given[field] !== undefined);
   const policy = limited ? resolvePolicy({ ...known.layers, job: limitsOf(given) }).policy : known.policy;
+  if (given.delay !== undefined && given.runAt !== undefined)
+    throw invalid("enqueue", "delay or runAt", "both", "give one of them");
   const { key = null, unique = "key" } = given;
   if (key === null && unique !== "key") throw invalid("unique", "a key to be unique by", unique, "give a key too");
   const job = {

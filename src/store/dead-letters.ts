@@ -61,6 +61,12 @@ export interface CauseCount {
   readonly lastAt: number;
 }
 
+/** A death that is meant: a job that came back to life since, or died anew, is another. */
+export interface DeadTarget {
+  readonly id: string;
+  readonly generation: number;
+}
+
 /** A dead job to send back, with the generation the caller saw. */
 export interface RedriveRequest {
   readonly id: string;

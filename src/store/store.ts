@@ -10,7 +10,14 @@ import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
 import type { Verdict } from "../core/verdict.ts";
-import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Tally } from "./dead-letters.ts";
+import type {
+  DeadTarget,
+  DeadLetterQuery,
+  LetterFilter,
+  RedriveAnswer,
+  RedriveRequest,
+  Tally,
+} from "./dead-letters.ts";
 import type {
   Beat,
   BeatAnswer,
@@ -84,8 +91,8 @@ export interface Store {
   history(id: string): Promise<AttemptRecord[]>;
   /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
   redrive(requests: readonly RedriveRequest[]): Promise<RedriveAnswer[]>;
-  /** Removes finished jobs with everything that belongs to them; waiting and running ones stay. */
-  remove(ids: readonly string[]): Promise<number>;
+  /** Removes finished jobs with everything that belongs to them; waiting and running ones stay, and of deaths all but those named. */
+  remove(targets: readonly (string | DeadTarget)[]): Promise<number>;
 
   /** Everything that holds work back, with the version that a claim must name. */
   control(): Promise<Control>;

@@ -32,10 +32,17 @@ export function startThread(
       resolve();
     });
   });
+  let stopping = false;
   return {
     post: (message) => worker.postMessage(message),
-    keepAlive: (alive) => (alive ? worker.ref() : worker.unref()),
+    keepAlive(alive) {
+      // Whoever waits for the end must not lose the process under their feet.
+      if (stopping) return;
+      if (alive) worker.ref();
+      else worker.unref();
+    },
     stop() {
+      stopping = true;
       worker.ref();
       worker.postMessage(STOP);
       return exited;

@@ -9,9 +9,13 @@ export function archiveTo(path: string, store: Store): (letters: readonly DeadLe
   return async (letters) => {
     let text = "";
     for await (const line of exportLetters("ndjson", each(letters), store, { reveal: true })) text += line;
-    const file = await open(path, "a", 0o600);
+    const file = await open(path, "a+", 0o600);
     try {
-      await file.writeFile(text);
+      // A line that a crash cut short must not take the next one along.
+      const { size } = await file.stat();
+      const last = Buffer.alloc(1);
+      if (size > 0) await file.read(last, 0, 1, size - 1);
+      await file.writeFile(size > 0 && last[0] !== 0x0a ? `\n${text}` : text);
       await file.datasync();
     } finally {
       await file.close();

@@ -27,6 +27,8 @@ const KEY_MS = 86_400_000;
 const STEP = 1_000;
 const PAGE = 200;
 const EVERY_MS = 600_000;
+/** A one-shot cleans up for this long at most; the next one goes on. */
+const BRIEF_MS = 2_000;
 
 /** The service: every ten minutes, first a moment after the start, so that a fleet does not do it in step. */
 export function retentionService(options: RetentionOptions): Service {
@@ -39,6 +41,13 @@ export function retentionService(options: RetentionOptions): Service {
       return EVERY_MS * (0.1 + 0.9 * options.system.random());
     },
   };
+}
+
+/** What a one-shot does before it ends: nobody else may come to clean up. */
+export async function applyBriefly(options: RetentionOptions): Promise<void> {
+  const enough = new AbortController();
+  const forget = options.system.after(BRIEF_MS, () => enough.abort());
+  await applyRetention(options, enough.signal).finally(forget);
 }
 
 /** Deletes everything that is over now, and tells what. */
@@ -85,8 +94,11 @@ async function archiveDead(
     const page = await store.deadLetters({ limit: PAGE, cursor, oldest: true, until: Math.max(0, until) });
     const over = page.items.filter(({ job, diedAt }) => job.state === "dead" && diedAt <= now - keepMs(job.type));
     if (over.length > 0) {
-      await archive(over);
-      removed += await store.remove(over.map(({ job }) => job.id));
+      // The letters of earlier deaths go with the job, so they are kept with it.
+      const all = { redriven: true, oldest: true, limit: PAGE };
+      const pages = await Promise.all(over.map(({ job }) => store.deadLetters({ ...all, jobId: job.id })));
+      await archive(pages.flatMap(({ items }) => items));
+      removed += await store.remove(over.map(({ job, generation }) => ({ id: job.id, generation })));
     }
     if (page.next === null) break;
     cursor = page.next;

@@ -46,6 +46,11 @@ export async function serveHealth(options: HealthOptions): Promise<HealthPort> {
   server.unref();
   return {
     port: (server.address() as AddressInfo).port,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        // A probe that holds its connection must not hold the worker.
+        server.closeAllConnections();
+      }),
   };
 }

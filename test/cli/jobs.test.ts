@@ -156,10 +156,10 @@ describe("jobs cancel, retry and reschedule", () => {
     const now = await bench.json(["jobs", "retry", id, bench.dead[0] as string, "nope"]);
     expect(now).toMatchObject({ code: 1, document: { redriven: 1, rescheduled: 1, refused: 0, missing: 1 } });
     expect((await bench.json(["jobs", "show", id])).document).toMatchObject({ shown: "queued", priority: 9 });
-    const cancelled = await bench.json(["jobs", "cancel", "--type", "hello"]);
+    const cancelled = await bench.json(["jobs", "cancel", "--type", "hello", "--yes"]);
     expect(cancelled).toMatchObject({ code: 0, document: { cancelled: 1 } });
     expect(await bench.json(["jobs", "cancel", id])).toMatchObject({ code: 1, document: { finished: 1 } });
-    expect(await bench.run(["jobs", "cancel", "--all"])).toMatchObject({ code: 0, out: "1 job cancelled\n" });
+    expect(await bench.run(["jobs", "cancel", "--all", "--yes"])).toMatchObject({ code: 0, out: "1 job cancelled\n" });
   });
 });
 

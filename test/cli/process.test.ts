@@ -54,7 +54,7 @@ async function until(fits: () => boolean, told: () => string, withinMs = 20_000)
 const JOBS = `
 import { appendFileSync } from "node:fs";
 import { defineJob, fixed, type JobContext } from "redrive";
-const note = (text: string): void => appendFileSync("notes", text + "\\n");
+const note = (text: string): void => appendFileSync(new URL("notes", import.meta.url), text + "\\n");
 const sleep = (ms: number, signal?: AbortSignal) => new Promise<void>((resolve) => {
   const timer = setTimeout(resolve, ms);
   signal?.addEventListener("abort", () => { clearTimeout(timer); resolve(); });

@@ -30,6 +30,21 @@ export function removeFacts({ fact }: Suite): void {
     expect(await store.remove([])).toBe(0);
   });
 
+  fact("removes a death only while it is the one that was meant", async ({ store }) => {
+    const { id, generation } = await finish(store, dead());
+    expect(await store.remove([{ id, generation: generation + 1 }])).toBe(0);
+    await store.redrive([{ id, generation, delayMs: 0 }]);
+    expect(await store.remove([{ id, generation }])).toBe(0);
+    await end(store, await takeOne(store, id), complete());
+    expect(
+      await store.remove([
+        { id, generation },
+        { id, generation: generation + 1 },
+      ]),
+    ).toBe(0);
+    expect((await store.get([id]))[0]?.state).toBe("completed");
+  });
+
   fact("removes letters and history along with the job", async ({ store }) => {
     const run = await start(store);
     await end(store, run, retry());

@@ -26,6 +26,7 @@ const ENDS: readonly [string, string][] = [
     "const worker = redrive.worker(); await worker.start(); await worker.stop(); await worker.stop();",
   ],
   ["stops what never started", "await redrive.worker().stop();"],
+  ["closes with a question under way", "void redrive.jobs.count(); void redrive.store.control();"],
   ["closes a running worker", "await redrive.worker().start();"],
 ];
 

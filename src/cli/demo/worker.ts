@@ -35,7 +35,7 @@ function reportOf(event: RedriveEvent): RunReport | null {
     type: job.type,
     service: job.service ?? "",
     order: order ?? 0,
-    attempts: job.attempts + charge.attempts,
+    attempts: job.attempts,
     maxAttempts: job.maxAttempts,
     crashed: charge.crashes > 0,
     started: charge.attempts > 0,

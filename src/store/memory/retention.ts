@@ -7,7 +7,12 @@ import type { KeyRow, Row, Tables } from "./tables.ts";
 /** The verbs that delete. */
 export function retentionVerbs(tables: Tables): Pick<Verbs, "remove" | "prune"> {
   return {
-    remove: (ids) => ids.filter((id) => forget(tables, tables.jobs.get(id))).length,
+    remove: (targets) =>
+      targets.filter((target) => {
+        const row = tables.jobs.get(typeof target === "string" ? target : target.id);
+        const other = typeof target !== "string" && (row?.state !== "dead" || row.generation !== target.generation);
+        return !other && forget(tables, row);
+      }).length,
     prune: (retention) => prune(tables, retention),
   };
 }

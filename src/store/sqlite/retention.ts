@@ -11,11 +11,16 @@ import { UNREADABLE } from "./quarantine.ts";
 /** The verbs that delete. */
 export function retentionVerbs(db: Database, lanes: Lanes, clock: () => number): Pick<Verbs, "remove" | "prune"> {
   const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
+  const removeDead = db.prepare("delete from job where id = ? and state = 'dead' and generation = ?");
   const look = onlooker(db, lanes);
   const forget = db.prepare("delete from job where seq in (select value from json_each(?))");
   const clean = cleaner(db);
   return {
-    remove: (ids) => ids.reduce((count, id) => count + remove.run(id), 0),
+    remove: (targets) =>
+      targets.reduce<number>((count, target) => {
+        const gone = typeof target === "string" ? remove.run(target) : removeDead.run(target.id, target.generation);
+        return count + gone;
+      }, 0),
     prune(retention): PruneAnswer {
       const by = pruning(retention, clock());
       const { seen, next } = look(by, retention);
