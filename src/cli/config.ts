@@ -31,7 +31,8 @@ export interface Config {
 /** No config file. */
 export const NO_CONFIG: Config = { file: null, store: null, jobs: [], defaults: {}, worker: {} };
 
-const NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
+/** The names under which a config file is found. */
+export const CONFIG_NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
 const FIELDS = ["store", "jobs", "defaults", "worker"] as const;
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
@@ -43,7 +44,7 @@ export function findConfig(named: string | undefined, folder: string): string | 
     if (named !== "" && existsSync(path)) return path;
     throw refused(`config: expected a file; there is no ${JSON.stringify(named)}; check the path`);
   }
-  const found = NAMES.filter((name) => existsSync(join(folder, name)));
+  const found = CONFIG_NAMES.filter((name) => existsSync(join(folder, name)));
   if (found.length > 1) {
     throw refused(
       `config: expected one config file; found ${found.join(" and ")}; remove one, or name it with --config`,

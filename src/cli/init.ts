@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { invalid } from "../core/options.ts";
 import { jsonText } from "../queue/json-form.ts";
 import { type Cli, examples } from "./command.ts";
+import { CONFIG_NAMES } from "./config.ts";
 import type { GlobalOptions } from "./session.ts";
 
 const CONFIG = (jobs: string): string => `# Config of Redrive. Flags and environment variables beat what stands here.
@@ -45,7 +46,8 @@ export function registerInit(cli: Cli): void {
       [jobs, JOBS(flags.js === true ? "" : ": { name?: string }")],
       ["redrive.config.yaml", CONFIG(jobs)],
     ];
-    const there = files.map(([name]) => name).filter((name) => existsSync(join(io.cwd, name)));
+    const names = new Set([...files.map(([name]) => name), ...CONFIG_NAMES]);
+    const there = [...names].filter((name) => existsSync(join(io.cwd, name)));
     if (there.length > 0)
       throw invalid(
         "init",

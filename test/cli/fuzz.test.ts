@@ -1,7 +1,7 @@
 // Two thousand random calls, each in a folder of its own: arguments, config files, environment and stdin of every kind.
 // Whatever comes, the exit code is one of the contract, no stack trace is printed, and a refusal leaves nothing behind.
 // FUZZ_SEED=n makes another two thousand.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -137,6 +137,8 @@ const world = fc.record({
   args,
   config: fc.option(yaml, { freq: 3 }),
   env: fc.dictionary(variable, fc.constantFrom(...VALUES, "debug", "silent"), { maxKeys: 1 }),
+  /** Whether there is a store with jobs already. */
+  isUsed: fc.boolean(),
   stdin: fc.constantFrom("", "{}\n", "{\n", "1\n2\n\n", "\ufeff{}", "\u0000"),
 });
 
@@ -154,14 +156,20 @@ function jobsIn(path: string): number {
   }
 }
 
-it("2,000 random calls end as the contract says", { timeout: 120_000 }, async () => {
+it("2,000 random calls end as the contract says", { timeout: 180_000 }, async () => {
   const seen = new Map<number, number>();
+  const used = mkdtempSync(join(tmpdir(), "redrive-fuzz-used-"));
+  await runCli(["enqueue", "thing", "{}"], used, {});
+  await runCli(["enqueue", "other", '{"password":"hunter2"}', "--delay", "1h"], used, {});
   const allowed = [0, 1, 2, 3, 4, 78, 143];
   const call = async (given: typeof world extends fc.Arbitrary<infer T> ? T : never): Promise<void> => {
     const folder = mkdtempSync(join(tmpdir(), "redrive-fuzz-"));
     try {
       writeFileSync(join(folder, "jobs.mjs"), JOBS);
       writeFileSync(join(folder, "bad.mjs"), "export const {");
+      if (given.isUsed) copyFileSync(join(used, "redrive.db"), join(folder, "redrive.db"));
+      const before = jobsIn(join(folder, "redrive.db"));
+      expect(before).toBe(given.isUsed ? 2 : 0);
       if (given.config !== null) writeFileSync(join(folder, "redrive.config.yaml"), given.config);
       const from = performance.now();
       // A worker that was started well is asked to stop at once, so that every call ends.
@@ -176,18 +184,20 @@ it("2,000 random calls end as the contract says", { timeout: 120_000 }, async ()
       if (code !== 0) expect(out + err).not.toBe("");
       if (code === 2 || code === 78) {
         const streamed = given.args.includes("-");
-        for (const name of ["redrive.db", "a.db", "c.db"]) expect(streamed ? 0 : jobsIn(join(folder, name))).toBe(0);
+        for (const name of ["a.db", "c.db"]) expect(streamed ? 0 : jobsIn(join(folder, name))).toBe(0);
+        if (!streamed) expect(jobsIn(join(folder, "redrive.db"))).toBe(before);
       }
       expect(performance.now() - from).toBeLessThan(15_000);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
   };
-  await fc.assert(fc.asyncProperty(world, call), {
-    numRuns: 2_000,
-    endOnFailure: true,
-    seed: Number(process.env.FUZZ_SEED ?? 7),
-  });
+  try {
+    const seed = Number(process.env.FUZZ_SEED ?? 7);
+    await fc.assert(fc.asyncProperty(world, call), { numRuns: 2_000, endOnFailure: true, seed });
+  } finally {
+    rmSync(used, { recursive: true, force: true });
+  }
   // Enough of them got somewhere, or this would prove little.
   expect(seen.get(0)).toBeGreaterThan(50);
   expect(seen.get(2)).toBeGreaterThan(200);
