@@ -1,0 +1,7 @@
+// The SQLite store behind its thread keeps the contract: as programs use it, on real time.
+import { threadedWorld } from "../support/worlds.ts";
+import { exercise } from "./exercise.ts";
+
+exercise("sqlite, threaded", threadedWorld, {
+  skip: [{ reason: "The store behind its thread runs on real time.", tests: "timed" }],
+});
