@@ -132,7 +132,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     deadLetters: openDeadLetters(store),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
-      if (closing) throw closed();
+      if (gone.signal.aborted) throw closed();
       const worker = openWorker(workerOptions, { ...parts, url, process: surroundings.process });
       workers.add(worker);
       return worker;

@@ -7,8 +7,9 @@ import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { DeadLetterQuery, LetterFilter, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
-import { checkCursor, checkId, checkKinds } from "./jobs.ts";
+import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "./new-jobs.ts";
+import { everyItem, inChunks, PAGE } from "./paging.ts";
 
 /** Which dead letters; every field narrows. `all: true` where nothing else is said and every one is meant. */
 export type DeadLetterFilter = Omit<LetterFilter, "from" | "until"> & {
@@ -56,7 +57,6 @@ export interface DeadLetters {
   export(format: ExportFormat, filter?: DeadLetterFilter, options?: ExportOptions): AsyncIterable<string>;
 }
 
-const PAGE = 200;
 const FILTER = [
   "jobId",
   "type",
@@ -79,12 +79,7 @@ export function openDeadLetters(store: Store): DeadLetters {
     ...filter
   }: DeadLetterFilter & Pick<DeadLetterQuery, "oldest"> = {}): AsyncGenerator<DeadLetter> {
     const query = { ...letterFilter(filter), oldest };
-    for (let cursor: string | null = null; ; ) {
-      const page: Page<DeadLetter> = await store.deadLetters({ ...query, limit: PAGE, cursor });
-      yield* page.items;
-      if (page.next === null) return;
-      cursor = page.next;
-    }
+    yield* everyItem((cursor) => store.deadLetters({ ...query, limit: PAGE, cursor }));
   };
   return {
     all,
@@ -147,23 +142,20 @@ async function* chunks(
   store: Store,
 ): AsyncGenerator<(Letter | null)[]> {
   if (typeof target === "string" || Array.isArray(target)) {
-    const ids = (typeof target === "string" ? [target] : (target as readonly string[])).map(checkId);
-    for (let from = 0; from < ids.length; from += PAGE) {
-      const jobs = await store.get(ids.slice(from, from + PAGE));
-      yield jobs.map((job) => job && { id: job.id, generation: job.generation, dead: job.state === "dead" });
-    }
+    for await (const ids of inChunks([target].flat().map(checkId)))
+      yield (await store.get(ids)).map(
+        (job) => job && { id: job.id, generation: job.generation, dead: job.state === "dead" },
+      );
     return;
   }
   const filter = target as DeadLetterFilter;
-  if (Object.keys(parseOptions(filter, FILTER, "filter")).length === 0)
-    throw invalid("filter", "at least one field", "{}", "narrow it, or say { all: true }");
-  let letters: Letter[] = [];
-  for await (const { job, generation, redrivenAt } of all(filter)) {
-    if (letters.push({ id: job.id, generation, dead: redrivenAt === null && job.state === "dead" }) < PAGE) continue;
-    yield letters;
-    letters = [];
-  }
-  if (letters.length > 0) yield letters;
+  checkNarrow(filter, FILTER);
+  for await (const letters of inChunks(all(filter)))
+    yield letters.map(({ job, generation, redrivenAt }) => ({
+      id: job.id,
+      generation,
+      dead: redrivenAt === null && job.state === "dead",
+    }));
 }
 
 /** A checked filter as the store takes it. */

@@ -27,8 +27,6 @@ export interface Events {
   /** Listens; returns the way to stop. */
   on<K extends EventKind | "*">(kind: K, listener: (event: EventOf<K>) => void): () => void;
   emit(event: RedriveEvent): void;
-  /** True if somebody listens to this kind. */
-  hasListener(kind: EventKind): boolean;
 }
 
 const KINDS: ReadonlySet<string> = new Set(
@@ -77,6 +75,5 @@ export function openEvents(log: Log): Events {
       tell(event.kind, event);
       tell("*", event);
     },
-    hasListener: (kind) => (listeners.get(kind)?.size ?? 0) + (listeners.get("*")?.size ?? 0) > 0,
   };
 }

@@ -5,7 +5,9 @@ import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
 import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
+import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "./new-jobs.ts";
+import { everyItem, inChunks, PAGE } from "./paging.ts";
 
 /** Which jobs; every field narrows. `all: true` where nothing else is said and every job is meant. */
 export type JobFilter = Omit<JobQuery, "limit" | "cursor"> & {
@@ -51,19 +53,13 @@ export interface Jobs {
   reschedule(target: JobTarget, change: RescheduleOptions): Promise<Record<RescheduleAnswer, number>>;
 }
 
-const PAGE = 200;
 const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
 
 /** The jobs of a store. */
 export function openJobs(store: Store): Jobs {
   const all = async function* (filter: JobFilter = {}): AsyncGenerator<Job> {
     const query = jobQuery(filter);
-    for (let cursor: string | null = null; ; ) {
-      const page: Page<Job> = await store.list({ ...query, limit: PAGE, cursor });
-      yield* page.items;
-      if (page.next === null) return;
-      cursor = page.next;
-    }
+    yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor }));
   };
   return {
     all,
@@ -101,32 +97,6 @@ export function noJob(id: string): RedriveError {
   return new RedriveError("not_found", message, { details: { id } });
 }
 
-/** The id itself; refuses what can be none. */
-export function checkId(id: unknown): string {
-  if (typeof id === "string" && id !== "" && id.length <= 64) return id;
-  throw invalid("id", "the id of a job", id, "copy it from a list");
-}
-
-/** Throws for what cannot be a cursor. */
-export function checkCursor(cursor: unknown): void {
-  if (cursor !== null && typeof cursor !== "string")
-    throw invalid("cursor", 'the "next" of an earlier page', cursor, "leave it out for the first page");
-}
-
-/** Throws for a field of a filter that is of the wrong kind. */
-export function checkKinds(
-  filter: Readonly<Record<string, unknown>>,
-  { text, yesOrNo }: { readonly text: readonly string[]; readonly yesOrNo: readonly string[] },
-): void {
-  for (const [fields, kind, expected] of [
-    [text, "string", "text"],
-    [yesOrNo, "boolean", "true or false"],
-  ] as const)
-    for (const field of fields)
-      if (filter[field] !== undefined && typeof filter[field] !== kind)
-        throw invalid(`filter.${field}`, expected, filter[field], "change it");
-}
-
 /** A checked filter without `all`. */
 function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor"> {
   const { all, ...query } = parseOptions(filter, FILTER, "filter");
@@ -143,25 +113,12 @@ async function* chunks(
   all: (filter: JobFilter) => AsyncIterable<Job>,
   states: readonly Job["state"][],
 ): AsyncGenerator<string[]> {
-  if (typeof target === "string") return yield [checkId(target)];
-  if (Array.isArray(target)) {
-    // All of them before the first is touched: a bad one changes nothing.
-    const ids = target.map(checkId);
-    for (let from = 0; from < ids.length; from += PAGE) yield ids.slice(from, from + PAGE);
-    return;
-  }
+  // All of them before the first is touched: a bad one changes nothing.
+  if (typeof target === "string" || Array.isArray(target)) return yield* inChunks([target].flat().map(checkId));
   const filter = target as JobFilter;
-  if (Object.keys(parseOptions(filter, FILTER, "filter")).length === 0)
-    throw invalid("filter", "at least one field", "{}", "narrow it, or say { all: true }");
-  for (const state of filter.state === undefined ? states : [filter.state]) {
-    let ids: string[] = [];
-    for await (const { id } of all({ ...filter, state })) {
-      if (ids.push(id) < PAGE) continue;
-      yield ids;
-      ids = [];
-    }
-    if (ids.length > 0) yield ids;
-  }
+  checkNarrow(filter, FILTER);
+  for (const state of filter.state === undefined ? states : [filter.state])
+    for await (const jobs of inChunks(all({ ...filter, state }))) yield jobs.map(({ id }) => id);
 }
 
 /** The change as the store takes it: durations only, counted by its clock. */

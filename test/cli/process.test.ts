@@ -85,15 +85,21 @@ async function site(): Promise<Bench & { readonly notes: () => string }> {
   return { ...bench, notes: () => (existsSync(file) ? readFileSync(file, "utf8") : "") };
 }
 
+/** A worker with a job in the middle of its nap. */
+async function napping(bench: Awaited<ReturnType<typeof site>>): Promise<ReturnType<typeof start>> {
+  const worker = start(bench, ["worker", "--jobs", "jobs.ts"]);
+  await until(
+    () => bench.notes().includes("asleep"),
+    () => worker.text.err,
+  );
+  return worker;
+}
+
 describe("a worker process", () => {
   it("lets running jobs finish at the first SIGTERM, and ends with 143", async () => {
     const bench = await site();
     await bench.run(["enqueue", "nap", '{"ms":700}']);
-    const worker = start(bench, ["worker", "--jobs", "jobs.ts"]);
-    await until(
-      () => bench.notes().includes("asleep"),
-      () => worker.text.err,
-    );
+    const worker = await napping(bench);
     worker.child.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ code: 143, signal: null });
     expect(bench.notes()).toBe("asleep\nrested\n");
@@ -103,11 +109,7 @@ describe("a worker process", () => {
   it("aborts and releases uncharged at the second SIGINT, and ends with 130 at once", async () => {
     const bench = await site();
     await bench.run(["enqueue", "nap", '{"ms":60000}']);
-    const worker = start(bench, ["worker", "--jobs", "jobs.ts"]);
-    await until(
-      () => bench.notes().includes("asleep"),
-      () => worker.text.err,
-    );
+    const worker = await napping(bench);
     worker.child.kill("SIGINT");
     await worker.says("stopping");
     const from = performance.now();
@@ -121,11 +123,7 @@ describe("a worker process", () => {
   it("goes at the second signal even if the store does not answer", async () => {
     const bench = await site();
     await bench.run(["enqueue", "nap", '{"ms":60000}']);
-    const worker = start(bench, ["worker", "--jobs", "jobs.ts"]);
-    await until(
-      () => bench.notes().includes("asleep"),
-      () => worker.text.err,
-    );
+    const worker = await napping(bench);
     connect(join(bench.folder, "redrive.db")).exec("begin immediate");
     worker.child.kill("SIGTERM");
     await worker.says("stopping");
@@ -147,11 +145,7 @@ describe("a worker process", () => {
   it("that is killed leaves its job to a drain, uncharged for nothing and lost to nobody", async () => {
     const bench = await site();
     await bench.run(["enqueue", "nap", '{"ms":1500}']);
-    const worker = start(bench, ["worker", "--jobs", "jobs.ts"]);
-    await until(
-      () => bench.notes().includes("asleep"),
-      () => worker.text.err,
-    );
+    const worker = await napping(bench);
     worker.child.kill("SIGKILL");
     await worker.ended;
     const { code, document } = await bench.json(["drain", "--jobs", "jobs.ts"], {});

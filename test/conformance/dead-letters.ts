@@ -4,19 +4,8 @@ import type { Job } from "../../src/core/job.ts";
 import type { ClaimedJob, DeadLetterQuery, Store } from "../../src/store/store.ts";
 import { add, dueLanes, end, finish, inState, read, start, take, takeOne } from "../support/runs.ts";
 import { complete, dead, failure, retry } from "../support/verdicts.ts";
+import { walk } from "../support/letter-pages.ts";
 import type { Suite } from "./suite.ts";
-
-/** The job ids of all pages. */
-async function walk(store: Store, query: DeadLetterQuery): Promise<string[]> {
-  const ids: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const page = await store.deadLetters({ ...query, cursor });
-    ids.push(...page.items.map(({ job }) => job.id));
-    cursor = page.next;
-  } while (cursor !== null);
-  return ids;
-}
 
 async function revive(store: Store, { id, generation }: Job): Promise<ClaimedJob> {
   expect(await store.redrive([{ id, generation, delayMs: 0 }])).toEqual(["redriven"]);

@@ -1,22 +1,11 @@
 // Which dead letters are meant: who they belong to, when they died, what they say; in both directions, and counted.
 import { expect } from "vitest";
 import type { Job } from "../../src/core/job.ts";
-import type { DeadLetterQuery, LetterFilter, Store } from "../../src/store/store.ts";
+import type { DeadLetterQuery, LetterFilter } from "../../src/store/store.ts";
 import { add, end, finish, takeOne } from "../support/runs.ts";
+import { walk } from "../support/letter-pages.ts";
 import { dead, failure } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
-
-/** The job ids of all pages. */
-async function walk(store: Store, query: DeadLetterQuery): Promise<string[]> {
-  const ids: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const page = await store.deadLetters({ ...query, cursor });
-    ids.push(...page.items.map(({ job }) => job.id));
-    cursor = page.next;
-  } while (cursor !== null);
-  return ids;
-}
 
 const died = (said: Parameters<typeof failure>[0]) => dead({ failure: failure(said) });
 

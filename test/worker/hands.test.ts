@@ -1,22 +1,9 @@
 // How much work is taken: by slots, by pace, by type, by queue and by priority.
 import { describe, expect, it } from "vitest";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/queue/define-job.ts";
 import type { ClaimAnswer } from "../../src/store/store.ts";
-import { around, type Bench, createBench, forever } from "../support/worker-bench.ts";
-
-function counting(bench: Bench, type: string, ms: number, options: { concurrency?: number; queue?: string } = {}) {
-  const seen = { now: 0, most: 0, started: 0 };
-  const job: JobDefinition = defineJob(type, {
-    ...options,
-    run: async () => {
-      seen.started += 1;
-      seen.most = Math.max(seen.most, ++seen.now);
-      await bench.sleep(ms);
-      seen.now -= 1;
-    },
-  });
-  return { job, seen };
-}
+import { counting } from "../support/counting-job.ts";
+import { around, createBench, forever } from "../support/worker-bench.ts";
 
 describe("concurrency", () => {
   it("is filled and never exceeded", async () => {

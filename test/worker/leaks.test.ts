@@ -2,24 +2,12 @@
 // slots that they hold.
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
+import { counting } from "../support/counting-job.ts";
 import { type Bench, createBench, forever } from "../support/worker-bench.ts";
 
-/** A type with a limit whose handlers take no notice of their abort, and how many of them are at work. */
-function deaf(bench: Bench, concurrency: number, ms: number) {
-  const seen = { now: 0, most: 0, started: 0 };
-  const job = defineJob("deaf", {
-    concurrency,
-    timeout: "1s",
-    maxAttempts: 1,
-    run: async () => {
-      seen.started += 1;
-      seen.most = Math.max(seen.most, ++seen.now);
-      await bench.sleep(ms);
-      seen.now -= 1;
-    },
-  });
-  return { job, seen };
-}
+/** A type with a limit whose handlers take no notice of their abort. */
+const deaf = (bench: Bench, concurrency: number, ms: number) =>
+  counting(bench, "deaf", ms, { concurrency, timeout: "1s", maxAttempts: 1 });
 
 describe("the limit of a type", () => {
   it("holds while its handlers leak: what was settled over their heads still runs", async () => {

@@ -1,0 +1,34 @@
+// What filters, ids and cursors have in common, for jobs and dead letters alike: the checks before a store is asked.
+import { invalid, parseOptions } from "../core/options.ts";
+
+/** The id itself; refuses what can be none. */
+export function checkId(id: unknown): string {
+  if (typeof id === "string" && id !== "" && id.length <= 64) return id;
+  throw invalid("id", "the id of a job", id, "copy it from a list");
+}
+
+/** Throws for what cannot be a cursor. */
+export function checkCursor(cursor: unknown): void {
+  if (cursor !== null && typeof cursor !== "string")
+    throw invalid("cursor", 'the "next" of an earlier page', cursor, "leave it out for the first page");
+}
+
+/** Throws for a field of a filter that is of the wrong kind. */
+export function checkKinds(
+  filter: Readonly<Record<string, unknown>>,
+  { text, yesOrNo }: { readonly text: readonly string[]; readonly yesOrNo: readonly string[] },
+): void {
+  for (const [fields, kind, expected] of [
+    [text, "string", "text"],
+    [yesOrNo, "boolean", "true or false"],
+  ] as const)
+    for (const field of fields)
+      if (filter[field] !== undefined && typeof filter[field] !== kind)
+        throw invalid(`filter.${field}`, expected, filter[field], "change it");
+}
+
+/** Throws for a filter that says nothing: everything is meant only where somebody says so. */
+export function checkNarrow(filter: unknown, fields: readonly string[]): void {
+  if (Object.keys(parseOptions(filter, fields, "filter")).length === 0)
+    throw invalid("filter", "at least one field", "{}", "narrow it, or say { all: true }");
+}
