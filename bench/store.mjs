@@ -1,4 +1,4 @@
-// The SQLite store alone, at synchronous=FULL: claim N and settle N through the store thread, beside a bare loop in one
+// The SQLite store alone, as safe as at synchronous=FULL: claim N and settle N through the store thread, beside a bare loop in one
 // thread that does the same work on the same schema (the equal-work limit). Prints ratios; only those count.
 import { join } from "node:path";
 import { delayBefore, exponential } from "../dist/core/backoff.js";

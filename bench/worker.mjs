@@ -1,4 +1,4 @@
-// The worker on SQLite at synchronous=FULL with default settings, in one run beside its peers and the equal-work limit.
+// The worker on SQLite, as safe as at synchronous=FULL, with default settings, in one run beside its peers and the equal-work limit.
 // Medians of three with their spread; only ratios travel from one machine to another.
 //   node bench/worker.mjs [--short] [--no-peers] [--only throughput,enqueue,…]
 import { parseArgs } from "node:util";

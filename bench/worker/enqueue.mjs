@@ -31,7 +31,7 @@ export async function enqueueing(settings) {
     row("  Redrive against plainjob", `${times.toFixed(1)} ×`, against("≥ 3 ×", times >= 3));
   }
   const single = await sideBySide(1, short ? 300 : 3_000, settings);
-  row("Redrive, enqueue, one after the other, jobs/s", rate(single.ours), "for information; every job on disk (FULL)");
+  row("Redrive, enqueue, one after the other, jobs/s", rate(single.ours), "for information; every job on disk");
   const note = missing.plainjob ?? "for information; written, not on disk (NORMAL)";
   row("plainjob, enqueue, one after the other, jobs/s", single.theirs ? rate(single.theirs) : "–", note);
 }

@@ -50,37 +50,51 @@ export function startThread(
   };
 }
 
+/** What a thread does with its messages. */
+export interface ThreadListener {
+  /** Takes what has arrived since the last turn; true asks for another turn, whether or not something arrives. */
+  turn(messages: unknown[]): boolean;
+  /** Called once, when the owner has asked for the end and the last turn wants no other. */
+  stop(): void;
+}
+
 /** Inside a thread: what it was started with, and the way to talk to its owner. */
 export function insideThread(): {
   readonly data: unknown;
-  /** Calls back with the first message and everything that has arrived by then, and once when asked to end. */
-  on(listener: { readonly messages: (messages: unknown[]) => void; readonly stop: () => void }): void;
-  /** What has arrived since, without going back to the event loop. */
-  arrived(): unknown[];
+  /** Gives the listener its turns; between two of them timers and whatever was done beside have theirs. */
+  on(listener: ThreadListener): void;
   post(message: unknown): void;
 } {
   const port = parentPort as MessagePort;
-  let stopping = false;
-  const arrived = (): unknown[] => {
-    const messages: unknown[] = [];
-    for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
-      if (next.message === STOP) stopping = true;
-      else messages.push(next.message);
-    }
-    return messages;
-  };
   return {
     data: workerData,
-    on({ messages, stop }) {
-      port.on("message", (first: unknown) => {
-        if (first === STOP) stopping = true;
-        else messages([first, ...arrived()]);
+    on(listener) {
+      let inbox: unknown[] = [];
+      let [due, stopping] = [false, false];
+      const take = (message: unknown): void => {
+        if (message === STOP) stopping = true;
+        else inbox.push(message);
+      };
+      const turn = (): void => {
+        due = false;
+        for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) take(next.message);
+        const messages = inbox;
+        inbox = [];
+        if (listener.turn(messages)) return later();
         if (!stopping) return;
-        stop();
+        listener.stop();
         port.close();
+      };
+      // Never within the event of a message: those follow one another without end while the owner is busy.
+      const later = (): void => {
+        if (!due) setImmediate(turn);
+        due = true;
+      };
+      port.on("message", (message: unknown) => {
+        take(message);
+        later();
       });
     },
-    arrived,
     post: (message) => port.postMessage(message),
   };
 }

@@ -7,7 +7,8 @@ import { type LetterGroup, tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
-import { failureFromText, JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
+import { failureFromText, JOB_WIDTH } from "../rows.ts";
+import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verbs about dead letters, with rows in the place of objects. */
 export interface DeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {

@@ -29,12 +29,18 @@ export interface EngineOptions {
   /** Blocks the thread; called between two tries to get a lock that another process holds. */
   readonly blockMs: (ms: number) => void;
   readonly random: () => number;
+  /** Leaves the sync of each commit to the caller, who must sync the log before it promises anything. */
+  readonly unsynced?: boolean;
+  /** A sync of the log has failed: nothing in it counts as safe until all of it is in the database. */
+  readonly emptyLog?: boolean;
 }
 
 /** An open database file with its verbs. */
 export interface Engine {
   /** Carries out requests in order, in one transaction where one of them writes. */
   carryOut(group: readonly Request[]): Reply[];
+  /** True if commits are in the log but not yet on disk when they return. */
+  readonly unsynced: boolean;
   close(): void;
 }
 
@@ -68,6 +74,8 @@ type Retry = <T>(work: () => T) => T;
 
 function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engine {
   for (const step of [checkVersion, checkOwner, configure, migrate]) retry(() => step(db));
+  if (options.emptyLog) retry(() => emptyLog(db));
+  const unsynced = options.unsynced === true && leaveSyncing(db);
   const lanes = openLanes(db);
   const verbs = {
     migrate: () => undefined,
@@ -105,6 +113,7 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
         return group.flatMap((request) => this.carryOut([request]));
       }
     },
+    unsynced,
     close() {
       db.close();
     },
@@ -112,11 +121,26 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
 }
 
 function configure(db: Database): void {
-  db.exec("pragma journal_mode = wal");
-  db.exec(
-    "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16384",
-  );
+  db.exec("pragma synchronous = full; pragma journal_mode = wal");
+  db.exec("pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16384");
   db.exec("pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864");
+}
+
+/** Ends the syncs inside commits, now that the schema is on disk; false where there is no log to be synced instead. */
+function leaveSyncing(db: Database): boolean {
+  if (db.prepare("pragma journal_mode").all()[0]?.[0] !== "wal") return false;
+  db.exec("pragma synchronous = normal");
+  return true;
+}
+
+/** Copies the log into the database, syncs that, and begins the log anew. */
+function emptyLog(db: Database): void {
+  const [busy] = db.prepare("pragma wal_checkpoint(truncate)").all()[0] ?? [];
+  if (busy === 0) return;
+  throw new RedriveError(
+    "store_unavailable",
+    "A sync of the database's log has failed, and another process keeps the log from being written anew. Try again.",
+  );
 }
 
 /** "Redr" in the header of every file of ours. */

@@ -7,16 +7,8 @@ import { type StoreLife, storeFrom, type Verb } from "../verbs.ts";
 import type { Value } from "./driver.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
-import {
-  attemptFromRow,
-  type ClaimWire,
-  deadLetterFromRow,
-  JOB_WIDTH,
-  jobFromRow,
-  packNewJobs,
-  packSettle,
-  unpackClaim,
-} from "./wire.ts";
+import { attemptFromRow, deadLetterFromRow, JOB_WIDTH, jobFromRow } from "../rows.ts";
+import { type ClaimWire, packNewJobs, packSettle, unpackClaim } from "./wire.ts";
 
 /** Carries out one request, now or in another thread. */
 export type Carrier = (request: Request) => Promise<Reply>;

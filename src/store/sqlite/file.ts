@@ -1,6 +1,6 @@
 // Where a database file may live: readable by its owner alone, in a folder nobody else can swap, on a disk that this
 // machine owns. WAL mode depends on shared memory, which network file systems do not have.
-import { closeSync, existsSync, lstatSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { RedriveError } from "../../core/errors.ts";
 
@@ -12,7 +12,7 @@ export function prepareFile(path: string): void {
   if (path === ":memory:") return;
   const folder = dirname(resolve(path));
   try {
-    if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!existsSync(folder)) makeFolder(folder);
     refuseUnsafe(folder);
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
     else if (statSync(path).isDirectory())
@@ -28,6 +28,26 @@ export function prepareFile(path: string): void {
 export function fileIdentity(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false });
   return found ? `${found.dev}:${found.ino}` : null;
+}
+
+/** Puts the entries of a folder on disk, where the system can do that. */
+export function syncFolder(folder: string): void {
+  try {
+    const entry = openSync(folder, "r");
+    try {
+      fsyncSync(entry);
+    } finally {
+      closeSync(entry);
+    }
+  } catch {
+    // Some systems cannot; SQLite goes on too.
+  }
+}
+
+/** Makes a folder with those above it that are missing, so that a power loss takes none of them. */
+function makeFolder(folder: string): void {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 }) ?? folder;
+  for (let made = folder; made.length >= first.length; made = dirname(made)) syncFolder(dirname(made));
 }
 
 function refuseUnsafe(folder: string): void {

@@ -1,5 +1,6 @@
 // The SQLite store: one file, one store thread per process, any number of processes. Everything a process writes goes
-// through that thread and shares its commits; `synchronous=FULL` makes a commit survive a power loss.
+// through that thread and shares its commits. What was answered survives a power loss: the log is synced before the
+// answer, which is the promise of `synchronous=FULL` without its wait inside every commit.
 import { realSystem } from "../../system/real.ts";
 import { blockThread } from "../../system/threads.ts";
 import type { Store } from "../store.ts";

@@ -7,7 +7,8 @@ import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { enqueuer } from "./enqueue.ts";
 import type { Lanes } from "./lanes.ts";
-import { JOB_COLUMNS, JOB_WIDTH } from "./wire.ts";
+import { JOB_WIDTH } from "../rows.ts";
+import { JOB_COLUMNS } from "./wire.ts";
 
 /** Joins jobs with what they belong to. */
 export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";

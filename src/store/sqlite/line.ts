@@ -21,7 +21,7 @@ export class Line {
     this.#path = path;
   }
 
-  /** Sends a request; the answer comes when its commit is done. */
+  /** Sends a request; the answer comes when what it promises is on disk. */
   carry(request: Request): Promise<Reply> {
     return new Promise((settle) => {
       this.#pending.set(++this.#last, settle);

@@ -3,16 +3,8 @@
 // just enough for its verdict to be written.
 import type { Belonging } from "../../core/job.ts";
 import { runtimeFailure } from "../../core/verdict.ts";
+import { UNREADABLE } from "../rows.ts";
 import { type Database, sqliteCode } from "./driver.ts";
-
-/** What unreadable jobs are counted under. */
-export const UNREADABLE: Belonging = {
-  type: "redrive:unreadable",
-  queue: "default",
-  service: null,
-  tenant: null,
-  priority: 0,
-};
 
 /** Sets rows aside. */
 export interface Quarantine {

@@ -6,7 +6,7 @@ import type { Verbs } from "../verbs.ts";
 import type { Database } from "./driver.ts";
 import { RUNNING } from "./jobs.ts";
 import type { Lanes } from "./lanes.ts";
-import { UNREADABLE } from "./quarantine.ts";
+import { UNREADABLE } from "../rows.ts";
 
 /** The verbs that delete. */
 export function retentionVerbs(db: Database, lanes: Lanes, clock: () => number): Pick<Verbs, "remove" | "prune"> {

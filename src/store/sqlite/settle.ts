@@ -7,7 +7,8 @@ import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
-import { failureText, type OtherVerdict, type SettleWire } from "./wire.ts";
+import { failureText } from "../rows.ts";
+import type { OtherVerdict, SettleWire } from "./wire.ts";
 
 /** Applies verdicts. */
 export function settler(

@@ -1,13 +1,17 @@
 // The store thread: the only one of its process that touches the file. Whatever has arrived while a group was being
 // written goes with the next one, so commits are shared under load and nobody waits when there is none. Groups are
-// bounded, so that a heartbeat never waits long.
-import { isRedriveError } from "../../core/errors.ts";
+// bounded, so that a heartbeat never waits long. A group is put on disk while the next is written; answers that promise
+// something wait for that, the others do not.
+import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { realSystem } from "../../system/real.ts";
 import { blockThread, insideThread } from "../../system/threads.ts";
+import type { Verb } from "../verbs.ts";
 import { type Engine, openEngine, type Reply, type Request } from "./engine.ts";
 import { type ErrorWire, packError } from "./facade.ts";
 import { fileIdentity, prepareFile } from "./file.ts";
+import { HeldAnswers } from "./held.ts";
 import { type Beating, type PulseWire, startPulse } from "./pulse.ts";
+import { type Log, openLog } from "./sync.ts";
 import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
 
 /** A request under the number its answer will carry. */
@@ -20,17 +24,45 @@ export type Answer = readonly [number, { readonly value: unknown } | { readonly 
 /** Rows written in one transaction, about; a larger request still goes as a whole. */
 const GROUP_ROWS = 1_000;
 
-/** Rows of an enqueue that are worth a commit of their own. */
+/** Rows of a request that are worth a commit, and a sync beside, of their own. */
 const CROWD = 32;
 
 /** How often we look whether the file was deleted or replaced under us. */
 const CHECK_FILE_EVERY_MS = 1_000;
 
+/**
+ * Answers that promise something which must outlast a power loss: sent when it is on disk, even if they wrote nothing,
+ * because what they tell of (the job that has the key) may have been written a moment ago. A claim is not among them:
+ * with the power goes whoever held it, and its jobs run again, as after any crash.
+ */
+const PROMISES: ReadonlySet<Verb> = new Set([
+  "migrate",
+  "enqueue",
+  "cancel",
+  "reschedule",
+  "settle",
+  "redrive",
+  "remove",
+  "pause",
+  "resume",
+  "setService",
+  "prune",
+]);
+
+interface Opened {
+  readonly engine: Engine;
+  readonly identity: string | null;
+  /** Null where every commit is synced before it returns. */
+  readonly log: Log | null;
+  readonly held: HeldAnswers<Answer> | null;
+}
+
 const thread = insideThread();
 const { path } = thread.data as { path: string };
 const pulses = new Map<number, Beating>();
-let engine: Engine | null = null;
-let identity: string | null = null;
+const waiting: Numbered[] = [];
+let opened: Opened | null = null;
+let syncFailed = false;
 let checkedAt = 0;
 
 function rows({ verb, args }: Request): number {
@@ -61,19 +93,56 @@ function nextGroup(waiting: Numbered[]): Numbered[] {
 /** The engine on the file that lies at the path now: opened when first needed, and again when the file was replaced. */
 function current(): Engine {
   const now = realSystem.monotonic();
-  if (engine && now - checkedAt > CHECK_FILE_EVERY_MS) {
+  if (opened && now - checkedAt > CHECK_FILE_EVERY_MS) {
     checkedAt = now;
-    if (fileIdentity(path) !== identity) {
-      engine.close();
-      engine = null;
-    }
+    if (fileIdentity(path) !== opened.identity || opened.log?.isCurrent() === false) close();
   }
-  if (engine) return engine;
+  if (opened) return opened.engine;
   prepareFile(path);
-  engine = openEngine({ path, clock: realSystem.now, blockMs: blockThread, random: realSystem.random });
-  identity = fileIdentity(path);
+  opened = open(fileIdentity(path));
+  syncFailed = false;
   checkedAt = now;
-  return engine;
+  return opened.engine;
+}
+
+function open(identity: string | null): Opened {
+  const { now: clock, random } = realSystem;
+  const engine = openEngine({ path, clock, blockMs: blockThread, random, unsynced: true, emptyLog: syncFailed });
+  try {
+    const log = engine.unsynced ? openLog(path) : null;
+    const release = (answers: Answer[], failed: Error | null): void => {
+      if (failed) return fail(log, answers, failed);
+      thread.post(answers);
+    };
+    return { engine, identity, log, held: log && new HeldAnswers<Answer>(log, realSystem.after, release) };
+  } catch (error) {
+    engine.close();
+    throw error;
+  }
+}
+
+/** A sync failed: nobody knows how much of the log is on disk, so that it is opened anew and written once more. */
+function fail(log: Log | null, answers: readonly Answer[], cause: Error): void {
+  const error = packError(notSynced(cause));
+  thread.post(answers.map(([number]): Answer => [number, { error }]));
+  syncFailed = true;
+  if (opened?.log === log) close();
+}
+
+function notSynced(cause: Error): RedriveError {
+  const message =
+    `The log of the database file could not be put on disk: ${cause.message}. ` +
+    "It is not known whether this was written; try again with the same id, or look.";
+  return new RedriveError("store_unavailable", message, { cause });
+}
+
+/** Syncs and answers what was written, and lets go of the file. */
+function close(): void {
+  const last = opened;
+  opened = null;
+  last?.held?.finish();
+  last?.log?.close();
+  last?.engine.close();
 }
 
 function carryOut(requests: readonly Request[]): Reply[] {
@@ -107,21 +176,30 @@ function sort(messages: readonly unknown[]): Numbered[] {
   return requests;
 }
 
-function work(messages: unknown[]): void {
-  const waiting = sort(messages);
-  while (waiting.length > 0) {
-    for (const pulse of pulses.values()) pulse.catchUp();
-    const group = nextGroup(waiting);
-    const replies = carryOut(group.map(([, request]) => request));
-    thread.post(group.map(([number], at) => answer(number, replies[at] as Reply)));
-    waiting.push(...sort(thread.arrived()));
-  }
+/** Carries out one group of what waits; true if more is left. */
+function work(messages: unknown[]): boolean {
+  waiting.push(...sort(messages));
+  if (waiting.length === 0) return false;
+  for (const pulse of pulses.values()) pulse.catchUp();
+  const group = nextGroup(waiting);
+  const replies = carryOut(group.map(([, request]) => request));
+  const [now, held]: [Answer[], Answer[]] = [[], []];
+  group.forEach(([number, { verb }], at) => {
+    const reply = replies[at] as Reply;
+    const waits = opened?.held && PROMISES.has(verb) && !("error" in reply);
+    (waits ? held : now).push(answer(number, reply));
+  });
+  if (now.length > 0) thread.post(now);
+  // Another thread costs a single caller more than it saves: two changes of thread.
+  const alone = group.length === 1 && waiting.length === 0 && rows((group[0] as Numbered)[1]) < CROWD;
+  if (held.length > 0) opened?.held?.hold(held, alone);
+  return waiting.length > 0;
 }
 
 thread.on({
-  messages: work,
+  turn: work,
   stop() {
     for (const pulse of pulses.values()) pulse.stop();
-    engine?.close();
+    close();
   },
 });

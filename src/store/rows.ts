@@ -1,0 +1,113 @@
+// From rows to jobs, dead letters and records of history, the same for every store that speaks SQL: each reads these
+// columns in this order.
+import { plainText } from "../core/failure.ts";
+import {
+  type AttemptRecord,
+  type Belonging,
+  type DeadLetter,
+  type DeathReason,
+  FAILURE_CLASSES,
+  type Failure,
+  type Job,
+  type State,
+} from "../core/job.ts";
+
+/** What unreadable jobs are counted under. */
+export const UNREADABLE: Belonging = {
+  type: "redrive:unreadable",
+  queue: "default",
+  service: null,
+  tenant: null,
+  priority: 0,
+};
+
+/** A value of a row. */
+export type Value = string | number | null;
+
+/** How many columns a job has. */
+export const JOB_WIDTH = 32;
+
+/** A job from its row. */
+export function jobFromRow(row: readonly Value[]): Job {
+  return {
+    id: row[0] as string,
+    type: row[1] as string,
+    queue: row[2] as string,
+    service: row[3] as string | null,
+    tenant: row[4] as string | null,
+    priority: row[5] as number,
+    key: row[6] as string | null,
+    state: row[7] as State,
+    payload: row[8] as string,
+    runAt: row[9] as number,
+    dueAt: row[10] as number,
+    createdAt: row[11] as number,
+    updatedAt: row[12] as number,
+    startedAt: row[13] as number | null,
+    finishedAt: row[14] as number | null,
+    attempts: row[15] as number,
+    maxAttempts: row[16] as number,
+    crashes: row[17] as number,
+    maxCrashes: row[18] as number,
+    releases: row[19] as number,
+    generation: row[20] as number,
+    epoch: row[21] as number,
+    worker: row[22] as string | null,
+    cancelRequested: row[23] === 1,
+    lastDelayMs: row[24] as number,
+    deadlineMs: row[25] as number | null,
+    stuckMs: row[26] as number | null,
+    progress: row[27] as string | null,
+    result: row[28] as string | null,
+    failure: failureFromText(row[29] as string | null, row[31] as string | null),
+    version: row[30] as number,
+  };
+}
+
+/** A failure as text; its stack is left to the column beside it where that says the same. */
+export function failureText(failure: Failure): string {
+  const { stack, ...rest } = failure;
+  return JSON.stringify(stack !== null && plainText(stack) === stack ? rest : failure);
+}
+
+/** A failure from its text and the stack beside it; a damaged one is shown as such and never stops a read. */
+export function failureFromText(text: string | null, stack: string | null): Failure | null {
+  if (text === null) return null;
+  try {
+    const failure = JSON.parse(text) as Failure | null;
+    if (typeof failure?.message === "string" && FAILURE_CLASSES.includes(failure.class))
+      return failure.stack === undefined ? { ...failure, stack } : failure;
+  } catch {
+    // Shown below, as any other text that is not a failure.
+  }
+  return { class: "system", severity: "error", name: "UnreadableFailure", message: text, stack: null, fingerprint: "" };
+}
+
+/** A dead letter from its own columns followed by those of its job. */
+export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
+  return {
+    generation: row[0] as number,
+    reason: row[1] as DeathReason,
+    failure: failureFromText(row[2] as string, row[7] as string | null) as Failure,
+    attempts: row[3] as number,
+    crashes: row[4] as number,
+    diedAt: row[5] as number,
+    redrivenAt: row[6] as number | null,
+    job: jobFromRow(row.slice(8)),
+  };
+}
+
+/** A record of history from its row. */
+export function attemptFromRow(row: readonly Value[]): AttemptRecord {
+  return {
+    jobId: row[0] as string,
+    generation: row[1] as number,
+    epoch: row[2] as number,
+    attempt: row[3] as number,
+    worker: row[4] as string | null,
+    startedAt: row[5] as number | null,
+    endedAt: row[6] as number,
+    delayMs: row[7] as number | null,
+    failure: failureFromText(row[8] as string, row[9] as string | null) as Failure,
+  };
+}
