@@ -1,6 +1,6 @@
 // `npm run prove -- <what>`: the long proofs. Seeds by the thousand, and the checker's own speed.
 //   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
-//   chaos [--kills N] [--pauses M] [--seed S] …               real processes, killed and halted; --help says more
+//   chaos [--store S] [--kills N] [--pauses M] [--seed S] …   real processes and servers, killed; --help says more
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 // The code is TypeScript and Node 20 runs none, so vitest runs it, told by environment variables what to do.
@@ -13,7 +13,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   simulate  --seeds N               how many seeds (default 200 on each store)
             --store memory|sqlite   only this store
             --seed S                the first seed; without --seeds only this one is played
-  chaos     --kills N --pauses M    real processes on one SQLite file, killed and halted; --help says more
+  chaos     --store sqlite|postgres real processes, killed and halted, on one file or on a server that is killed too,
+                                    behind a network that fails; --help says more
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
 `;

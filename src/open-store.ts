@@ -2,17 +2,20 @@
 import { RedriveError } from "./core/errors.ts";
 import { redactText } from "./core/redact.ts";
 import { createMemoryStore } from "./store/memory/index.ts";
+import { createPostgresStore } from "./store/postgres/index.ts";
+import { isPostgresUrl } from "./store/postgres/place.ts";
 import { createSqliteStore } from "./store/sqlite/index.ts";
 import type { Store } from "./store/store.ts";
 import { realSystem } from "./system/real.ts";
 
-/** Opens `sqlite:PATH` or `memory:`. */
+/** Opens `sqlite:PATH`, `postgres://…` or `memory:`. */
 export function openStore(url: string): Store {
   if (url === "memory:") return createMemoryStore({ clock: realSystem.now });
   if (url.startsWith("sqlite:") && url.length > "sqlite:".length)
     return createSqliteStore({ path: url.slice("sqlite:".length) });
+  if (isPostgresUrl(url)) return createPostgresStore({ url });
   throw new RedriveError(
     "invalid_argument",
-    `store: expected sqlite:PATH or memory:; got ${JSON.stringify(redactText(url))}; for example sqlite:./redrive.db`,
+    `store: expected sqlite:PATH, postgres://… or memory:; got ${JSON.stringify(redactText(url))}; for example sqlite:./redrive.db`,
   );
 }

@@ -30,7 +30,7 @@ import type { WorkerParts } from "./worker/parts.ts";
 
 /** What a Redrive is made of. */
 export interface RedriveOptions {
-  /** `sqlite:PATH`, `memory:`, or a store that you opened yourself, which you then close yourself. */
+  /** `sqlite:PATH`, `postgres://…`, `memory:`, or a store that you opened yourself, which you then close yourself. */
   readonly store: string | Store;
   /** The job types of this program; default none. */
   readonly jobs?: readonly JobDefinition[];
@@ -56,7 +56,10 @@ export interface Redrive extends AsyncDisposable {
     input: NoInfer<Input>,
     options?: EnqueueOptions,
   ): Promise<EnqueuedJob>;
-  /** Writes a stream of jobs in chunks; memory stays flat. */
+  /**
+   * Writes a stream of jobs in chunks; memory stays flat. Where an input is refused or the source fails, the chunks before
+   * stay written and `details.written` of the error says how many inputs those were.
+   */
   enqueueMany<Input>(
     job: JobDefinition<Input> | string,
     inputs: Iterable<Input> | AsyncIterable<Input>,
@@ -210,7 +213,12 @@ function resolveRedrive(options: RedriveOptions): RedriveSettings {
   const given = parseOptions(options, FIELDS, "createRedrive");
   const { store, jobs = [], middleware = [], defaults = {}, log = "warn" } = given;
   if (typeof store !== "string" && typeof (store as Store | undefined)?.enqueue !== "function")
-    throw invalid("store", '"sqlite:PATH", "memory:" or a store', store, 'for example "sqlite:./redrive.db"');
+    throw invalid(
+      "store",
+      '"sqlite:PATH", "postgres://…", "memory:" or a store',
+      store,
+      'for example "sqlite:./redrive.db"',
+    );
   if (!Array.isArray(jobs) || !jobs.every(isJobDefinition))
     throw invalid("jobs", "an array of what defineJob returned", jobs, "pass the definitions");
   const twice = jobs.find(({ type }, at) => jobs.findIndex((other) => other.type === type) !== at);

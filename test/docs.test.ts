@@ -2,10 +2,11 @@
 // of the program, links lead somewhere.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openDatabase } from "../src/store/sqlite/driver.ts";
 import { MIGRATIONS } from "../src/store/sqlite/schema.ts";
 import { openWorkshop } from "./support/compiled.ts";
+import { freshSchema } from "./support/postgres-world.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const pages = [
@@ -46,6 +47,8 @@ describe("TypeScript in the documentation", () => {
   let problems: string[] = [];
 
   beforeAll(() => {
+    // Where the pages say that a database is.
+    process.env.DATABASE_URL = `${inject("postgres18")}?schema=${freshSchema()}`;
     problems = workshop.compile(examples.map(({ file }) => file));
   });
   afterAll(() => workshop.remove());

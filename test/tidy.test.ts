@@ -40,7 +40,10 @@ function trackedFiles(): string[] {
     return readdirSync(ROOT, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).replaceAll(sep, "/"))
-      .filter((path) => !/^(node_modules|dist|coverage|bench\/results|\.git|\.redrive)\/|\.db(-wal|-shm)?$/.test(path));
+      .filter(
+        (path) => !/^(dist|coverage|bench\/results|\.git|\.redrive|examples\/\w+\/data)\/|\.db(-wal|-shm)?$/.test(path),
+      )
+      .filter((path) => !/(^|\/)node_modules\//.test(path));
   }
 }
 

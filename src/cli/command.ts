@@ -2,6 +2,7 @@
 // numbers, examples.
 import type { Command } from "commander";
 import type { LogLevel } from "../system/log.ts";
+import { ofForeignFile } from "./foreign-file.ts";
 import type { Io } from "./io.ts";
 import { type GlobalOptions, openSession, type Session } from "./session.ts";
 
@@ -31,6 +32,8 @@ export function openCli(program: Command, io: Io, done: (code: number) => void):
         const session = await openSession(io, program.opts<GlobalOptions>(), level);
         try {
           done((await action(session, operands(command), command.opts())) ?? 0);
+        } catch (error) {
+          throw ofForeignFile(error, session.address.path);
         } finally {
           await session.close();
         }

@@ -10,7 +10,7 @@ import {
   type LinearOptions,
 } from "../core/backoff.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { didYouMean, invalid, parseOptions } from "../core/options.ts";
 
 const KINDS = ["exponential", "linear", "fixed", "immediate"] as const;
 
@@ -23,6 +23,13 @@ export function backoffFromData(value: unknown): Backoff | CustomDelay {
   const kind = KINDS.find((known) => data.kind === known);
   if (kind === undefined) {
     const remedy = "for example { kind: exponential, initial: 5s, multiplier: 2, max: 1m }";
+    if (data.kind !== undefined)
+      throw invalid(
+        "defaults.backoff.kind",
+        `one of ${KINDS.join(", ")}`,
+        data.kind,
+        didYouMean(data.kind, KINDS, remedy),
+      );
     throw invalid("defaults.backoff", `an object with kind: ${KINDS.join(", ")}`, value, remedy);
   }
   const { kind: _kind, ...options } = data;

@@ -10,7 +10,10 @@ type Demo = (options: DemoOptions, io: DemoIo) => Promise<number>;
 export function registerDemo(cli: Cli): void {
   const command = cli.program
     .command("demo")
-    .description("watch Redrive on a bad day, with nothing to set up")
+    .summary("watch Redrive on a bad day, with nothing to set up")
+    .description(
+      "Watch Redrive on a bad day, with nothing to set up. It has a store and jobs of its own: --store and --config do not count here.",
+    )
     .option("--jobs <n>", "how many jobs, 20 to 2000 (default 360)")
     .option("--seed <n>", "another day (default 7)")
     .option("--file <path>", "a new database file (default .redrive/demo.db)");

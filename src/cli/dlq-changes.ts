@@ -6,6 +6,9 @@ import { type Cli, examples, textual } from "./command.ts";
 import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
+import { nothingFits } from "./nothing-fits.ts";
+import { safeLine } from "./safe-text.ts";
+import { hintAtWholeIds } from "./whole-ids.ts";
 import { counted } from "./words.ts";
 
 /** Registers `dlq retry`. */
@@ -25,10 +28,15 @@ export function registerRetry(cli: Cli, dlq: Command): void {
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
     const target = oneTarget(ids, filter, flags.all === true);
-    if (!Array.isArray(target) && !session.json)
-      session.say(
-        `Sending ${counted((await redrive.deadLetters.stats(target as object)).total, "dead letter")} back to work.`,
-      );
+    if (!Array.isArray(target) && !session.json) {
+      const { total } = await redrive.deadLetters.stats(target as object);
+      if (total === 0) {
+        const said = await nothingFits(redrive, flags);
+        session.answer(null, () => `${safeLine(said)}; nothing was redriven.\n`);
+        return EXIT.ok;
+      }
+      session.say(`Sending ${counted(total, "dead letter")} back to work.`);
+    }
     const sum = await redrive.deadLetters.retry(target, { delay });
     session.answer(sum, () => {
       const rest = [
@@ -37,6 +45,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
       ];
       return `${[`${counted(sum.redriven, "job")} sent back to work`, ...rest].join(", ")}\n`;
     });
+    if (sum.missing > 0) hintAtWholeIds(session, ids);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });
 }
@@ -57,6 +66,11 @@ export function registerRemove(cli: Cli, dlq: Command): void {
     const filter = await letterFilter(flags, async () => redrive.store);
     const target = oneTarget(ids, filter, flags.all === true);
     const count = Array.isArray(target) ? target.length : (await redrive.deadLetters.stats(target as object)).total;
+    if (count === 0 && !session.json) {
+      const said = await nothingFits(redrive, flags);
+      session.answer(null, () => `${safeLine(said)}; nothing was removed.\n`);
+      return EXIT.ok;
+    }
     if (count > 0 && !(await mayGoOn(session.io, flags, "remove", counted(count, "dead letter")))) {
       session.answer({ removed: 0, refused: 0, missing: 0 }, () => "Nothing was removed.\n");
       return EXIT.ok;
@@ -69,6 +83,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
       ];
       return `${[`${counted(sum.removed, "dead letter")} removed`, ...rest].join(", ")}\n`;
     });
+    if (sum.missing > 0) hintAtWholeIds(session, ids);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });
 }

@@ -8,12 +8,15 @@ import { EXPORT_FORMATS } from "../queue/export.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import type { Session } from "./session.ts";
+import { streamDocument } from "./streamed-document.ts";
 import { counted } from "./words.ts";
+
+const CSV_REMEDY = "leave --json out and stdout is the CSV, or add --output FILE";
 
 /** Registers `dlq export`. */
 export function registerExport(cli: Cli, dlq: Command): void {
   const command = letterFilterFlags(
-    dlq.command("export").description("write dead letters as NDJSON or CSV, oldest first"),
+    dlq.command("export").description("write dead letters as NDJSON or CSV, oldest first; with --json as one document"),
   )
     .option("--format <format>", EXPORT_FORMATS.join(" or "), "ndjson")
     .option("--output <file>", "a new file, readable by you alone (default stdout)")
@@ -23,16 +26,30 @@ export function registerExport(cli: Cli, dlq: Command): void {
     const format = EXPORT_FORMATS.find((known) => known === flags.format);
     if (format === undefined) throw invalid("format", EXPORT_FORMATS.join(" or "), flags.format, "use one of these");
     const output = textual(flags.output);
-    if (output === undefined && session.json)
-      throw invalid("json", "--output FILE beside it", "none", "without --json, stdout is the export itself");
+    if (output === undefined && session.json && format === "csv")
+      throw invalid("format", "ndjson, because --json answers with one JSON document", format, CSV_REMEDY);
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
     const lines = redrive.deadLetters.export(format, filter, { reveal: flags.reveal === true });
-    if (output === undefined) return toStdout(session, lines);
+    if (output === undefined) return session.json ? toDocument(session, lines) : toStdout(session, lines);
     const file = resolve(session.io.cwd, output);
     const bytes = await toFile(file, lines);
     session.answer({ file, format, bytes }, () => `${file}: ${counted(bytes, "byte")}\n`);
   });
+}
+
+/** The letters as the one document that `--json` promises, written as they come. */
+async function toDocument({ io }: Session, lines: AsyncIterable<string>): Promise<void> {
+  const document = streamDocument(io, "items");
+  try {
+    for await (const line of lines) {
+      if (io.stdout.isClosed) return;
+      if (!document.add(line.trimEnd())) await io.stdout.drained?.();
+    }
+  } catch (error) {
+    throw document.fail(error, { next: null });
+  }
+  document.end({ next: null });
 }
 
 async function toStdout({ io }: Session, lines: AsyncIterable<string>): Promise<void> {

@@ -31,9 +31,11 @@ export function tallyForm(tally: Tally): object {
 function tallyText(tally: Tally, session: Session): string {
   if (tally.total === 0) return "No dead letters.\n";
   const { paint } = session;
-  const causes = tally.causes
-    .slice(0, TOP_CAUSES)
-    .map(({ name, message, fingerprint, count }): [string, number] => [`${fingerprint}  ${name}: ${message}`, count]);
+  const causes = tally.causes.slice(0, TOP_CAUSES).map(({ name, message, fingerprint, count }): [string, number] => {
+    // The message is that of the newest letter; others of the same cause may name another file, host or number.
+    const sample = count > 1 ? "e.g. " : "";
+    return [`${fingerprint}  ${sample}${name}: ${message}`, count];
+  });
   const left = tally.total - causes.reduce((sum, [, count]) => sum + count, 0);
   const groups: [string, [string, number][]][] = [
     ["By class", Object.entries(tally.byClass)],

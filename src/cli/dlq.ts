@@ -8,10 +8,9 @@ import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import { showLetter } from "./jobs-show.ts";
-import { masked } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { relativeTime } from "./words.ts";
+import { errorLine, relativeTime } from "./words.ts";
 
 /** Registers `dlq`. */
 export function registerDlq(cli: Cli): void {
@@ -48,11 +47,11 @@ function formsOf(letters: readonly DeadLetter[], { store }: Redrive, now: number
 
 const COLUMNS: readonly Column[] = [
   { title: "ID" },
-  { title: "TYPE", least: 8 },
+  { title: "TYPE", least: 6 },
   { title: "REASON" },
-  { title: "CLASS", least: 9 },
+  { title: "CLASS", least: 9, optional: true },
   { title: "DIED" },
-  { title: "ERROR", least: 16, optional: true },
+  { title: "ERROR", least: 12, optional: true },
 ];
 
 function lettersTable(letters: readonly DeadLetter[], now: number, { width, paint }: Session): string {
@@ -62,7 +61,7 @@ function lettersTable(letters: readonly DeadLetter[], now: number, { width, pain
     reason,
     failure.class,
     relativeTime(diedAt, now),
-    masked(`${failure.name}: ${failure.message}`),
+    errorLine(failure),
   ]);
   return tableText(COLUMNS, rows, { width, paint });
 }

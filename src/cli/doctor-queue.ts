@@ -1,16 +1,25 @@
 // What the doctor finds in the store: workers, work that nobody does, pauses, dead letters.
 import { formatDuration } from "../core/duration.ts";
 import type { Store } from "../store/store.ts";
-import { gatherHealth } from "../upkeep/health.ts";
+import { dueLanes, pausesInForce } from "../upkeep/due-work.ts";
+import { gatherHealth, type HealthFacts } from "../upkeep/health.ts";
 import { finding, type Finding } from "./doctor-machine.ts";
 import { counted } from "./words.ts";
 
 /** Due work that waits longer than this has nobody who takes it. */
 const STUCK_MS = 60_000;
 
-/** Workers, waiting work, orphaned runs, pauses and dead letters. */
-export async function queueFindings(store: Store): Promise<Finding[]> {
-  const { workers, orphans, oldestDueMs, waitingTypes, paused, deadLetters, jobs } = await gatherHealth(store);
+/** The job types that the config file defines, and where. */
+export interface Defined {
+  readonly types: readonly string[];
+  readonly files: readonly string[];
+}
+
+/** Workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null where no file says what is defined. */
+export async function queueFindings(store: Store, defined: Defined | null): Promise<Finding[]> {
+  const facts = await gatherHealth(store);
+  const { workers, orphans, paused, deadLetters, jobs } = facts;
+  const due = await dueTypes(store);
   const findings: Finding[] = [];
   const isIdle = jobs.queued + jobs.running === 0;
   findings.push(
@@ -18,16 +27,7 @@ export async function queueFindings(store: Store): Promise<Finding[]> {
       ? finding("workers", "ok", counted(workers, "worker"))
       : finding("workers", "warning", "none is alive", "start one: worker --jobs FILE"),
   );
-  findings.push(
-    oldestDueMs !== null && oldestDueMs >= STUCK_MS
-      ? finding(
-          "work",
-          workers > 0 ? "problem" : "warning",
-          `due for ${formatDuration(oldestDueMs)} and not taken: ${waitingTypes.slice(0, 10).join(", ")}`,
-          workers > 0 ? "no worker that is alive serves these types, or all are busy: start one that does" : null,
-        )
-      : finding("work", "ok", `${counted(jobs.queued, "job")} waiting, ${jobs.running} running`),
-  );
+  findings.push(workFinding(facts, due), ...typesFinding(due, defined));
   if (orphans > 0) {
     const remedy = "any living worker, or `drain`, takes them over within a lease";
     findings.push(finding("runs", "warning", `${counted(orphans, "run")} of workers that do not answer`, remedy));
@@ -44,4 +44,37 @@ export async function queueFindings(store: Store): Promise<Finding[]> {
       ),
     );
   return findings;
+}
+
+async function dueTypes(store: Store): Promise<string[]> {
+  const types = new Set<string>();
+  for await (const { type } of dueLanes(store, pausesInForce(await store.control()))) types.add(type);
+  return [...types].toSorted();
+}
+
+function workFinding({ workers, oldestDueMs, waitingTypes, jobs }: HealthFacts, due: readonly string[]): Finding {
+  if (workers === 0 && oldestDueMs !== null) {
+    const message = `due for ${formatDuration(oldestDueMs)} while no worker is alive: ${named(due)}`;
+    return finding("work", "warning", message, "run `worker` or `drain` with a --jobs FILE that defines these types");
+  }
+  if (oldestDueMs === null || oldestDueMs < STUCK_MS)
+    return finding("work", "ok", `${counted(jobs.queued, "job")} waiting, ${jobs.running} running`);
+  const message = `due for ${formatDuration(oldestDueMs)} and not taken: ${named(waitingTypes)}`;
+  const remedy = "no worker that is alive serves these types, or all are busy: start one that does";
+  return finding("work", "problem", message, remedy);
+}
+
+function typesFinding(due: readonly string[], defined: Defined | null): Finding[] {
+  const unknown = defined === null ? [] : due.filter((type) => !defined.types.includes(type));
+  if (defined === null || unknown.length === 0) return [];
+  const message = `due, and not defined in ${defined.files.join(", ")}: ${named(unknown)}`;
+  const remedy = "define them there, or run a worker with the file that does, or `jobs cancel --type TYPE`";
+  return [finding("types", "warning", message, remedy)];
+}
+
+const NAMED = 10;
+
+function named(types: readonly string[]): string {
+  const more = types.length - NAMED;
+  return types.slice(0, NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }

@@ -3,11 +3,14 @@ import { existsSync } from "node:fs";
 import { isRedriveError } from "../core/errors.ts";
 import { type Cli, examples } from "./command.ts";
 import { fileFindings, type Finding, machineFindings } from "./doctor-machine.ts";
+import { serverFindings } from "./doctor-server.ts";
 import { EXIT } from "./exit.ts";
-import { queueFindings } from "./doctor-queue.ts";
+import { type Defined, queueFindings } from "./doctor-queue.ts";
+import { ofForeignFile } from "./foreign-file.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, safeLine, oneLine } from "./safe-text.ts";
 import type { Session } from "./session.ts";
+import { definitions, jobFileNames } from "./worker-flags.ts";
 
 /** Registers `doctor`. */
 export function registerDoctor(cli: Cli): void {
@@ -29,22 +32,39 @@ export function registerDoctor(cli: Cli): void {
 }
 
 async function examine(session: Session): Promise<{ findings: Finding[]; storeFailed: boolean }> {
-  const { path } = session.address;
+  const { path, shown } = session.address;
   const findings = machineFindings(session);
-  if (!existsSync(path)) {
+  if (path !== null && !existsSync(path)) {
     const remedy = "name it with --store sqlite:PATH or REDRIVE_STORE, or make it with `migrate`";
     findings.push({ check: "store", level: "problem", message: `there is no file ${path}`, remedy });
     return { findings, storeFailed: true };
   }
-  findings.push(...fileFindings(path));
+  if (path !== null) findings.push(...fileFindings(path));
+  const defined = await definedTypes(session, findings);
   try {
     const redrive = await session.open();
-    findings.push(...(await queueFindings(redrive.store)));
+    if (path === null) findings.push(...(await serverFindings(redrive.store, shown)));
+    findings.push(...(await queueFindings(redrive.store, defined)));
     return { findings, storeFailed: false };
   } catch (error) {
     if (!isRedriveError(error)) throw error;
-    findings.push({ check: "store", level: "problem", message: oneLine(error.message), remedy: null });
+    const { message } = ofForeignFile(error, path) as Error;
+    findings.push({ check: "store", level: "problem", message: oneLine(message), remedy: null });
     return { findings, storeFailed: true };
+  }
+}
+
+/** The types that the config file's jobs define; null where it names none, or they cannot be loaded. */
+async function definedTypes(session: Session, findings: Finding[]): Promise<Defined | null> {
+  if (session.config.jobs.length === 0) return null;
+  try {
+    const types = (await definitions(session, {})).map(({ type }) => type);
+    return { types, files: jobFileNames(session, {}) };
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    const remedy = "correct the file, or `jobs` in the config file";
+    findings.push({ check: "jobs", level: "problem", message: oneLine(error.message), remedy });
+    return null;
   }
 }
 

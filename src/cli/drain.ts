@@ -1,17 +1,18 @@
 // `redrive drain`: works until nothing is left to do, says what it did, and ends with a status. For cron and its likes.
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
-import type { WorkerCounts } from "../worker/report.ts";
+import { unservedJobs } from "../upkeep/due-work.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { supervise } from "./supervise.ts";
-import { defaultsOf, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
-import { counted } from "./words.ts";
+import { defaultsOf, jobFileNames, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
+import { runsText, unservedLines } from "./worker-summary.ts";
 
 const NOTES = `
 Returns when it holds nothing, nothing is due and no retry falls due within the
 grace. Exit code 0: nothing died; 1: something did. Signals as for \`worker\`,
-with 25s for running jobs.
+with 25s for running jobs. Due jobs of types that nobody defines stay queued;
+they are named at the end (--json: "unserved", counted up to 1,000 a type).
 
 Environment: MAX_RETRY_ATTEMPTS (attempts in all) or MAX_RETRIES (without the
 first), and RETRY_DELAY_SECONDS (first delay), for types that set none.`;
@@ -36,7 +37,7 @@ export function registerDrain(cli: Cli): void {
       const from = realSystem.monotonic();
       const hide = session.quiet
         ? () => undefined
-        : session.progress.show(() => `drain: ${summary(worker.counts)}, ${elapsed(from)}`);
+        : session.progress.show(() => `drain: ${runsText(worker.counts)}, ${elapsed(from)}`);
       let code: number | null;
       try {
         code = await supervise(session, redrive, worker, { work: () => worker.drain({ grace }), within: "25s" });
@@ -44,7 +45,11 @@ export function registerDrain(cli: Cli): void {
         hide();
       }
       const ms = Math.round(realSystem.monotonic() - from);
-      session.answer({ ...worker.counts, ms }, () => `${summary(worker.counts)} in ${formatDuration(ms)}\n`);
+      // After a signal the store is closed already.
+      const types = new Set(jobs.map(({ type }) => type));
+      const left = code === null && { unserved: await unservedJobs(redrive.store, { types, queues: options.queues }) };
+      session.answer({ ...worker.counts, ms, ...left }, () => `${runsText(worker.counts)} in ${formatDuration(ms)}\n`);
+      if (left) for (const line of unservedLines(left.unserved, jobFileNames(session, flags))) session.say(line);
       return code ?? (worker.counts.dead > 0 ? EXIT.failed : EXIT.ok);
     },
     { level: "info" },
@@ -53,13 +58,4 @@ export function registerDrain(cli: Cli): void {
 
 function elapsed(from: number): string {
   return formatDuration(Math.round((realSystem.monotonic() - from) / 100) * 100);
-}
-
-function summary({ claimed, completed, retried, dead, released, cancelled }: WorkerCounts): string {
-  const rest = [
-    ...(released > 0 ? [`${released} released`] : []),
-    ...(cancelled > 0 ? [`${cancelled} cancelled`] : []),
-  ];
-  const said = [`${completed} completed`, `${retried} retried`, `${dead} dead`, ...rest];
-  return `${counted(claimed, "run")}: ${said.join(", ")}`;
 }

@@ -5,12 +5,11 @@ import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
 import type { EnqueuedJob } from "../queue/producer.ts";
-import { jsonText } from "../queue/json-form.ts";
 import type { Redrive } from "../redrive.ts";
-import { complaintOf, EXIT } from "./exit.ts";
+import { EXIT } from "./exit.ts";
 import { badLine, linesOf, type NumberedLine } from "./ndjson.ts";
-import { masked, safeText } from "./safe-text.ts";
 import type { Session } from "./session.ts";
+import { type StreamedDocument, streamDocument } from "./streamed-document.ts";
 import { counted } from "./words.ts";
 
 /** What the stream is enqueued as. */
@@ -37,7 +36,7 @@ interface Sum {
 /** Enqueues every line of stdin; answers the exit code. */
 export async function enqueueStream(session: Session, options: StreamOptions): Promise<number> {
   const sum: Sum = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
-  const ids = openIds(session);
+  const ids = session.json ? streamDocument(session.io, "ids") : null;
   const hide = session.quiet ? () => undefined : session.progress.show(() => `enqueue: ${summary(sum)}`);
   let trouble: unknown = null;
   try {
@@ -48,30 +47,32 @@ export async function enqueueStream(session: Session, options: StreamOptions): P
     hide();
   }
   if (trouble === null) {
-    ids.end({ ...sum });
+    ids?.end({ ...sum });
     if (!session.json) session.answer(null, () => `${summary(sum)}\n`);
+    if (Object.values(sum).every((count) => count === 0))
+      session.log.warn({}, "nothing came on stdin: no job was enqueued");
     return sum.conflicts > 0 ? EXIT.refused : EXIT.ok;
   }
   const { enqueued, duplicates, replaced } = sum;
   const before = enqueued + duplicates + replaced;
   const error = isRedriveError(trouble)
-    ? new RedriveError(trouble.code, `${trouble.message} (${before} before it were enqueued)`, {
-        cause: trouble,
-        details: { answered: true },
-      })
+    ? new RedriveError(trouble.code, `${trouble.message} (${before} before it were enqueued)`, { cause: trouble })
     : trouble;
-  const { code, message } = complaintOf(error);
-  ids.end({ ...sum, error: { code, message: masked(safeText(message)) } });
-  throw error;
+  throw ids === null ? error : ids.fail(error, { ...sum });
 }
 
-async function enqueueLines(session: Session, options: StreamOptions, sum: Sum, ids: Ids): Promise<void> {
+async function enqueueLines(
+  session: Session,
+  options: StreamOptions,
+  sum: Sum,
+  ids: StreamedDocument | null,
+): Promise<void> {
   const { known, definition, jobs, defaults } = options;
   const pending: Promise<EnqueuedJob | null>[] = [];
   const settle = async (): Promise<void> => {
     const job = await pending.shift();
     if (!job) return;
-    ids.add(job.id);
+    ids?.add(JSON.stringify(job.id));
     sum[job.duplicate ? "duplicates" : job.replaced ? "replaced" : "enqueued"] += 1;
   };
   let redrive: Redrive | null = null;
@@ -118,26 +119,6 @@ function keyOf(text: string, field: string): string {
   if (typeof key === "string" || Number.isSafeInteger(key)) return String(key);
   const message = `key-field: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${key === null ? "none" : typeof key}; add it`;
   throw new RedriveError("invalid_argument", message);
-}
-
-interface Ids {
-  add(id: string): void;
-  end(rest: object): void;
-}
-
-/** The JSON document of a stream, written as it comes, so that ten million ids need no memory. */
-function openIds({ json, io }: Session): Ids {
-  if (!json) return { add: () => undefined, end: () => undefined };
-  let before = '{"ids":[';
-  return {
-    add(id) {
-      io.stdout.write(before + JSON.stringify(id));
-      before = ",";
-    },
-    end(rest) {
-      io.stdout.write(`${before === "," ? "" : before}],${jsonText(rest).slice(1)}\n`);
-    },
-  };
 }
 
 function summary({ enqueued, duplicates, replaced, conflicts }: Sum): string {

@@ -1,9 +1,9 @@
 // `redrive enqueue`: one job from the command line or a file, or a stream of them from stdin. Payload text is stored as
 // it came, byte for byte.
-import { readFile } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { resolve } from "node:path";
-import { RedriveError } from "../core/errors.ts";
-import { JOB_BOUNDS, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { checkOneOf, JOB_BOUNDS, tooLarge, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type EnqueueOptions, knownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
@@ -14,9 +14,16 @@ import { defaultsOf, definitions, jobFiles } from "./worker-flags.ts";
 
 const NOTES = `
 The payload is JSON: as text, from a file (@payload.json), or from stdin (-),
-one payload a line. With --jobs the input is checked against its schema;
-without, anything that is JSON is taken. MAX_RETRY_ATTEMPTS or MAX_RETRIES set
-the attempts of types that set none.`;
+one payload a line. With --jobs, or with \`jobs\` in the config file, the input is
+checked against its schema; without, anything that is JSON is taken.
+MAX_RETRY_ATTEMPTS or MAX_RETRIES set the attempts of types that set none.
+
+What --unique says about a key that is taken:
+  key       the same payload is a duplicate, another one is refused (exit 4)
+  queued    a duplicate while the job with the key waits, else a new job
+  active    a duplicate while it waits or runs, else a new job
+  replace   a job that waits gets the new payload, else a new job
+  debounce  the same, and it waits anew: its due time is the new one`;
 
 /** Registers `enqueue`. */
 export function registerEnqueue(cli: Cli): void {
@@ -25,10 +32,14 @@ export function registerEnqueue(cli: Cli): void {
     .description("put jobs into the queue")
     .argument("<type>", "job type")
     .argument("[payload]", "JSON, @file, or - for one payload a line on stdin")
-    .option("--jobs <file>", "module with the job definitions, to check the input; may be given again", collected)
+    .option(
+      "--jobs <file>",
+      "module with the job definitions, to check the input; may be given again (default: those of the config file)",
+      collected,
+    )
     .option("--key <text>", "the same key does not make two jobs of one type")
-    .option("--key-field <name>", "with -: take the key from this field of each payload")
-    .option("--unique <mode>", `what a taken key means: ${UNIQUE_MODES.join(", ")} (default key)`)
+    .option("--key-field <name>", "with -: take the key from this field of each payload, where it stays")
+    .option("--unique <mode>", `what a taken key means: ${UNIQUE_MODES.join(", ")} (default key; see below)`)
     .option("--priority <n>", "0 to 9, higher first (default 0)")
     .option("--delay <duration>", "not before this long from now, e.g. 10s")
     .option("--run-at <time>", "not before this time, e.g. 2027-01-31T08:00:00Z")
@@ -45,7 +56,7 @@ export function registerEnqueue(cli: Cli): void {
   ]);
   cli.act(command, async (session, [type = "", payload], flags) => {
     const fields = enqueueOptions(flags);
-    if (payload === undefined) throw invalid("payload", "JSON, @file or -", undefined, `for example '{"name":"Ada"}'`);
+    if (payload === undefined) throw noPayload();
     const jobs = jobFiles(session, flags).length === 0 ? [] : await definitions(session, flags);
     const defaults = defaultsOf(session, "retries");
     const definition = definitionOf(type, jobs, session, flags);
@@ -73,7 +84,15 @@ export function registerEnqueue(cli: Cli): void {
   });
 }
 
+function noPayload(): RedriveError {
+  const message =
+    "payload: expected JSON, @file or -; got nothing; give JSON such as " +
+    `'{"name":"Ada"}', a file such as @payload.json, or - for one payload a line on stdin`;
+  return new RedriveError("invalid_argument", message);
+}
+
 function enqueueOptions(flags: Flags): EnqueueOptions {
+  if (flags.unique !== undefined) checkOneOf("unique", flags.unique, UNIQUE_MODES);
   return defined({
     key: textual(flags.key),
     unique: textual(flags.unique) as UniqueMode | undefined,
@@ -106,13 +125,27 @@ function definitionOf(
 
 async function fileText(name: string, { io }: Session): Promise<string> {
   const path = resolve(io.cwd, name);
+  let file: FileHandle | null = null;
   try {
-    const bytes = await readFile(path);
-    if (bytes.length > JOB_BOUNDS.payloadBytesMost) throw new Error(`it has ${bytes.length} bytes`);
+    file = await open(path);
+    const { size } = await file.stat();
+    if (size > JOB_BOUNDS.payloadBytes) throw tooLarge(`The payload in ${name}`, JOB_BOUNDS.payloadBytes, size);
+    const bytes = await bytesOf(file);
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes).trim();
   } catch (cause) {
+    if (isRedriveError(cause)) throw cause;
     const said = cause instanceof Error ? cause.message : String(cause);
-    const message = `payload: expected a file with JSON; ${JSON.stringify(name)} cannot be read: ${said}`;
+    const message = `payload: expected a file with JSON; ${JSON.stringify(name)} cannot be read: ${said}; check the path`;
     throw new RedriveError("invalid_argument", message, { cause });
+  } finally {
+    await file?.close();
   }
+}
+
+/** All of it, but never much more than a payload may have: a pipe or a device does not say its size. */
+async function bytesOf(file: FileHandle): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of file.createReadStream({ end: JOB_BOUNDS.payloadBytes, autoClose: false }))
+    parts.push(part as Buffer);
+  return Buffer.concat(parts);
 }

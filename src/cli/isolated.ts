@@ -1,8 +1,8 @@
 // The program of the child process in which a job with its last crash left runs alone. Started by `isolation`, never
-// by hand; its arguments are one JSON text. Nothing it does can hurt anybody but itself.
+// by hand; its task is the first thing it is told. Nothing it does can hurt anybody but itself.
 import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { openStore } from "../open-store.ts";
-import { hostId, onParentStop, tellParent } from "../system/processes.ts";
+import { firstWord, hostId, onParentStop, tellParent } from "../system/processes.ts";
 import { lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import { runAlone } from "../worker/alone.ts";
@@ -12,15 +12,15 @@ import { resolveWorker, type WorkerSettings } from "../worker/settings.ts";
 import type { IsolatedTask } from "../worker/child-isolation.ts";
 import { loadJobs } from "./load-jobs.ts";
 
-const task = JSON.parse(process.argv[2] ?? "{}") as IsolatedTask;
+const stopping = new AbortController();
+onParentStop(() => stopping.abort());
+const task = (await firstWord()) as IsolatedTask;
 const library = await defaultsOf(task);
 const jobs = (await loadJobs(task.jobs)).map((job) => ({
   ...job,
   policy: resolvePolicy({ library, type: job.options }).policy,
 }));
 const told: Promise<void>[] = [];
-const stopping = new AbortController();
-onParentStop(() => stopping.abort());
 const store = openStore(task.store);
 try {
   await runAlone({

@@ -1,6 +1,7 @@
 // `redrive jobs retry`: one word for two things. Dead jobs go back to work, waiting ones run now.
 import { EXIT } from "./exit.ts";
 import type { Session } from "./session.ts";
+import { hintAtWholeIds } from "./whole-ids.ts";
 import { counted } from "./words.ts";
 
 const PAGE = 200;
@@ -34,5 +35,6 @@ export async function retryJobs(session: Session, given: readonly string[]): Pro
     ];
     return `${said.join(", ")}\n`;
   });
+  if (sum.missing > 0) hintAtWholeIds(session, ids);
   return sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
 }

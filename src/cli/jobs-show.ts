@@ -5,13 +5,15 @@ import { attemptForm, jobForm, letterForm, shownState } from "../queue/json-form
 import { stateStyle } from "./paint.ts";
 import { masked, readableJson, safeLine, safeText } from "./safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
-import { fullTime, shortTime, triesOf } from "./words.ts";
+import { type Cell, type Column, tableText } from "./table.ts";
+import { withWholeId } from "./whole-ids.ts";
+import { errorLine, fullTime, shortTime, triesOf } from "./words.ts";
 
 /** `jobs show`. */
 export async function showJob(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
-  const [{ job, history }, { now }] = await Promise.all([redrive.jobs.show(id), redrive.store.control()]);
+  const { job, history } = await withWholeId(session, id, () => redrive.jobs.show(id));
+  const { now } = await redrive.store.control();
   session.show({ ...jobForm(job, now), history: history.map(attemptForm) }, () =>
     sections(session, job, { now, failure: job.failure, history, letter: null }),
   );
@@ -20,7 +22,8 @@ export async function showJob(session: Session, id: string): Promise<void> {
 /** `dlq show`. */
 export async function showLetter(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
-  const [{ history, ...letter }, { now }] = await Promise.all([redrive.deadLetters.get(id), redrive.store.control()]);
+  const { history, ...letter } = await withWholeId(session, id, () => redrive.deadLetters.get(id));
+  const { now } = await redrive.store.control();
   session.show(letterForm(letter, history, now), () =>
     sections(session, letter.job, { now, failure: letter.failure, history, letter }),
   );
@@ -40,8 +43,12 @@ function sections(session: Session, job: Job, shown: Shown): string {
   const title = `${paint("bold", safeLine(job.type))} ${job.id} ${style ? paint(style, state) : state}\n`;
   const section = (name: string, body: string): string => `\n${paint("bold", name)}\n${body}`;
   const parts = [title, facts(session, job, shown)];
-  if (shown.failure) parts.push(section("Error", errorText(session, shown.failure)));
-  if (shown.history.length > 0) parts.push(section("Attempts", attemptsTable(session, shown.history)));
+  const isGood = job.state === "completed" && shown.letter === null;
+  const attempts = [...shown.history.map(badRun), ...(isGood ? [goodRun(job)] : [])];
+  const error = shown.failure && errorText(session, shown.failure);
+  if (error && !isGood) parts.push(section("Error", error));
+  if (shown.history.length > 0) parts.push(section("Attempts", attemptsTable(session, attempts)));
+  if (error && isGood) parts.push(section("Last error, before it succeeded", error));
   parts.push(section("Payload", indented(readableJson(job.payload))));
   if (job.progress !== null) parts.push(section("Progress", indented(readableJson(job.progress))));
   if (job.result !== null) parts.push(section("Result", indented(readableJson(job.result))));
@@ -50,7 +57,9 @@ function sections(session: Session, job: Job, shown: Shown): string {
 
 function facts({ paint }: Session, job: Job, { now, letter }: Shown): string {
   const tries = letter ?? job;
+  const ended = letter === null && job.state === "completed" ? fullTime(job.finishedAt, now) : null;
   const rows: [string, string | null][] = [
+    ["completed", ended],
     ["died", letter && fullTime(letter.diedAt, now)],
     ["reason", letter && letter.reason],
     ["redriven", letter && letter.redrivenAt !== null ? fullTime(letter.redrivenAt, now) : null],
@@ -61,7 +70,7 @@ function facts({ paint }: Session, job: Job, { now, letter }: Shown): string {
     ["due", job.state === "queued" ? fullTime(job.runAt, now) : null],
     ["created", fullTime(job.createdAt, now)],
     ["started", job.startedAt === null ? null : fullTime(job.startedAt, now)],
-    ["finished", job.finishedAt === null ? null : fullTime(job.finishedAt, now)],
+    ["finished", ended === null && job.finishedAt !== null ? fullTime(job.finishedAt, now) : null],
     ["deadline", job.deadlineMs === null ? null : `${formatDuration(job.deadlineMs)} over all attempts`],
     ["queue", job.queue],
     ["priority", job.priority === 0 ? null : String(job.priority)],
@@ -95,23 +104,32 @@ const COLUMNS: readonly Column[] = [
   { title: "#", align: "right" },
   { title: "ENDED" },
   { title: "TOOK", align: "right" },
-  { title: "WORKER" },
-  { title: "CLASS" },
+  { title: "WORKER", least: 8, optional: true },
+  { title: "CLASS", least: 9 },
   { title: "THEN" },
   { title: "ERROR", least: 16, optional: true },
 ];
 
-function attemptsTable({ paint, width }: Session, history: readonly AttemptRecord[]): string {
-  const rows = history.map(({ attempt, startedAt, endedAt, worker, delayMs, failure }) => [
-    attempt,
-    shortTime(endedAt),
-    startedAt === null ? "-" : formatDuration(endedAt - startedAt),
-    worker ?? "-",
-    failure.class,
-    delayMs === null ? "-" : `again in ${formatDuration(delayMs)}`,
-    masked(`${failure.name}: ${failure.message}`),
-  ]);
-  return indented(tableText(COLUMNS, rows, { width: width - 2, paint }));
+function badRun({ attempt, startedAt, endedAt, worker, delayMs, failure }: AttemptRecord): readonly Cell[] {
+  const then = delayMs === null ? "-" : `again in ${formatDuration(delayMs)}`;
+  const took = tookText(startedAt, endedAt);
+  return [attempt, shortTime(endedAt), took, worker ?? "-", failure.class, then, errorLine(failure)];
+}
+
+/** The run that went well leaves no record of its own; the job itself says when it was. */
+function goodRun(job: Job): readonly Cell[] {
+  const { startedAt, finishedAt, worker } = job;
+  const took = finishedAt === null ? "-" : tookText(startedAt, finishedAt);
+  const then = { text: "completed", style: stateStyle("completed") };
+  return [triesOf(job), finishedAt === null ? "-" : shortTime(finishedAt), took, worker ?? "-", "-", then, ""];
+}
+
+function tookText(startedAt: number | null, endedAt: number): string {
+  return startedAt === null ? "-" : formatDuration(endedAt - startedAt);
+}
+
+function attemptsTable({ paint, width }: Session, rows: readonly (readonly Cell[])[]): string {
+  return indented(tableText(COLUMNS, rows, { width, paint, indent: 2 }));
 }
 
 function indented(text: string): string {

@@ -12,10 +12,10 @@ import { jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { stateStyle } from "./paint.ts";
-import { masked } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { counted, relativeTime, triesOf } from "./words.ts";
+import { hintAtWholeIds } from "./whole-ids.ts";
+import { counted, errorLine, relativeTime, triesOf } from "./words.ts";
 
 /** Registers `jobs`. */
 export function registerJobs(cli: Cli): void {
@@ -55,19 +55,18 @@ function registerList(cli: Cli): void {
 
 const COLUMNS: readonly Column[] = [
   { title: "ID" },
-  { title: "TYPE", least: 8 },
+  { title: "TYPE", least: 6 },
   { title: "STATE" },
   { title: "TRIES", align: "right" },
   { title: "WHEN" },
-  { title: "ERROR", least: 16, optional: true },
+  { title: "ERROR", least: 12, optional: true },
 ];
 
 function jobsTable(jobs: readonly Job[], now: number, { width, paint }: Session): string {
   const rows = jobs.map((job) => {
     const state = shownState(job, now);
     const when = job.state === "queued" ? job.runAt : (job.finishedAt ?? job.startedAt);
-    const error =
-      job.failure === null || job.state === "completed" ? "" : masked(`${job.failure.name}: ${job.failure.message}`);
+    const error = job.failure === null || job.state === "completed" ? "" : errorLine(job.failure);
     const tries = `${triesOf(job)}/${job.maxAttempts}`;
     return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, relativeTime(when, now), error];
   });
@@ -100,6 +99,7 @@ function registerCancel(cli: Cli): void {
       ];
       return `${[`${counted(sum.cancelled, "job")} cancelled`, ...rest].join(", ")}\n`;
     });
+    if (sum.missing > 0) hintAtWholeIds(session, ids);
     return Array.isArray(target) && sum.missing + sum.finished > 0 ? EXIT.failed : EXIT.ok;
   });
 }
@@ -133,6 +133,7 @@ function registerReschedule(cli: Cli): void {
       ];
       return `${[`${counted(sum.changed, "job")} changed`, ...rest].join(", ")}\n`;
     });
+    if (sum.missing > 0) hintAtWholeIds(session, ids);
     return Array.isArray(target) && sum.missing + sum.refused > 0 ? EXIT.failed : EXIT.ok;
   });
 }

@@ -9,6 +9,7 @@ import { registerDlq } from "./dlq.ts";
 import { registerDoctor } from "./doctor.ts";
 import { registerDrain } from "./drain.ts";
 import { registerEnqueue } from "./enqueue.ts";
+import { withCommands } from "./command-names.ts";
 import { complaintOf, EXIT, EXIT_HELP } from "./exit.ts";
 import { registerHealth } from "./health.ts";
 import { registerInit } from "./init.ts";
@@ -43,11 +44,17 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     for (const register of COMMANDS) register(openCli(program, io, (done) => (code = done)));
     // Typed without any command: the help is the answer, but a script has made a mistake.
     if (argv.length === 0) program.help({ error: true });
-    await program.parseAsync([...argv], { from: "user" });
+    await program.parseAsync(asFlag(argv), { from: "user" });
     return code;
   } catch (error) {
-    return complain(error, io, argv.includes("--json"));
+    return complain(withCommands(error, program, argv), io, argv.includes("--json"));
   }
+}
+
+/** `help dlq retry` as `dlq retry --help`: commander's own looks one word deep. */
+function asFlag([first, ...rest]: readonly string[]): string[] {
+  if (first === undefined) return [];
+  return first === "help" && rest.length > 0 ? [...rest, "--help"] : [first, ...rest];
 }
 
 function describe(program: Command, io: Io): Command {
@@ -55,7 +62,10 @@ function describe(program: Command, io: Io): Command {
   program
     .name(io.program)
     .description("The retry queue for TypeScript: run jobs, see why they failed, send them back to work.")
-    .option("--store <url>", "where the jobs live (REDRIVE_STORE; default sqlite:./redrive.db)")
+    .option(
+      "--store <url>",
+      "where the jobs live: sqlite:PATH or postgres://… (REDRIVE_STORE; default sqlite:./redrive.db)",
+    )
     .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
     .option("--json", "answer with one JSON document on stdout")
     .option("--quiet", "no progress and no summary; what you ask to see is still shown")
@@ -81,8 +91,7 @@ function describe(program: Command, io: Io): Command {
 
 function complain(error: unknown, io: Io, json: boolean): number {
   const { exit, code, message, stack } = complaintOf(error);
-  // Help that was asked for, or shown in place of a command that is missing.
-  if (exit === EXIT.ok || message === "(outputHelp)") return exit;
+  if (exit === EXIT.ok) return exit;
   const safe = masked(safeText(message));
   const paint = paintFor(io.stderr, io.env);
   io.stderr.write(`${paint("red", "error:")} ${safe}\n`);

@@ -1,4 +1,5 @@
 // `redrive migrate`: brings the schema up to date, or says what that would do.
+import { createPostgresStore } from "../store/postgres/index.ts";
 import { type Cli, examples } from "./command.ts";
 import { SCHEMA_VERSION, schemaVersion, statementsFrom } from "./database-file.ts";
 
@@ -13,23 +14,42 @@ export function registerMigrate(cli: Cli): void {
     .option("--plan", "only print the SQL that would run");
   examples(command, cli, ["migrate", "migrate --plan"]);
   cli.act(command, async (session, _args, flags) => {
-    const { path } = session.address;
-    const from = schemaVersion(path);
+    const { path, shown } = session.address;
+    const look = path === null ? await serverSchema(session.address.url) : fileSchema(path);
+    const { from, to, statements } = look;
     if (flags.plan === true) {
-      const statements = statementsFrom(from);
-      session.show({ from, to: SCHEMA_VERSION, statements }, () =>
+      session.show({ from, to, statements }, () =>
         statements.length === 0
-          ? `-- ${path} has schema version ${from}: nothing to do.\n`
-          : `-- ${path}: schema version ${from} to ${SCHEMA_VERSION}\n${statements.join("\n")}`,
+          ? `-- ${shown} has schema version ${from}: nothing to do.\n`
+          : `-- ${shown}: schema version ${from} to ${to}\n${statements.join("\n")}`,
       );
       return;
     }
     await session.open();
-    const to = schemaVersion(path);
     session.answer({ from, to }, () =>
       from === to
-        ? `${path} has schema version ${to}: nothing to do.\n`
-        : `${path} is now at schema version ${to} (was ${from}).\n`,
+        ? `${shown} has schema version ${to}: nothing to do.\n`
+        : `${shown} is now at schema version ${to} (was ${from}).\n`,
     );
   });
+}
+
+interface SchemaLook {
+  readonly from: number;
+  readonly to: number;
+  readonly statements: readonly string[];
+}
+
+function fileSchema(path: string): SchemaLook {
+  const from = schemaVersion(path);
+  return { from, to: SCHEMA_VERSION, statements: statementsFrom(from) };
+}
+
+async function serverSchema(url: string): Promise<SchemaLook> {
+  const store = createPostgresStore({ url });
+  try {
+    return await store.schema();
+  } finally {
+    await store.close();
+  }
 }

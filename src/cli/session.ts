@@ -91,7 +91,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     width: io.stdout.isTTY ? (io.stdout.columns ?? 80) : Number.POSITIVE_INFINITY,
     open,
     async openExisting() {
-      if (!existsSync(address.path)) throw noStore(address);
+      if (address.path !== null && !existsSync(address.path)) throw noStore(address);
       return open({ defaults: config.defaults });
     },
     show,
@@ -113,8 +113,8 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
 }
 
 /** The error for a store that is not there. */
-export function noStore({ path }: StoreAddress): RedriveError {
-  const message = `There is no store at ${path}. Name it with --store sqlite:PATH or REDRIVE_STORE, or make one: enqueue a job, or run \`migrate\`.`;
+export function noStore({ shown }: StoreAddress): RedriveError {
+  const message = `There is no store at ${shown}. Name it with --store sqlite:PATH or REDRIVE_STORE, or make one: enqueue a job, or run \`migrate\`.`;
   return new RedriveError("store_unavailable", message);
 }
 

@@ -2,29 +2,37 @@
 // with a password.
 import { resolve } from "node:path";
 import { invalid } from "../core/options.ts";
+import { isPostgresUrl, readPlace } from "../store/postgres/place.ts";
 import { masked } from "./safe-text.ts";
 
 /** Where the jobs live. */
 export interface StoreAddress {
-  /** The URL with an absolute path. */
+  /** The URL; that of a file with an absolute path. */
   readonly url: string;
-  /** The database file. */
-  readonly path: string;
+  /** The database file; null for a server. */
+  readonly path: string | null;
+  /** For people: the file, or the server without a password. */
+  readonly shown: string;
 }
 
 /** The default, in the working directory. */
 export const DEFAULT_STORE = "sqlite:./redrive.db";
 
+const EXPECTED = "sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 const REMEDY = `for example ${DEFAULT_STORE}`;
 
 /** Checks a store URL; `folder` is where a relative path begins. */
 export function storeAddress(url: unknown, folder: string): StoreAddress {
-  if (typeof url !== "string") throw invalid("store", "sqlite:PATH", url, REMEDY);
+  if (typeof url !== "string") throw invalid("store", EXPECTED, url, REMEDY);
+  if (isPostgresUrl(url)) {
+    const { shown, schema } = readPlace({ url });
+    return { url, path: null, shown: `${shown} (schema ${schema})` };
+  }
   const path = url.startsWith("sqlite:") ? url.slice("sqlite:".length) : "";
   // A store in memory ends with the process: what one command writes, no other would find.
   if (url === "memory:" || path === ":memory:")
-    throw invalid("store", "sqlite:PATH", url, "a store in memory is gone when the command ends; name a file");
-  if (path === "" || path.includes("\0")) throw invalid("store", "sqlite:PATH", masked(url), REMEDY);
+    throw invalid("store", EXPECTED, url, "a store in memory is gone when the command ends; name a file");
+  if (path === "" || path.includes("\0")) throw invalid("store", EXPECTED, masked(url), REMEDY);
   const absolute = resolve(folder, path);
-  return { url: `sqlite:${absolute}`, path: absolute };
+  return { url: `sqlite:${absolute}`, path: absolute, shown: absolute };
 }

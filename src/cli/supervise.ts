@@ -14,6 +14,9 @@ import type { Session } from "./session.ts";
 /** What a second signal leaves to the store. */
 const LAST_MS = 1_000;
 
+/** The same signal within this time is one: `timeout`, and npm, send it to the process and to its group. */
+const SAME_SIGNAL_MS = 200;
+
 /** Lets the worker work; null when it ended by itself, else the exit code. */
 export async function supervise(
   session: Session,
@@ -53,8 +56,12 @@ function announce({ log }: Session, end: StopSignal | "spent", { counts }: Redri
 
 function listen(io: Io): { next(): Promise<StopSignal>; stop(): void } {
   const heard: StopSignal[] = [];
+  const lastAt = new Map<StopSignal, number>();
   let waiting: ((signal: StopSignal) => void) | null = null;
   const stop = io.onSignal((signal) => {
+    const now = realSystem.monotonic();
+    if (now - (lastAt.get(signal) ?? Number.NEGATIVE_INFINITY) < SAME_SIGNAL_MS) return;
+    lastAt.set(signal, now);
     if (waiting) waiting(signal);
     else heard.push(signal);
     waiting = null;

@@ -1,4 +1,4 @@
-// Tables for people: aligned columns without borders, cut to the width of the terminal.
+// Tables for people: aligned columns without borders, cut to the width of the terminal. What is left out is said.
 import type { Paint, Style } from "./paint.ts";
 import { safeLine } from "./safe-text.ts";
 
@@ -6,9 +6,9 @@ import { safeLine } from "./safe-text.ts";
 export interface Column {
   readonly title: string;
   readonly align?: "right";
-  /** Gives way where the terminal is narrow, the last column first; never below this width. */
+  /** Gives way where the terminal is narrow, the widest column first; never below this width. */
   readonly least?: number;
-  /** Is left out where not even its least width is to be had. */
+  /** Is left out where not even its least width is to be had; of several the first that makes enough room. */
   readonly optional?: true;
 }
 
@@ -17,26 +17,57 @@ export type Cell = string | number | { readonly text: string; readonly style: St
 
 const GAP = "  ";
 
-/** The lines of a table; `width` is that of the terminal, Infinity where nothing is to be cut. */
-export function tableText(
-  columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
-  options: { readonly width: number; readonly paint: Paint },
-): string {
-  const left = columns.findIndex(({ optional }) => optional);
-  if (left >= 0 && leastWidth(columns, rows) > options.width) {
-    const without = <T>(list: readonly T[]): T[] => list.filter((_, at) => at !== left);
-    return tableText(without(columns), rows.map(without), options);
-  }
+/** Where a table goes. */
+export interface TablePlace {
+  /** Columns of the terminal, Infinity where nothing is to be cut. */
+  readonly width: number;
+  readonly paint: Paint;
+  /** Columns that are lost to the left of it. */
+  readonly indent?: number;
+}
+
+/** The lines of a table, and one more where columns had to be left out. */
+export function tableText(columns: readonly Column[], rows: readonly (readonly Cell[])[], place: TablePlace): string {
+  const { width, paint, indent = 0 } = place;
+  const room = width - indent;
+  const left = leftOut(columns, rows, room);
+  const kept = <T>(list: readonly T[]): T[] => list.filter((_, at) => !left.includes(at));
+  const lines = linesOf(kept(columns), rows.map(kept), { width: room, paint });
+  // A column in which nothing stands is not missed.
+  const missed = left.filter((at) => rows.some((row) => textOf(row[at] ?? "") !== ""));
+  if (missed.length === 0) return lines;
+  const names = missed.map((at) => columns[at]?.title).join(", ");
+  const note = `${names} not shown at ${width} columns; widen the terminal or use --json`;
+  return `${lines}${paint("dim", cutTo(note, room))}\n`;
+}
+
+/** The columns for which there is no room, however far the others give way. */
+function leftOut(columns: readonly Column[], rows: readonly (readonly Cell[])[], width: number): number[] {
   const texts = rows.map((row) => row.map((cell) => safeLine(textOf(cell))));
   const natural = naturalWidths(columns, texts);
-  const widths = fitted(columns, natural, options.width);
+  const optional = columns.flatMap((column, at) => (column.optional ? [at] : []));
+  const empty = optional.filter((at) => texts.every((row) => row[at] === ""));
+  if (totalOf(natural) <= width) return [];
+  const least = natural.map((one, at) => Math.min(one, columns[at]?.least ?? one));
+  const fits = (left: readonly number[]): boolean => totalOf(least.filter((_, at) => !left.includes(at))) <= width;
+  return [empty, ...optional.map((at) => [...empty, at])].find(fits) ?? optional;
+}
+
+/** What columns of these widths take together. */
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1));
+}
+
+function linesOf(columns: readonly Column[], rows: readonly (readonly Cell[])[], place: TablePlace): string {
+  const texts = rows.map((row) => row.map((cell) => safeLine(textOf(cell))));
+  const natural = naturalWidths(columns, texts);
+  const widths = fitted(columns, natural, place.width);
   const line = (cells: readonly string[], style: (at: number) => Style | undefined): string => {
     const parts = cells.map((cell, at) => {
       const cut = cutTo(cell, widths[at] as number);
       const pad = " ".repeat(Math.max(0, (widths[at] as number) - widthOf(cut)));
       const name = style(at);
-      const shown = name === undefined ? cut : options.paint(name, cut);
+      const shown = name === undefined ? cut : place.paint(name, cut);
       if (columns[at]?.align === "right") return pad + shown;
       return at === cells.length - 1 ? shown : shown + pad;
     });
@@ -57,30 +88,20 @@ function naturalWidths(columns: readonly Column[], texts: readonly (readonly str
   return columns.map(({ title }, at) => Math.max(widthOf(title), ...texts.map((row) => widthOf(row[at] ?? ""))));
 }
 
-/** What the table takes when everything has given way that may. */
-function leastWidth(columns: readonly Column[], rows: readonly (readonly Cell[])[]): number {
-  const natural = naturalWidths(
-    columns,
-    rows.map((row) => row.map((cell) => safeLine(textOf(cell)))),
-  );
-  const widths = natural.map((width, at) => Math.min(width, columns[at]?.least ?? width));
-  return widths.reduce((sum, one) => sum + one, GAP.length * (columns.length - 1));
-}
-
 function textOf(cell: Cell): string {
   return typeof cell === "object" ? cell.text : String(cell);
 }
 
-/** Takes what is too much from the columns that may give way, the last one first. */
+/** Takes what is too much from the columns that may give way, always from the widest. */
 function fitted(columns: readonly Column[], natural: readonly number[], width: number): number[] {
-  const widths = [...natural];
-  let over = widths.reduce((sum, one) => sum + one, GAP.length * (columns.length - 1)) - width;
-  for (let at = columns.length - 1; at >= 0 && over > 0; at--) {
-    const least = columns[at]?.least;
-    if (least === undefined) continue;
-    const give = Math.min(over, Math.max(0, (widths[at] as number) - least));
-    widths[at] = (widths[at] as number) - give;
-    over -= give;
+  const widths = natural.map((one, at) => (columns[at]?.least === undefined ? one : Math.min(one, width)));
+  for (let over = totalOf(widths) - width; over > 0; over--) {
+    const giving = columns
+      .map(({ least }, at) => ({ at, own: widths[at] as number, least: least ?? Number.POSITIVE_INFINITY }))
+      .filter(({ own, least }) => own > least)
+      .toSorted((a, b) => b.own - a.own)[0];
+    if (!giving) break;
+    widths[giving.at] = giving.own - 1;
   }
   return widths;
 }

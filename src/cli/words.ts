@@ -1,6 +1,7 @@
 // Times, counts and bars as people read them.
 import { formatDuration } from "../core/duration.ts";
-import type { Job } from "../core/job.ts";
+import type { Failure, Job } from "../core/job.ts";
+import { masked } from "./safe-text.ts";
 
 /** `5s ago`, `in 3m`, `now`. */
 export function relativeTime(ms: number | null, now: number): string {
@@ -36,6 +37,11 @@ const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8);
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] as string);
+}
+
+/** An error in one cell: `Error` alone is no name worth its room. */
+export function errorLine({ name, message }: Pick<Failure, "name" | "message">): string {
+  return masked(name === "Error" && message !== "" ? message : `${name}: ${message}`);
 }
 
 /** Tries as people count them: the run that is under way, or went well, too. */

@@ -1,12 +1,12 @@
 // What `worker` and `drain` share: the files with job definitions, the flags about a worker, and where its defaults come
 // from.
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { RedriveWorkerOptions } from "../redrive-worker.ts";
-import { resolveWorker } from "../worker/settings.ts";
+import { resolveWorker, WORKER_DEFAULTS } from "../worker/settings.ts";
 import { collected, defined, type Flags, numeric, textual } from "./command.ts";
 import { mergedDefaults, policyFromEnvironment } from "./environment.ts";
 import { childIsolation } from "../worker/child-isolation.ts";
@@ -16,8 +16,15 @@ import type { Session } from "./session.ts";
 /** Adds the flags about a worker. */
 export function workerFlags(command: Command): Command {
   return command
-    .option("--jobs <file>", "module whose exports are job definitions; may be given again", collected)
-    .option("--concurrency <n>", "jobs at the same time (default 50)")
+    .option(
+      "--jobs <file>",
+      "module whose exports are job definitions; may be given again (default: those of the config file)",
+      collected,
+    )
+    .option(
+      "--concurrency <n>",
+      `jobs at the same time (default ${WORKER_DEFAULTS.concurrency}, or that of the config file)`,
+    )
     .option("--lease <duration>", "how long it is trusted without a sign of life (default 30s)")
     .option("--heartbeat <duration>", "how often it gives one (default 5s)")
     .option("--queues <a,b>", "queues to serve (default all)")
@@ -31,6 +38,14 @@ export function workerFlags(command: Command): Command {
 export function jobFiles(session: Session, flags: Flags): readonly string[] {
   const given = flags.jobs as string[] | undefined;
   return given === undefined ? session.config.jobs : given.map((file) => resolve(session.io.cwd, file));
+}
+
+/** The same as people call them: by their path from here where that is shorter. */
+export function jobFileNames(session: Session, flags: Flags): string[] {
+  return jobFiles(session, flags).map((file) => {
+    const fromHere = relative(session.io.cwd, file);
+    return fromHere.length < file.length ? fromHere : file;
+  });
 }
 
 /** The job definitions of the call; a bad file that the config names is the config's fault. */

@@ -1,17 +1,21 @@
 // `redrive worker`: works until told to stop.
-import { parseDuration } from "../core/duration.ts";
+import { formatDuration, parseDuration } from "../core/duration.ts";
+import { realSystem } from "../system/real.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { supervise } from "./supervise.ts";
 import { defaultsOf, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
+import { claimedText } from "./worker-summary.ts";
 
 const NOTES = `
 A first SIGINT or SIGTERM stops claiming, lets running jobs finish --within the
-time, then aborts and releases them uncharged; a second one does so at once.
+time, then aborts and releases them uncharged; a second one does so at once
+(the same signal within 0.2s counts once). A summary goes to stderr at the end.
 Exit code 75 means: replace me, half of the slots are lost to handlers that
 ignore their abort.
 
 Environment: MAX_RETRY_ATTEMPTS (attempts in all) and RETRY_DELAY_SECONDS (first
-delay), for types that set none.`;
+delay), for types that set none. MAX_RETRIES is not read here, only by
+\`drain\` and \`enqueue\`.`;
 
 /** Registers `worker`. */
 export function registerWorker(cli: Cli): void {
@@ -37,10 +41,13 @@ export function registerWorker(cli: Cli): void {
         await worker.start();
         const types = jobs.map(({ type }) => type).join(",");
         const health = worker.healthPort === null ? {} : { health: worker.healthPort };
-        session.log.info({ worker: worker.id, store: session.address.url, types, ...health }, "worker started");
+        session.log.info({ worker: worker.id, store: session.address.shown, types, ...health }, "worker started");
         await new Promise(() => undefined);
       };
+      const from = realSystem.monotonic();
       const code = await supervise(session, redrive, worker, { work, within });
+      const ran = formatDuration(Math.round((realSystem.monotonic() - from) / 100) * 100);
+      session.say(`Worker stopped after ${ran}: ${claimedText(worker.counts)}.`);
       session.answer({ ...worker.counts, exit: code }, () => "");
       return code ?? 0;
     },

@@ -1,6 +1,6 @@
 // What may be enqueued: the shape of a new job and the checks every store makes before it writes one. Nothing is
 // clamped or repaired; a bad value is refused with its legal range and changes nothing.
-import { invalid } from "./options.ts";
+import { didYouMean, invalid } from "./options.ts";
 import { RedriveError } from "./errors.ts";
 import type { Belonging, JobLimits, State } from "./job.ts";
 
@@ -121,7 +121,8 @@ export function checkInteger(field: string, value: unknown, least: number, most:
 
 /** Throws unless the value is one of those known. */
 export function checkOneOf(field: string, value: unknown, known: readonly string[]): void {
-  if (!known.includes(value as string)) refuse(field, `one of ${known.join(", ")}`, value);
+  if (known.includes(value as string)) return;
+  refuse(field, `one of ${known.join(", ")}`, value, didYouMean(value, known, "use one of these"));
 }
 
 /** Bytes of a text as UTF-8, without encoding it. */
@@ -156,6 +157,6 @@ export function checkText(field: string, value: unknown): void {
   }
 }
 
-function refuse(field: string, expected: string, came: unknown): never {
-  throw invalid(field, expected, came, "change it; nothing was changed");
+function refuse(field: string, expected: string, came: unknown, remedy = "correct it"): never {
+  throw invalid(field, expected, came, `${remedy}; nothing was written`);
 }

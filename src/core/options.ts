@@ -57,6 +57,14 @@ function shown(value: unknown): string {
   return typeof value === "function" ? "a function" : String(value);
 }
 
+/** `did you mean "x"?` for a word that is almost one of those known; else what to say instead. */
+export function didYouMean(word: unknown, known: readonly string[], otherwise = ""): string {
+  if (typeof word !== "string" || known.length === 0) return otherwise;
+  const candidate = nearest(word, known);
+  const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+  return distance <= Math.max(1, Math.floor(word.length / 3)) ? `did you mean "${candidate}"?` : otherwise;
+}
+
 function nearest(key: string, known: readonly string[]): string {
   const ranked = known.map((candidate) => ({
     candidate,

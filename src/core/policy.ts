@@ -111,7 +111,8 @@ export function resolvePolicy(layers: { readonly [L in (typeof LAYERS)[number]]?
   return Object.freeze({ policy: Object.freeze(policy), origins: Object.freeze(origins) });
 }
 
-const FIELDS = [
+/** The names of what users may write. */
+export const POLICY_FIELDS = [
   "preset",
   "maxAttempts",
   "maxRetries",
@@ -125,7 +126,7 @@ const FIELDS = [
 const LONGEST = { minMs: 1, maxMs: JOB_BOUNDS.delayMs };
 
 function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
-  const given = parseOptions(options, FIELDS, layer);
+  const given = parseOptions(options, POLICY_FIELDS, layer);
   const said: { -readonly [K in keyof Policy]?: Policy[K] } = {
     ...presetOf(given.preset, layer),
     ...attemptsOf(given, layer),

@@ -3,15 +3,18 @@
 import type { ClassifyRule } from "../core/classify.ts";
 import { resolveRules } from "../core/classify.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { invalid, parseNumber } from "../core/options.ts";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
-import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { type Policy, POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import type { Log } from "../system/log.ts";
 import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
 
 const BRAND = Symbol.for("redrive.job");
 const SNOOZE = Symbol.for("redrive.snooze");
+const OWN_FIELDS = ["run", "input", "version", "queue", "service", "concurrency", "classify", "onDead"] as const;
+const FIELDS = [...OWN_FIELDS, ...POLICY_FIELDS];
 
 /** What a handler gets beside its input. */
 export interface JobContext {
@@ -26,6 +29,11 @@ export interface JobContext {
   readonly log: Log;
   /** Stores how far the run has come; anything JSON can carry. Rejects with `lease_lost` once the run was given up. */
   progress(value: unknown): Promise<void>;
+  /**
+   * Completes the job inside a transaction of yours, so that what you wrote and the completion commit together or not at
+   * all. Rejects with `lease_lost` once the run was given up: then roll back. Postgres only.
+   */
+  complete(result: unknown, options: { readonly tx: unknown }): Promise<void>;
   /** Return this to try again later without a charge. */
   snooze(delay: Duration): Snooze;
 }
@@ -93,6 +101,7 @@ export function defineJob(
   checkName("type", type);
   if (typeof options !== "object" || options === null)
     throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
+  parseOptions(options, FIELDS, type);
   const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, run, ...rest } = options;
   const { concurrency = Number.POSITIVE_INFINITY, ...policy } = rest;
   checkName("queue", queue);
@@ -112,12 +121,26 @@ export function defineJob(
     version,
     concurrency,
     input: input ?? null,
-    policy: resolvePolicy({ type: policy }).policy,
+    policy: policyOf(type, policy),
     options: policy,
     rules: resolveRules(classify, `${type}.classify`),
     onDead,
     run,
   });
+}
+
+/** The policy of the type; what is wrong with it is told under the name of the type. */
+function policyOf(type: string, options: PolicyOptions): Policy {
+  try {
+    return resolvePolicy({ type: options }).policy;
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    throw new RedriveError(
+      error.code,
+      error.message.replace(/^type\b/, () => type),
+      { cause: error },
+    );
+  }
 }
 
 /** True for a definition made by any copy of this library. */

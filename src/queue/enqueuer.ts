@@ -30,19 +30,21 @@ export function openEnqueuer(store: Store): Enqueuer {
       const answers = await store.enqueue(group.map(({ job }) => job));
       group.forEach(({ resolve }, at) => resolve(answers[at] as EnqueueAnswer));
     } catch (error) {
-      // An outage concerns them all; anything else is the fault of one, which is found by asking one by one.
-      if (group.length === 1 || isRedriveError(error, "store_unavailable"))
-        for (const { reject } of group) reject(error);
-      else for (const entry of group) await write([entry]);
+      // An outage concerns them all; anything else is the fault of one, which is found by asking for each alone.
+      const isOutage = isRedriveError(error, "store_unavailable") && error.details.key === undefined;
+      if (group.length === 1 || isOutage) for (const { reject } of group) reject(error);
+      else await Promise.all(group.map((entry) => write([entry])));
     }
   };
-  const shared = sharing(write, GROUP, IN_FLIGHT);
+  const plain = sharing(write, GROUP, IN_FLIGHT);
+  // A key may be in somebody's open transaction, and whoever shares its write waits with it.
+  const keyed = sharing(write, GROUP, IN_FLIGHT);
   return {
     enqueue: (job) =>
       new Promise((resolve, reject) => {
         checkNewJob(job);
-        shared.add({ job, resolve, reject });
+        (job.key === null ? plain : keyed).add({ job, resolve, reject });
       }),
-    idle: shared.idle,
+    idle: async () => void (await Promise.all([plain.idle(), keyed.idle()])),
   };
 }

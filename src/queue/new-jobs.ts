@@ -2,7 +2,7 @@
 // durations, makes the id. Everything that can be refused is refused here, before anything is written.
 import { createHash } from "node:crypto";
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { checkNewJob, JOB_BOUNDS, type NewJob, type UniqueMode } from "../core/new-job.ts";
+import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
@@ -33,6 +33,11 @@ export interface EnqueueOptions {
   readonly queue?: string | undefined;
   /** For a type that is not defined here, or in place of what its definition says. */
   readonly service?: string | undefined;
+  /**
+   * A transaction of yours: the job is there when it commits, and was never there when it rolls back. Postgres only: a
+   * client of `pg`, a transaction of Kysely or Drizzle, or anything with `query(text, values)`.
+   */
+  readonly tx?: unknown;
 }
 
 const FIELDS = [
@@ -47,6 +52,7 @@ const FIELDS = [
   "maxRetries",
   "queue",
   "service",
+  "tx",
 ] as const;
 const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
 const NONE: EnqueueOptions = Object.freeze({});
@@ -100,6 +106,7 @@ export function newJobOf(known: KnownType, payload: string, id: string, options:
   if (given.delay !== undefined && given.runAt !== undefined)
     throw invalid("enqueue", "delay or runAt", "both", "give one of them");
   const { key = null, unique = "key" } = given;
+  checkOneOf("unique", unique, UNIQUE_MODES);
   if (key === null && unique !== "key") throw invalid("unique", "a key to be unique by", unique, "give a key too");
   const job = {
     id,

@@ -9,7 +9,16 @@ import type { Events } from "./events.ts";
 
 /** How a job ended. */
 export type RunOutcome<Result> =
-  | { readonly success: true; readonly result: Result; readonly job: Job }
+  | {
+      readonly success: true;
+      /**
+       * What the handler returned, as JSON brings it back. One of more than 64 KiB is not kept: `{ $truncated: true, bytes }`
+       * stands here in its place, whatever `Result` says, and `{ $unserializable: "bigint" }` for what JSON cannot hold.
+       * Handlers with large results store them elsewhere and return a reference.
+       */
+      readonly result: Result;
+      readonly job: Job;
+    }
   | { readonly success: false; readonly error: Failure; readonly job: Job };
 
 const FIRST_LOOK_MS = 20;

@@ -1,10 +1,11 @@
 // The way in: single enqueues that share writes, and streams of them in chunks.
 import { RedriveError } from "../core/errors.ts";
+import { textOf } from "../core/failure.ts";
 import type { State } from "../core/job.ts";
 import type { NewJob } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import type { PolicyOptions } from "../core/policy.ts";
-import type { EnqueueAnswer, Store } from "../store/store.ts";
+import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { isJobDefinition, type JobDefinition } from "./define-job.ts";
@@ -39,6 +40,8 @@ export interface EnqueueManyOptions<Input> {
   readonly each?: (input: Input, index: number) => EnqueueOptions;
   /** Hears what became of each chunk, in the order of the inputs. */
   readonly onChunk?: (jobs: readonly EnqueuedJob[]) => void;
+  /** A transaction of yours that all of them are written in; Postgres only. */
+  readonly tx?: unknown;
 }
 
 /** Puts jobs into the store. */
@@ -75,7 +78,9 @@ export function openProducer(parts: ProducerParts): Producer {
   const known = typesOf(parts);
   const one = async (type: KnownType, payload: string, options?: EnqueueOptions): Promise<EnqueuedJob> => {
     const job = newJobOf(type, payload, system.jobId(), options);
-    return told(parts, job, await enqueuer.enqueue(job));
+    if (options?.tx === undefined) return told(parts, job, await enqueuer.enqueue(job));
+    const [answer] = await withinOf(store, options.tx).enqueue([job]);
+    return told({ ...parts, events: null }, job, answer as EnqueueAnswer);
   };
   return {
     async enqueue(definition, input, options) {
@@ -87,12 +92,19 @@ export function openProducer(parts: ProducerParts): Producer {
       return one(type, await payloadOfText(type, text, maxPayloadBytes), options);
     },
     async enqueueMany(definition, inputs, options = {}) {
-      parseOptions(options, ["each", "onChunk"], "enqueueMany");
+      parseOptions(options, ["each", "onChunk", "tx"], "enqueueMany");
       if (!isIterable(inputs)) throw invalid("inputs", "an array, iterable or async iterable", inputs, "pass one");
       return stream(parts, known(definition as JobDefinition | string), inputs, options);
     },
     idle: () => enqueuer.idle(),
   };
+}
+
+/** The store inside a caller's transaction; throws where the store has no such thing. */
+function withinOf(store: Store, tx: unknown): Within {
+  if (!store.within)
+    throw invalid("tx", "a Postgres store, which can share your transaction", store.name, "leave tx out");
+  return store.within(tx);
 }
 
 /** Finds what is known about a type, given its definition or its name. */
@@ -122,33 +134,59 @@ async function stream<Input>(
   parts: ProducerParts,
   type: KnownType,
   inputs: Iterable<Input> | AsyncIterable<Input>,
-  { each, onChunk }: EnqueueManyOptions<Input>,
+  { each, onChunk, tx }: EnqueueManyOptions<Input>,
 ): Promise<EnqueueSummary> {
   const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
+  const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
+  const teller = tx === undefined ? parts : { ...parts, events: null };
   let chunk: NewJob[] = [];
   let index = 0;
-  const write = async (): Promise<void> => {
+  let written = 0;
+  const write = async (jobs: readonly NewJob[]): Promise<void> => {
+    const answers = await to.enqueue(jobs);
+    written += jobs.length;
+    const enqueued = answers.flatMap((answer, at) => {
+      total[COUNTED[answer.kind]] += 1;
+      return answer.kind === "conflict" ? [] : [told(teller, jobs[at] as NewJob, answer)];
+    });
+    onChunk?.(enqueued);
+  };
+  // One chunk is being written while the next is read.
+  let writing: Promise<void> = Promise.resolve();
+  const flush = async (): Promise<void> => {
+    await writing;
     const jobs = chunk;
     chunk = [];
     if (jobs.length === 0) return;
-    const answers = await parts.store.enqueue(jobs);
-    const written = answers.flatMap((answer, at) => {
-      total[COUNTED[answer.kind]] += 1;
-      return answer.kind === "conflict" ? [] : [told(parts, jobs[at] as NewJob, answer)];
-    });
-    onChunk?.(written);
+    writing = write(jobs);
+    // Whoever waits for it next hears of it.
+    writing.catch(() => undefined);
   };
-  for await (const input of inputs) {
+  const take = async (input: Input): Promise<void> => {
     try {
       const payload = await payloadOf(type, input, parts.maxPayloadBytes);
-      chunk.push(newJobOf(type, payload, parts.system.jobId(), each?.(input as Input, index)));
+      chunk.push(newJobOf(type, payload, parts.system.jobId(), each?.(input, index)));
     } catch (error) {
-      throw withPlace(error, index, index - chunk.length);
+      await writing;
+      throw withPlace(error, { index, written });
     }
     index += 1;
-    if (chunk.length === CHUNK) await write();
+    if (chunk.length === CHUNK) await flush();
+  };
+  let isOurs = false;
+  try {
+    for await (const input of inputs) {
+      isOurs = true;
+      await take(input as Input);
+      isOurs = false;
+    }
+  } catch (error) {
+    if (isOurs) throw error;
+    await writing;
+    throw sourceFailed(error, { index, written });
   }
-  await write();
+  await flush();
+  await writing;
   return total;
 }
 
@@ -159,15 +197,33 @@ const COUNTED = {
   conflict: "conflicts",
 } as const satisfies Record<EnqueueAnswer["kind"], keyof EnqueueSummary>;
 
+/** How far a stream has come: inputs read, and inputs of which the store has answered. */
+interface Place {
+  readonly index: number;
+  readonly written: number;
+}
+
+/** The error of a source that failed in the middle; what was written before stays, what was only read is not written. */
+function sourceFailed(cause: unknown, { index, written }: Place): RedriveError {
+  const read = index - written;
+  const message =
+    `The source of the inputs failed after ${index}: ${textOf(cause)} (${written} of them were enqueued` +
+    `${read > 0 ? `, the last ${read} were not` : ""})`;
+  return new RedriveError("aborted", message, { cause, details: { index, written } });
+}
+
 /** A refused input of a stream, with its place; what was written before stays. */
-function withPlace(error: unknown, index: number, written: number): unknown {
+function withPlace(error: unknown, { index, written }: Place): unknown {
   if (!(error instanceof RedriveError)) return error;
   const message = `Input ${index}: ${error.message} (${written} before it were enqueued)`;
   return new RedriveError(error.code, message, { cause: error, details: { ...error.details, index, written } });
 }
 
+/** Whom to tell; nobody listens to what a transaction may still take back. */
+type Teller = Pick<ProducerParts, "log"> & { readonly events: Events | null };
+
 /** Tells the caller, and whoever listens, what became of a job. */
-function told({ log, events }: ProducerParts, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
+function told({ log, events }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
   const { id, kind } = answer;
   const { type, key } = job;
   if (kind === "conflict") {
@@ -177,7 +233,7 @@ function told({ log, events }: ProducerParts, job: NewJob, answer: EnqueueAnswer
   if (kind === "duplicate" && answer.state === "dead") {
     log.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
   }
-  if (kind === "created") events.emit({ kind: "job.enqueued", id, type });
+  if (kind === "created") events?.emit({ kind: "job.enqueued", id, type });
   const state = kind === "duplicate" ? answer.state : "queued";
   return { id, type, duplicate: kind === "duplicate", replaced: kind === "replaced", state };
 }

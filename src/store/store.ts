@@ -50,6 +50,8 @@ export interface Store {
    * as before, it just does not answer to the key any more.
    */
   enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
+  /** Writes inside a transaction of the caller's, where the store has such: they commit and roll back with it. */
+  within?(tx: unknown): Within;
   /** The jobs of these ids, null where there is none. */
   get(ids: readonly string[]): Promise<(Job | null)[]>;
   /** A page of jobs, newest first. */
@@ -126,6 +128,13 @@ export type EnqueueAnswer =
   | { readonly kind: "duplicate"; readonly id: string; readonly state: State | null }
   | { readonly kind: "conflict"; readonly id: string }
   | { readonly kind: "replaced"; readonly id: string };
+
+/** What can be written inside a transaction of the caller's. */
+export interface Within {
+  enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
+  /** Completes a run; false if its lease is not current any more, and then the caller rolls back. */
+  complete(lease: Lease, result: string | null): Promise<boolean>;
+}
 
 /** A page and the cursor of the next one. */
 export interface Page<T> {

@@ -19,7 +19,7 @@ import { readPlace } from "./retention.ts";
 import type { LetterFilter, Retention, SettleRequest, Store } from "./store.ts";
 
 /** The verbs that reach the data. */
-export type Verb = Exclude<keyof Store, "name" | "pulse" | "onWake" | "close">;
+export type Verb = Exclude<keyof Store, "name" | "pulse" | "within" | "onWake" | "close">;
 
 /** Every verb without its promise. */
 export type Verbs = { readonly [K in Verb]: (...args: Parameters<Store[K]>) => Awaited<ReturnType<Store[K]>> };
@@ -168,6 +168,7 @@ export interface StoreLife {
   /** Who wants to hear that work may have become due. */
   readonly wake: Set<() => void>;
   readonly pulse?: NonNullable<Store["pulse"]>;
+  readonly within?: NonNullable<Store["within"]>;
   readonly close: () => Promise<void>;
 }
 
@@ -192,6 +193,7 @@ export function storeFrom(
     name,
     ...verbs,
     ...(life.pulse && { pulse: life.pulse }),
+    ...(life.within && { within: life.within }),
     onWake(listener) {
       life.wake.add(listener);
       return () => life.wake.delete(listener);

@@ -24,6 +24,13 @@ export function onParentStop(stop: () => void): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
+/** The first thing the parent process says; never comes where there is no parent to say it. */
+export function firstWord(): Promise<unknown> {
+  return new Promise((resolve) => {
+    process.once("message", resolve);
+  });
+}
+
 /** Tells the parent process something; resolves when it is on its way. */
 export function tellParent(message: unknown): Promise<void> {
   return new Promise((resolve) => {
@@ -55,6 +62,7 @@ export interface Child {
   /** 0 if it could not be started. */
   readonly pid: number;
   readonly ended: Promise<ChildEnd>;
+  tell(message: unknown): void;
   /** Asks it to stop, as a worker is asked. */
   stop(): void;
   /** Kills it with `SIGKILL`. */
@@ -94,6 +102,7 @@ export function startChild(
   return {
     pid: child.pid ?? 0,
     ended,
+    tell: (message) => void (child.connected && child.send(message as object, () => undefined)),
     stop: () => void (child.connected && child.send(STOP)),
     kill: () => void child.kill("SIGKILL"),
   };
@@ -102,9 +111,10 @@ export function startChild(
 /** Runs a Node module in such a child and waits for its end. */
 export async function runChild(
   module: string,
-  args: readonly string[],
   options: {
     readonly memoryMb: number;
+    /** Told to it first; arguments are there for everybody on the machine to read. */
+    readonly task: unknown;
     /** Kills the child. */
     readonly signal?: AbortSignal;
     /** Asks it to stop, as a worker is asked. */
@@ -113,7 +123,8 @@ export async function runChild(
 ): Promise<ChildEnd> {
   const told: unknown[] = [];
   const { memoryMb, signal, stop } = options;
-  const child = startChild(module, args, { memoryMb, onMessage: (message) => told.push(message) });
+  const child = startChild(module, [], { memoryMb, onMessage: (message) => told.push(message) });
+  child.tell(options.task);
   signal?.addEventListener("abort", child.kill);
   stop?.addEventListener("abort", child.stop);
   const end = await child.ended;

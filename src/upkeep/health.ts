@@ -2,7 +2,8 @@
 // these are the ones of the old systems.
 import type { State } from "../core/job.ts";
 import { formatDuration } from "../core/duration.ts";
-import type { Pause, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import { dueLanes, pausesInForce } from "./due-work.ts";
 
 /** What the judgement goes by. */
 export interface HealthFacts {
@@ -69,9 +70,6 @@ export function judgeHealth(facts: HealthFacts): Health {
   return { status, score, successRate, reasons: troubles.map(([, reason]) => reason) };
 }
 
-const LANES_PAGE = 1_000;
-const PAGES_MOST = 100;
-
 /** Asks a store for the facts. */
 export async function gatherHealth(store: Store): Promise<HealthFacts> {
   const [jobs, workers, control, tally] = await Promise.all([
@@ -81,37 +79,22 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
     store.tally({}),
   ]);
   const { now } = control;
-  const pauses = control.pauses.filter(({ from, until }) => from <= now && (until === null || until > now));
+  const pauses = pausesInForce(control);
   const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
   const lost = workers.filter((worker) => !alive.includes(worker));
-  const { oldest, types } = await waiting(store, pauses);
+  let oldestDueMs: number | null = null;
+  const waitingTypes = new Set<string>();
+  for await (const { type, dueMs } of dueLanes(store, pauses)) {
+    oldestDueMs = Math.max(oldestDueMs ?? 0, dueMs);
+    if (dueMs >= LATE_MS) waitingTypes.add(type);
+  }
   return {
     jobs,
     workers: alive.length,
     orphans: lost.reduce((sum, { running }) => sum + running, 0),
-    oldestDueMs: oldest === null ? null : Math.max(0, now - oldest),
-    waitingTypes: [...types],
+    oldestDueMs,
+    waitingTypes: [...waitingTypes],
     paused: pauses.map(({ kind, name }) => `${kind} ${name}`),
     deadLetters: tally.total,
   };
-}
-
-async function waiting(
-  store: Store,
-  pauses: readonly Pause[],
-): Promise<{ oldest: number | null; types: ReadonlySet<string> }> {
-  let oldest: number | null = null;
-  const types = new Set<string>();
-  let after: number | null = null;
-  for (let page = 0; page < PAGES_MOST; page++) {
-    const { lanes, next, now } = await store.lanes(after, LANES_PAGE);
-    for (const lane of lanes) {
-      if (pauses.some(({ kind, name }) => lane[kind] === name)) continue;
-      oldest = Math.min(oldest ?? lane.headRunAt, lane.headRunAt);
-      if (now - lane.headRunAt >= LATE_MS) types.add(lane.type);
-    }
-    if (next === null) break;
-    after = next;
-  }
-  return { oldest, types };
 }

@@ -62,7 +62,7 @@ async function runOne(
     onError: (error) => log.error({ error: textOf(error) }, "the verdict could not be written"),
   });
   const heldMs = (of: Job, until: number): number => pausedMs(control.pauses, of, of.dueAt, until);
-  const executor = { system, log, report, settle: settler.settle, abortGraceMs, heldMs };
+  const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs };
   let run: Run | null = null;
   // Before the handler is called: it may block this thread for good.
   const heartbeat = startHeartbeat({

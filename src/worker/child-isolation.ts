@@ -35,6 +35,6 @@ export function childIsolation(options: IsolationOptions): Isolation {
   const program = fileURLToPath(new URL("../cli/isolated.js", import.meta.url));
   return ({ worker, lane, control, signal, stop }) => {
     const task: IsolatedTask = { ...options, worker, lane, control };
-    return runChild(program, [JSON.stringify(task)], { memoryMb: MEMORY_MB, signal, stop });
+    return runChild(program, { memoryMb: MEMORY_MB, task, signal, stop });
   };
 }

@@ -10,13 +10,14 @@ import type { ClaimedJob, Control, LanePage, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { openBell } from "./bell.ts";
 import type { Contact } from "./contact.ts";
+import type { WorkerSettings } from "./settings.ts";
 
 /** What the loop asks its worker. */
 export interface ClaimLoopOptions {
   readonly store: Store;
   readonly system: System;
   readonly contact: Contact;
-  readonly pollMs: number;
+  readonly settings: Pick<WorkerSettings, "pollMs" | "leaseMs">;
   readonly worker: () => string;
   /** True while nothing else is taken because a job with its last crash left waits for empty hands. */
   readonly isReserved: () => boolean;
@@ -72,14 +73,16 @@ export class ClaimLoop {
   #handsFull = false;
   /** The answer to our last claim was lost. */
   #unknown = false;
+  #askedForUnknownAt: number;
 
   constructor(options: ClaimLoopOptions) {
     this.#options = options;
     this.#bell = openBell(options.system);
+    this.#askedForUnknownAt = options.system.monotonic();
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { contact, pollMs, system } = this.#options;
+    const { contact, settings, system } = this.#options;
     while (!signal.aborted) {
       this.#bell.listen();
       let waitMs: number | null = null;
@@ -89,7 +92,7 @@ export class ClaimLoop {
         contact.complain("claim", error);
       }
       if (waitMs === null) this.#control = null;
-      if (waitMs !== 0) await this.#bell.rest(waitMs ?? pollMs * (0.2 + system.random()), signal);
+      if (waitMs !== 0) await this.#bell.rest(waitMs ?? settings.pollMs * (0.2 + system.random()), signal);
     }
   }
 
@@ -110,10 +113,13 @@ export class ClaimLoop {
 
   /** One turn; returns how long to rest, 0 for not at all. */
   async #round(): Promise<number> {
-    const { want, wantSuspect, isReserved, pollMs, onUnknown } = this.#options;
-    if (this.#unknown) {
+    const { system, settings, want, wantSuspect, isReserved, onUnknown } = this.#options;
+    const { pollMs, leaseMs } = settings;
+    // Once in a lease anyway: a claim that was given up for lost may reach the store any time later.
+    if (this.#unknown || system.monotonic() - this.#askedForUnknownAt >= leaseMs) {
       await onUnknown();
       this.#unknown = false;
+      this.#askedForUnknownAt = system.monotonic();
     }
     const singles = wantSuspect();
     this.#handsFull = want() === 0;
@@ -136,7 +142,7 @@ export class ClaimLoop {
 
   /** Looks at the lanes; returns how long there will be nothing to do. */
   async #look(): Promise<number> {
-    const { store, system, pollMs, onLook } = this.#options;
+    const { store, system, settings, onLook } = this.#options;
     if (this.#control && system.monotonic() - this.#lookedAt < LOOK_AGAIN_MS) return 0;
     // Both anew with every look: a pause may have ended by itself.
     const [control, first] = await Promise.all([store.control(), store.lanes(null, LANES)]);
@@ -151,6 +157,7 @@ export class ClaimLoop {
     if (due) return 0;
     this.#lookedAt = NEVER;
     if (next !== null) return 1;
+    const { pollMs } = settings;
     return Math.max(1, Math.min(pollMs, nextRunAt === null ? pollMs : nextRunAt - now));
   }
 

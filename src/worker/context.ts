@@ -1,8 +1,10 @@
 // What a handler gets beside its input. Everything costly is made when it is first asked for.
 import { RedriveError } from "../core/errors.ts";
 import type { Job, Lease } from "../core/job.ts";
-import { encodePayload } from "../core/payload.ts";
+import { invalid, parseOptions } from "../core/options.ts";
+import { encodePayload, encodeResult } from "../core/payload.ts";
 import { type JobContext, snooze } from "../queue/define-job.ts";
+import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { Run } from "./run.ts";
 import type { Settler } from "./settler.ts";
@@ -12,14 +14,18 @@ export class RunContext implements JobContext {
   readonly log: Log;
   /** Bound, because handlers like to take their context apart. */
   readonly progress = (value: unknown): Promise<void> => this.#progress(value);
+  readonly complete = (result: unknown, options: { readonly tx: unknown }): Promise<void> =>
+    this.#complete(result, options);
   readonly snooze = snooze;
   readonly #run: Run;
   readonly #settle: Settler["settle"];
+  readonly #store: Pick<Store, "name" | "within">;
 
-  constructor(run: Run, log: Log, settle: Settler["settle"]) {
+  constructor(run: Run, { log, settle, store }: ContextParts) {
     this.#run = run;
     this.log = log;
     this.#settle = settle;
+    this.#store = store;
   }
 
   get job(): Job {
@@ -48,6 +54,28 @@ export class RunContext implements JobContext {
     const settled = await new Promise((resolve) => this.#settle({ ...this.lease, verdict }, resolve));
     if (settled !== "counted") throw leaseLost(this.job.id);
   }
+
+  async #complete(value: unknown, options: { readonly tx: unknown }): Promise<void> {
+    const { tx } = parseOptions(options, ["tx"], "complete");
+    const { name } = this.#store;
+    if (!this.#store.within)
+      throw invalid(
+        "complete",
+        "a Postgres store, which can share your transaction",
+        name,
+        "return the result instead",
+      );
+    const result = encodeResult(value);
+    if (!(await this.#store.within(tx).complete(this.lease, result))) throw leaseLost(this.job.id);
+    this.#run.completion = { kind: "complete", result };
+  }
+}
+
+/** What a context works with. */
+export interface ContextParts {
+  readonly log: Log;
+  readonly settle: Settler["settle"];
+  readonly store: Pick<Store, "name" | "within">;
 }
 
 function leaseLost(id: string): RedriveError {

@@ -8,7 +8,7 @@ import { encodeResult } from "../core/payload.ts";
 import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
 import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
 import { isMisfit, validated } from "../queue/schema.ts";
-import type { ClaimedJob } from "../store/store.ts";
+import type { ClaimedJob, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { RunContext } from "./context.ts";
@@ -28,6 +28,7 @@ export interface ExecutorOptions {
   /** Time a job was parked or paused until this store time, which no deadline counts. */
   readonly heldMs: (job: Job, until: number) => number;
   readonly settle: Settler["settle"];
+  readonly store: Pick<Store, "name" | "within">;
   readonly report: Reporter;
 }
 
@@ -111,7 +112,7 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
     if (outcome) return outcome;
   }
   try {
-    const value = await definition.run(input, new RunContext(run, options.log, options.settle));
+    const value = await definition.run(input, new RunContext(run, options));
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
     return { kind: "completed", result: encodeResult(value) };
@@ -184,5 +185,9 @@ function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
   const { id, epoch, nonce } = job;
-  options.settle({ id, epoch, nonce, verdict: answer }, (settled) => options.report(job, answer, settled));
+  options.settle({ id, epoch, nonce, verdict: answer }, (settled) => {
+    // The lease ended with the transaction in which the handler completed the job itself.
+    if (run.completion && settled === "stale") options.report(job, run.completion, "counted");
+    else options.report(job, answer, settled);
+  });
 }

@@ -162,10 +162,9 @@ export class Hands {
   }
 
   /** True for a job that was claimed and is still in hand. */
-  holds({ id, epoch }: Lease): boolean {
-    const isIt = (job: Job): boolean => job.id === id && job.epoch === epoch;
-    for (const { job } of this.running) if (isIt(job)) return true;
-    return this.ahead.some(({ job }) => isIt(job));
+  holds(lease: Lease): boolean {
+    for (const { job } of this.running) if (isUnder(job, lease)) return true;
+    return this.ahead.some(({ job }) => isUnder(job, lease));
   }
 
   /** Asks all runs to stop. */
@@ -176,7 +175,7 @@ export class Hands {
   /** Asks those runs to stop that somebody has cancelled. */
   cancel(leases: readonly Lease[]): void {
     for (const run of this.running) {
-      if (leases.some(({ id, epoch }) => run.job.id === id && run.job.epoch === epoch)) run.stop("cancel");
+      if (leases.some((lease) => isUnder(run.job, lease))) run.stop("cancel");
     }
   }
 
@@ -238,4 +237,9 @@ export class Hands {
     if (this.isSpent) this.releaseAhead();
     this.#options.onLeak(run.job, this.#leaks.size);
   }
+}
+
+/** Epoch and nonce: a server that crashed may forget its last claims, and give out an epoch again. */
+function isUnder({ id, epoch, nonce }: ClaimedJob, lease: Lease): boolean {
+  return id === lease.id && epoch === lease.epoch && nonce === lease.nonce;
 }

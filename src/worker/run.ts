@@ -1,4 +1,5 @@
 // One run of one job while it is in the hands of a worker: why it was asked to stop, and the signal that tells it.
+import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
@@ -25,6 +26,8 @@ export class Run {
   stopped: StopReason | null = null;
   /** Hears that the run was asked to stop. */
   onStop: ((reason: StopReason) => void) | null = null;
+  /** What the handler completed inside a transaction of its own; whether that committed, only the store knows. */
+  completion: Extract<Verdict, { readonly kind: "complete" }> | null = null;
   /** Resolves when the handler has really returned, however long after its run was settled. */
   returned: Promise<void> = Promise.resolve();
   #controller: AbortController | null = null;

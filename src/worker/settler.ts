@@ -103,6 +103,7 @@ async function send(group: readonly Entry[], options: SettlerOptions): Promise<R
   return answer && new Set(answer.stale.map(name));
 }
 
-function name({ id, epoch }: Lease): string {
-  return `${id} ${epoch}`;
+/** With the nonce: a server that crashed may forget its last claims, and give out an epoch again. */
+function name({ id, epoch, nonce }: Lease): string {
+  return `${id} ${epoch} ${nonce}`;
 }

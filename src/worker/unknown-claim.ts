@@ -10,7 +10,11 @@ export async function releaseUnknown(
   log: Log,
   knows: (lease: Lease) => boolean,
 ): Promise<void> {
-  const unknown = (await store.held(worker)).filter((lease) => !knows(lease));
+  const held = async (): Promise<Lease[]> => (await store.held(worker)).filter((lease) => !knows(lease));
+  const first = new Set((await held()).map(({ nonce }) => nonce));
+  if (first.size === 0) return;
+  // A run may have ended while the answer was on its way; then it is not held any more.
+  const unknown = (await held()).filter(({ nonce }) => first.has(nonce));
   if (unknown.length === 0) return;
   log.warn({ jobs: unknown.length }, "the answer to a claim was lost; its jobs go back uncharged");
   const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;

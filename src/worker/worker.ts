@@ -159,7 +159,7 @@ export class QueueWorker {
   }
 
   #openHands(): Hands {
-    const { system, log, settings, events } = this.#parts;
+    const { system, log, settings, events, store } = this.#parts;
     const { concurrency, abortGraceMs } = settings;
     const { settle } = this.#settler;
     return new Hands({
@@ -171,6 +171,7 @@ export class QueueWorker {
         log,
         abortGraceMs,
         settle,
+        store,
         report: this.#report,
         heldMs: (job, until) => this.#pausedMs(job, until),
       },
@@ -252,7 +253,7 @@ export class QueueWorker {
       store,
       system,
       contact: this.#contact,
-      pollMs: settings.pollMs,
+      settings,
       worker: () => this.id,
       isReserved,
       want: () => (isReserved() ? 0 : hands.want()),

@@ -77,6 +77,11 @@ export default { jobs: ["jobs.ts"], defaults: { maxRetries: 1, backoff: exponent
       "defaults: { backoff: { kind: exponential, initial: soon } }",
       /line 1: defaults.backoff.initial: expected a duration/,
     ],
+    [
+      "defaults: { backoff: { kind: exponentiel } }",
+      /line 1: defaults.backoff.kind: expected one of exponential, linear, fixed, immediate; got "exponentiel"; did you mean "exponential"\?/,
+    ],
+    ["defaults: { backoff: { kind: 3 } }", /got 3; for example \{ kind: exponential/],
     ["defaults: { backoff: fast }", /defaults.backoff: expected an object with kind/],
     ["worker:\n  concurrency: 1\n  lease: 1y", /line 3: worker.lease: expected a duration/],
     ["worker: { health: { prot: 1 } }", /did you mean "port"/],

@@ -1,5 +1,5 @@
 // `enqueue`: one job, a file, a stream; what is refused leaves nothing behind.
-import { existsSync } from "node:fs";
+import { existsSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createBench, JOBS_TS } from "../support/cli.ts";
@@ -42,6 +42,21 @@ describe("enqueue", () => {
     expect(bench.sql("select payload from job")).toEqual([['{"from":"file"}']]);
   });
 
+  it("refuses a file that is too large before it reads it, with the limit", async () => {
+    const bench = createBench();
+    const path = bench.write("big.json", "");
+    // A file with a hole: it says that it is large and takes no room; reading it all would not fit into memory.
+    truncateSync(path, 2 ** 40);
+    const { code, err } = await bench.run(["enqueue", "thing", "@big.json"]);
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringContaining("big.json may have at most 1048576 bytes, it has 1099511627776."),
+    });
+    const endless = await bench.run(["enqueue", "thing", "@/dev/zero"]);
+    expect(endless).toMatchObject({ code: 2, err: expect.stringContaining("at most 1048576 bytes") });
+    expect(existsSync(join(bench.folder, "redrive.db"))).toBe(false);
+  });
+
   it("says that a key was known, and refuses another payload under it with exit 4", async () => {
     const bench = createBench();
     await bench.run(["enqueue", "thing", "{}", "--key", "a"]);
@@ -65,7 +80,7 @@ describe("enqueue", () => {
 
   it.each([
     [["enqueue"], "missing required argument 'type'"],
-    [["enqueue", "thing"], "expected JSON, @file or -"],
+    [["enqueue", "thing"], 'expected JSON, @file or -; got nothing; give JSON such as \'{"name":"Ada"}\''],
     [["enqueue", "thing", "{oops"], "JSON"],
     [["enqueue", "no good", "{}"], "type: expected"],
     [["enqueue", "thing", "{}", "--priority", "10"], "priority: expected a whole number from 0 to 9; got 10"],
@@ -74,6 +89,8 @@ describe("enqueue", () => {
     [["enqueue", "thing", "{}", "--run-at", "tomorrow"], "ISO 8601"],
     [["enqueue", "thing", "{}", "--unique", "queued"], "give a key too"],
     [["enqueue", "thing", "@none.json"], "none.json"],
+    [["enqueue", "thing", "@none.json", "--unique", "foo"], "unique: expected one of key, queued, active"],
+    [["enqueue", "thing", "-", "--unique", "debouce"], 'did you mean "debounce"?; nothing was written'],
     [["enqueue", "thing", "-", "--key", "a"], "--key-field"],
     [["enqueue", "thing", "{}", "extra"], "too many arguments"],
     [["enqueue", "thing", "{}", "--prioriti", "1"], "Did you mean --priority?"],
@@ -138,8 +155,11 @@ describe("enqueue -", () => {
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("line 1: expected UTF-8") });
   });
 
-  it("makes no file for an empty stream", async () => {
+  it("makes no file for an empty stream, and warns that nothing came", async () => {
     const bench = createBench();
+    const { code, out, err } = await bench.run(["enqueue", "thing", "-"], { stdin: "\n" });
+    expect({ code, out }).toEqual({ code: 0, out: "0 jobs enqueued\n" });
+    expect(err).toContain("nothing came on stdin");
     expect(await bench.json(["enqueue", "thing", "-"])).toMatchObject({ code: 0, document: { ids: [], enqueued: 0 } });
     expect(existsSync(join(bench.folder, "redrive.db"))).toBe(false);
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { MIGRATIONS } from "../../src/store/sqlite/schema.ts";
-import { createBench } from "../support/cli.ts";
+import { createBench, JOBS_TS } from "../support/cli.ts";
 
 describe("stats", () => {
   it("counts jobs in every state, workers and dead letters", async () => {
@@ -62,6 +62,23 @@ describe("migrate", () => {
   });
 });
 
+describe("a store that is another file", () => {
+  it.each([
+    ["jobs.ts", "export const x = 1;\n".repeat(100), "a text file (TypeScript)"],
+    ["notes", "x".repeat(5_000), "a text file"],
+    ["picture", "\u0089PNG\0\0".repeat(200), "a binary file of another kind"],
+  ])("is named with what it seems to be: %s", async (name, text, kind) => {
+    const bench = createBench();
+    const path = bench.write(name, text);
+    for (const args of [["stats"], ["migrate"], ["enqueue", "thing", "{}"]]) {
+      const { code, err } = await bench.run([...args, "--store", `sqlite:${name}`]);
+      expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining(`${path} seems to be ${kind};`) });
+    }
+    expect((await bench.run(["doctor", "--store", `sqlite:${name}`])).out).toContain(`seems to be ${kind};`);
+    expect(readFileSync(path, "utf8")).toBe(text);
+  });
+});
+
 describe("doctor", () => {
   it("finds nothing wrong with a new store", async () => {
     const bench = createBench();
@@ -93,6 +110,26 @@ describe("doctor", () => {
     db.close();
     const newer = await bench.run(["doctor"]);
     expect(newer).toMatchObject({ code: 3, out: expect.stringContaining("update Redrive") });
+  });
+
+  it("names due work that nobody does, and due types that the config file's jobs do not define", async () => {
+    const bench = createBench();
+    await bench.run(["enqueue", "ghost", "{}"]);
+    await bench.run(["enqueue", "hello", "{}"]);
+    const alone = await bench.run(["doctor"]);
+    expect(alone.out).toMatch(/warning +work +due for \S+ while no worker is alive: ghost, hello\n +→ run `worker`/);
+    expect(alone.out).not.toMatch(/ types /);
+    bench.write("jobs.ts", JOBS_TS);
+    bench.write("redrive.config.yaml", "jobs: jobs.ts");
+    const { code, out } = await bench.run(["doctor"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/warning +types +due, and not defined in jobs.ts: ghost\n +→ define them there/);
+    bench.write("bad.ts", "export const {");
+    bench.write("redrive.config.yaml", "jobs: bad.ts");
+    expect(await bench.run(["doctor"])).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/problem +jobs +.*bad.ts/),
+    });
   });
 
   it("ends with 3 without a store, and makes none", async () => {
@@ -153,6 +190,39 @@ describe("help", () => {
       const { code, out, err } = await createBench().run(args);
       expect({ code, out }).toEqual({ code: 2, out: "" });
       expect(err).toContain("Usage:");
+    }
+  });
+
+  it("names the commands of a group where one is missing or unknown, also in JSON", async () => {
+    const bench = createBench();
+    const commands = "of dlq: list, show, stats, retry, remove, export";
+    const missing = await bench.json(["dlq"]);
+    expect(missing).toMatchObject({ code: 2, err: expect.stringContaining(commands) });
+    const message = `expected a command ${commands}; got none`;
+    expect(missing.document).toEqual({ error: { code: "invalid_argument", message } });
+    const unknown = await bench.json(["dlq", "foo"]);
+    expect(unknown).toMatchObject({ code: 2, document: { error: { message: expect.stringContaining(commands) } } });
+    expect((await bench.run(["jobs", "lst"])).err).toMatch(/Did you mean list\?\); commands of jobs: .*list/);
+    expect((await bench.json(["nosuch"])).document.error.message).toContain("commands: demo, init, enqueue");
+  });
+
+  it.each([
+    ["enqueue", [/debounce {2}the same/, /--key-field <name> .*\n? .*where it stays/, /`jobs` in the config file/]],
+    ["worker", [/default 50/, /MAX_RETRIES is not read here/, /within 0\.2s counts once/]],
+    ["drain", [/"unserved"/, /MAX_RETRIES \(without the\nfirst\)/]],
+    ["demo", [/--store and --config do not count/]],
+    ["dlq export", [/with --json as one\s+document/]],
+  ])("of %s says what people asked about", async (name, texts) => {
+    const { out } = await createBench().run([...name.split(" "), "--help"]);
+    for (const text of texts) expect(out).toMatch(text);
+  });
+
+  it("is the same by word and by flag", async () => {
+    const bench = createBench();
+    for (const words of [["dlq", "retry"], ["dlq"], ["enqueue"]]) {
+      const byFlag = await bench.run([...words, "--help"]);
+      expect(await bench.run(["help", ...words])).toEqual(byFlag);
+      expect(byFlag.out).toContain(`redrive ${words.join(" ")} [options]`);
     }
   });
 });

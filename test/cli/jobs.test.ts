@@ -81,7 +81,7 @@ describe("jobs list", () => {
     [["dlq", "list", "--older-than", "long"], "older-than"],
     [["dlq", "retry"], "ids, filters or --all"],
     [["dlq", "export", "--format", "xml"], "ndjson or csv"],
-    [["dlq", "export", "--json"], "--output"],
+    [["dlq", "export", "--json", "--format", "csv"], "--output"],
     [["jobs", "explain", "x"], "unknown command"],
   ])("%j is refused with exit 2", async (args, message) => {
     const bench = createBench();
@@ -138,10 +138,41 @@ describe("jobs show", () => {
     });
   });
 
+  it("of a job that succeeded in the end shows that first, and the last error as history", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    const { document } = await bench.json(["enqueue", "flaky", "{}"]);
+    await bench.run(["drain", "--jobs", "jobs.ts", "--quiet"]);
+    const { out } = await bench.run(["jobs", "show", document.ids[0]]);
+    expect(out).toMatch(/^flaky \S+ completed\n {2}completed +\d{4}-/);
+    expect(out).not.toMatch(/^Error$/m);
+    expect(out).toMatch(/\n {2}2 .* again in 1ms +not yet\n {2}3 +\d{4}-\S+ \S+Z +\S+ +\w+ +- +completed\n/);
+    expect(out).toContain("\nLast error, before it succeeded\n  Error: not yet\n");
+    expect(out.indexOf("Attempts")).toBeLessThan(out.indexOf("Last error"));
+  });
+
   it("ends with 1 for a job that is not there", async () => {
     const bench = await lived();
     expect(await bench.run(["jobs", "show", "nope"])).toMatchObject({ code: 1, out: "" });
     expect(await bench.run(["dlq", "show", "nope"])).toMatchObject({ code: 1, out: "" });
+  });
+
+  it("asks for the whole id where it gets a part of one, and so does what changes jobs", async () => {
+    const bench = await lived();
+    const [id = ""] = bench.dead;
+    const hint = "give the whole id; `redrive jobs list --json` shows it";
+    for (const [args, part] of [
+      [["jobs", "show"], id.slice(0, 8)],
+      [["dlq", "show"], id.slice(0, 20)],
+      [["jobs", "cancel"], id.slice(0, 13)],
+      [["jobs", "retry"], id.slice(0, 35)],
+      [["jobs", "reschedule", "--delay", "1s"], id.slice(0, 9)],
+      [["dlq", "retry"], id.slice(0, 8)],
+      [["dlq", "remove", "--yes"], id.slice(0, 8)],
+    ] as const)
+      expect(await bench.run([...args, part])).toMatchObject({ code: 1, err: expect.stringContaining(hint) });
+    for (const none of ["nope", `${id.slice(0, -1)}${id.endsWith("0") ? 1 : 0}`])
+      expect((await bench.run(["jobs", "show", none])).err).not.toContain("whole id");
   });
 });
 
@@ -184,7 +215,12 @@ describe("dlq", () => {
     const { out } = await bench.run(["dlq", "stats"], { columns: 80, env: { NO_COLOR: "1" } });
     expect(out).toContain("3 dead letters");
     expect(out).toMatch(/By class\n {2}permanent {2}3 {2}█{24}\n/);
-    expect(out).toMatch(/Top causes\n {2}[0-9a-f]{16} {2}PermanentError: no such file/);
+    expect(out).toMatch(/Top causes\n {2}[0-9a-f]{16} {2}e\.g\. PermanentError: no such/);
+    await bench.run(["dlq", "retry", ...bench.dead.slice(1)]);
+    expect((await bench.run(["dlq", "stats"])).out).toMatch(
+      /Top causes\n {2}[0-9a-f]{16} {2}PermanentError: no such file/,
+    );
+    await bench.run(["drain", "--jobs", bench.write("jobs.ts", JOBS_TS)]);
     const { document } = await bench.json(["dlq", "stats"]);
     expect(document).toMatchObject({
       total: 3,
@@ -203,6 +239,29 @@ describe("dlq", () => {
     expect(rest).toMatchObject({ code: 0, out: "2 jobs sent back to work\n" });
     expect(rest.err).toContain("2 dead letters");
     expect((await bench.json(["stats"])).document.jobs).toMatchObject({ queued: 4, dead: 0 });
+  });
+
+  it("says plainly that nothing fits, and what may have been meant", async () => {
+    const bench = await lived();
+    const { document } = await bench.json(["dlq", "stats"]);
+    const [{ fingerprint }] = document.causes;
+    const none = async (...args: string[]): Promise<string> => {
+      const { code, out } = await bench.run(["dlq", ...args]);
+      expect(code).toBe(0);
+      return out;
+    };
+    expect(await none("retry", "--type", "brokn", "--class", "network")).toBe(
+      'No dead letter fits --type brokn --class network (did you mean "broken"?); nothing was redriven.\n',
+    );
+    expect(await none("retry", "--fingerprint", fingerprint.slice(0, 8))).toContain(`did you mean "${fingerprint}"?`);
+    expect(await none("retry", "--type", "broken", "--older-than", "1h")).toBe(
+      "No dead letter fits --type broken --older-than 1h; nothing was redriven.\n",
+    );
+    expect(await none("remove", "--type", "zzz")).toBe("No dead letter fits --type zzz; nothing was removed.\n");
+    const json = await bench.json(["dlq", "retry", "--type", "brokn"]);
+    expect(json).toMatchObject({ code: 0, document: { redriven: 0, refused: 0, missing: 0 } });
+    await bench.run(["dlq", "remove", "--all", "--yes"]);
+    expect(await none("retry", "--all")).toBe("There are no dead letters; nothing was redriven.\n");
   });
 
   it("removes only with --yes, or when asked and answered", async () => {
@@ -224,6 +283,10 @@ describe("dlq", () => {
     const { out } = await bench.run(["dlq", "export"]);
     const lines = out.trimEnd().split("\n");
     expect(lines.map((line) => JSON.parse(line).payload)).toEqual([1, 2, 3]);
+    const { document } = await bench.json(["dlq", "export"]);
+    expect(document).toEqual({ items: lines.map((line) => JSON.parse(line)), next: null });
+    const none = await bench.json(["dlq", "export", "--type", "none"]);
+    expect(none.document).toEqual({ items: [], next: null });
     const file = await bench.json(["dlq", "export", "--format", "csv", "--output", "dead.csv"]);
     const path = join(bench.folder, "dead.csv");
     expect(file.document).toMatchObject({ file: path, format: "csv" });

@@ -50,6 +50,9 @@ async function until(fits: () => boolean, told: () => string, withinMs = 20_000)
     if (performance.now() - from > withinMs) throw new Error(`Waited in vain; it said:\n${told()}`);
 }
 
+/** Long enough for the same signal to count as a second one. */
+const aMoment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 250));
+
 /** Job types that note what happens to them in a file beside them. */
 const JOBS = `
 import { appendFileSync } from "node:fs";
@@ -112,6 +115,7 @@ describe("a worker process", () => {
     const worker = await napping(bench);
     worker.child.kill("SIGINT");
     await worker.says("stopping");
+    await aMoment();
     const from = performance.now();
     worker.child.kill("SIGINT");
     expect(await worker.ended).toMatchObject({ code: 130 });
@@ -127,6 +131,7 @@ describe("a worker process", () => {
     connect(join(bench.folder, "redrive.db")).exec("begin immediate");
     worker.child.kill("SIGTERM");
     await worker.says("stopping");
+    await aMoment();
     const from = performance.now();
     worker.child.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ code: 143 });

@@ -26,6 +26,31 @@ describe("a table", () => {
     expect(lines[1]?.startsWith("12345678")).toBe(true);
   });
 
+  it("says in a line below which columns are not shown, unless nothing stood in them", () => {
+    const narrow = tableText(columns, rows, { width: 24, paint });
+    expect(narrow.split("\n").slice(-2)).toEqual(["ERROR not shown at 24 c…", ""]);
+    const wide = tableText(columns, [["1".repeat(60), "thumbnail", "x"]], { width: 72, paint });
+    expect(wide).toContain("\nERROR not shown at 72 columns; widen the terminal or use --json\n");
+    const empty = tableText(columns, [["1".repeat(60), "thumbnail", ""]], { width: 72, paint });
+    expect(empty).toBe(`ID${" ".repeat(60)}TYPE\n${"1".repeat(60)}  thumbnail\n`);
+    const indented = tableText(columns, rows, { width: 27, paint, indent: 2 });
+    expect(indented).toContain("ERROR not shown at 27");
+  });
+
+  it("leaves out as few columns as possible, and shortens the widest first", () => {
+    const two = [{ title: "A", least: 4, optional: true as const }, ...columns];
+    const [head = ""] = tableText(two, [["aaaaaaaa", "12345678", "thumbnail", "broken"]], { width: 28, paint }).split(
+      "\n",
+    );
+    expect(head.split(/ +/)).toEqual(["ID", "TYPE", "ERROR"]);
+    const pair = [
+      { title: "A", least: 2 },
+      { title: "B", least: 2 },
+    ];
+    const lines = tableText(pair, [["a".repeat(30), "b".repeat(12)]], { width: 22, paint }).split("\n");
+    expect(lines[1]).toBe("aaaaaaaaa…  bbbbbbbbb…");
+  });
+
   it("cuts on characters, not in the middle of one", () => {
     expect(cutTo("a漢字b", 4)).toBe("a漢…");
     expect(cutTo("😀😀😀", 4)).toBe("😀…");

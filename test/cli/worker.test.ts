@@ -17,6 +17,25 @@ describe("drain", () => {
     expect((await bench.run(["drain", "--jobs", "jobs.ts", "--quiet"])).out).toBe("");
   });
 
+  it("names due jobs that no file defines, in every queue it serves", async () => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["enqueue", "ghost", "-"], { stdin: "1\n2\n3\n" });
+    await bench.run(["enqueue", "spectre", "{}", "--queue", "slow"]);
+    await bench.run(["enqueue", "ghost", "{}", "--delay", "1h"]);
+    await bench.run(["enqueue", "hello", "{}"]);
+    const { code, err, out } = await bench.run(["drain", "--jobs", "jobs.ts"]);
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^1 run: 1 completed/) });
+    expect(err).toContain("3 due jobs of type ghost have no definition in jobs.ts: they stay queued.\n");
+    expect(err).toContain("1 due job of type spectre has no definition in jobs.ts: it stays queued.\n");
+    const all = await bench.json(["drain", "--jobs", "jobs.ts"]);
+    expect(all.document).toMatchObject({ claimed: 0, unserved: { ghost: 3, spectre: 1 } });
+    const some = await bench.json(["drain", "--jobs", "jobs.ts", "--queues", "default"]);
+    expect(some.document.unserved).toEqual({ ghost: 3 });
+    await bench.run(["jobs", "cancel", "--all", "--yes"]);
+    expect((await bench.json(["drain", "--jobs", "jobs.ts"])).document.unserved).toEqual({});
+  });
+
   it("logs what the old worker logged, without passwords", async () => {
     const bench = createBench();
     bench.write("jobs.ts", JOBS_TS);
@@ -120,7 +139,38 @@ describe("worker", () => {
       expect(code).toBe(expected);
       expect(err).toContain("worker started");
       expect(err).toContain(`signal=${signal}`);
+      const claimed = signal === "SIGINT" ? 1 : 0;
+      const said = `${claimed} claimed, ${claimed} completed, 0 retried, 0 dead, 0 released.`;
+      expect(err).toMatch(/\nWorker stopped after \S+s: .*\n$/);
+      expect(err).toContain(said);
     }
     expect((await bench.json(["stats"])).document).toMatchObject({ jobs: { completed: 1 }, workers: 0 });
+  });
+
+  it("takes the same signal twice in a moment for one, and a later one for a second", async () => {
+    const bench = createBench();
+    bench.write(
+      "jobs.mjs",
+      `import { defineJob } from "redrive";
+       export const nap = defineJob("nap", {
+         run: ({ ms }, { signal }) => new Promise((resolve, reject) => {
+           setTimeout(resolve, ms);
+           signal.onabort = () => reject(signal.reason);
+         }),
+       });`,
+    );
+    const signals =
+      (...at: number[]) =>
+      (send: (signal: "SIGTERM") => void): void =>
+        at.forEach((ms) => void setTimeout(() => send("SIGTERM"), ms));
+    await bench.run(["enqueue", "nap", '{"ms":900}']);
+    const once = await bench.run(["worker", "--jobs", "jobs.mjs"], { onReady: signals(300, 301, 400) });
+    expect(once.code).toBe(143);
+    expect(once.err).not.toContain("second signal");
+    expect(once.err).toContain("1 claimed, 1 completed, 0 retried, 0 dead, 0 released.");
+    await bench.run(["enqueue", "nap", '{"ms":20000}']);
+    const twice = await bench.run(["worker", "--jobs", "jobs.mjs"], { onReady: signals(300, 700) });
+    expect(twice.err).toContain("second signal: stopping at once");
+    expect(twice.err).toContain("1 claimed, 0 completed, 0 retried, 0 dead, 1 released.");
   });
 });

@@ -10,7 +10,9 @@ const TARGET = { kind: "queue", name: "q" } as const;
 
 /** Every verb with arguments that an open store accepts. */
 const VERBS: {
-  readonly [K in Exclude<keyof Store, "name" | "onWake" | "pulse" | "close">]: (store: Store) => Promise<unknown>;
+  readonly [K in Exclude<keyof Store, "name" | "onWake" | "pulse" | "within" | "close">]: (
+    store: Store,
+  ) => Promise<unknown>;
 } = {
   migrate: (store) => store.migrate(),
   enqueue: (store) => store.enqueue([newJob()]),

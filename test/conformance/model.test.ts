@@ -1,23 +1,23 @@
-// The same random commands on the memory store and on SQLite: same answers, same errors, same contents after each.
+// The same random commands on the memory store and on another: same answers, same errors, same contents after each.
 // RUNS=5000 runs longer, from a fresh seed; a failure prints seed and path, and SEED=… REPLAY=path runs it again.
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { isRedriveError } from "../../src/core/errors.ts";
 import type { Lease } from "../../src/core/job.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { ClaimAnswer, SettleAnswer, Settlement, Store } from "../../src/store/store.ts";
+import { postgresWorld } from "../support/postgres-world.ts";
 import { START } from "../support/worlds.ts";
 import { type Command, emptyShared, type Shared } from "./model-command.ts";
 import { anyCommand } from "./model-commands.ts";
 import { type Dump, dump, violations } from "./model-dump.ts";
 
 const { RUNS, SEED, REPLAY } = process.env;
-const NUM_RUNS = Number(RUNS ?? 300);
 
 interface Pair {
   readonly memory: Store;
-  readonly sqlite: Store;
+  readonly other: Store;
 }
 
 async function answerOf(ask: (store: Store) => Promise<unknown>, store: Store): Promise<unknown> {
@@ -56,7 +56,7 @@ function checkSettle(answer: SettleAnswer, settlements: readonly Settlement[], s
   expect(answer.stale).toEqual(expected.map(({ id, epoch, nonce }) => ({ id, epoch, nonce })));
 }
 
-async function step(command: Command, shared: Shared, { memory, sqlite }: Pair, before: Dump): Promise<Dump> {
+async function step(command: Command, shared: Shared, { memory, other }: Pair, before: Dump): Promise<Dump> {
   const ask = command.prepare(shared);
   let settlements: readonly Settlement[] = [];
   const watch = (store: Store): Store => ({
@@ -66,7 +66,7 @@ async function step(command: Command, shared: Shared, { memory, sqlite }: Pair, 
       return store.settle(request);
     },
   });
-  const [expected, actual] = [await answerOf(ask, watch(memory)), await answerOf(ask, sqlite)];
+  const [expected, actual] = [await answerOf(ask, watch(memory)), await answerOf(ask, other)];
   expect(actual, command.label).toStrictEqual(expected);
   const { answer } = expected as { answer?: unknown };
   if (command.label.startsWith("claim") && answer) {
@@ -75,20 +75,22 @@ async function step(command: Command, shared: Shared, { memory, sqlite }: Pair, 
     shared.leases.push(...claimed.jobs.map(({ id, epoch, nonce }) => ({ id, epoch, nonce })));
   }
   if (command.label.startsWith("settle") && answer) checkSettle(answer as SettleAnswer, settlements, shared, before);
-  const [reference, after] = [await dump(memory), await dump(sqlite)];
+  const [reference, after] = [await dump(memory), await dump(other)];
   expect(after, `contents after ${command.label}`).toStrictEqual(reference);
   expect(violations(before, after), command.label).toEqual([]);
   return after;
 }
 
-async function runAll(commands: readonly Command[]): Promise<void> {
+/** Opens the other store, under the clock given. */
+type Open = (clock: { readonly now: number }) => Promise<{ readonly store: Store; close(): Promise<void> }>;
+
+async function runAll(commands: readonly Command[], open: Open): Promise<void> {
   const shared = emptyShared(START);
-  const clock = () => shared.clock.now;
-  const pair = { memory: createMemoryStore({ clock }), sqlite: createInlineSqliteStore({ path: ":memory:", clock }) };
+  const opened = await open(shared.clock);
+  const pair = { memory: createMemoryStore({ clock: () => shared.clock.now }), other: opened.store };
   try {
-    await pair.memory.migrate();
-    await pair.sqlite.migrate();
-    for (const store of [pair.memory, pair.sqlite]) {
+    for (const store of [pair.memory, pair.other]) {
+      await store.migrate();
       await store.register({ id: "w0", leaseMs: 60_000, pid: 1, host: "h", release: null });
     }
     shared.workers.push("w0");
@@ -99,18 +101,30 @@ async function runAll(commands: readonly Command[]): Promise<void> {
     }
   } finally {
     await pair.memory.close();
-    await pair.sqlite.close();
+    await opened.close();
   }
 }
 
-describe("memory and sqlite", () => {
-  it(`agree on ${NUM_RUNS} random sequences`, { timeout: 20_000 + NUM_RUNS * 400 }, async () => {
+const openSqlite: Open = async (clock) => {
+  const store = createInlineSqliteStore({ path: ":memory:", clock: () => clock.now });
+  return { store, close: () => store.close() };
+};
+
+describe.each([
+  ["sqlite", openSqlite, 300],
+  ["postgres 18", (clock) => postgresWorld(inject("postgres18"), clock), 40],
+] satisfies [string, Open, number][])("memory and %s", (_name, open, runs) => {
+  const numRuns = Number(RUNS ?? runs);
+  it(`agree on ${numRuns} random sequences`, { timeout: 60_000 + numRuns * 2_000 }, async () => {
     const sequence = fc.array(anyCommand, { maxLength: 40, size: "max" });
-    await fc.assert(fc.asyncProperty(sequence, runAll), {
-      numRuns: NUM_RUNS,
-      // The same sequences on every change; fresh ones where somebody asked for more.
-      ...(RUNS === undefined || SEED !== undefined ? { seed: Number(SEED ?? 20_260_101) } : {}),
-      ...(REPLAY === undefined ? {} : { path: REPLAY }),
-    });
+    await fc.assert(
+      fc.asyncProperty(sequence, (commands) => runAll(commands, open)),
+      {
+        numRuns,
+        // The same sequences on every change; fresh ones where somebody asked for more.
+        ...(RUNS === undefined || SEED !== undefined ? { seed: Number(SEED ?? 20_260_101) } : {}),
+        ...(REPLAY === undefined ? {} : { path: REPLAY }),
+      },
+    );
   });
 });

@@ -43,6 +43,15 @@ describe("a definition", () => {
     expect(job).toMatchObject({ queue: "media", service: "s3", concurrency: 4, rules: [rule], onDead, run });
   });
 
+  it("names the type, what is near, and what is wrong where an option is not right", () => {
+    const define = (options: object) => () => defineJob("thumbnail", { run, ...options });
+    expect(define({ timout: "5s" })).toThrow(
+      /^thumbnail: expected an object with run, .*timeout.*; got "timout"; did you mean "timeout"\?$/,
+    );
+    expect(define({ onDeath: run })).toThrow('did you mean "onDead"?');
+    expect(define({ timeout: "soon" })).toThrow(/^thumbnail\.timeout: expected a duration/);
+  });
+
   const refused: readonly [string, string, Partial<JobOptions<unknown, unknown>> & Record<string, unknown>][] = [
     ["a type with a space", "two words", {}],
     ["an empty type", "", {}],

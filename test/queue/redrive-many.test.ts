@@ -108,6 +108,18 @@ describe.each(KINDS)("enqueueMany on %s", (kind) => {
       throw new Error("source failed");
     };
     await expect(redrive.enqueueMany(note, broken())).rejects.toThrow("source failed");
+    const cause = new Error("lost the cursor");
+    const later = async function* (): AsyncGenerator<{ n: number }> {
+      yield* numbers(700);
+      throw cause;
+    };
+    const error = await redrive.enqueueMany(note, later()).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "aborted", details: { index: 700, written: 500 } });
+    expect((error as Error).cause).toBe(cause);
+    expect(String(error)).toMatch(
+      /failed after 700: Error: lost the cursor \(500 of them were enqueued, the last 200 were not\)/,
+    );
+    expect((await redrive.jobs.count()).queued).toBe(500);
     let closed = false;
     const watched = (function* (): Generator<{ n: number }> {
       try {

@@ -1,7 +1,7 @@
 // The history checker proves itself: every forged history is flagged with its rule, good ones pass, and it is fast.
 import { describe, expect, it } from "vitest";
 import type { Report } from "../support/history/event.ts";
-import { Forge } from "./forge.ts";
+import { Forge, type ForgedLease } from "./forge.ts";
 import { JOB_FORGERIES } from "./forged-jobs.ts";
 import { RUN_FORGERIES } from "./forged-runs.ts";
 import { WORKER_FORGERIES } from "./forged-workers.ts";
@@ -57,6 +57,36 @@ describe("a good history passes", () => {
     expect(report.violations.map(({ rule }) => rule)).toContain("R6");
   });
 
+  it("when a crash of the server takes back a claim that was not on disk yet", () => {
+    expect(claimedAgain((f) => crash(f))).toMatchObject({ violations: [], takenBack: 1 });
+  });
+
+  it("but not when there was no crash", () => {
+    expect(claimedAgain(() => {}).violations.map(({ rule }) => rule)).toEqual(["R6", "R6", "R5"]);
+  });
+
+  it("nor when a later write was confirmed before the crash, and the claim with it on disk", () => {
+    const report = claimedAgain((f) => (f.whole("b"), crash(f)));
+    expect(report.violations.map(({ rule }) => rule)).toEqual(["R6", "R6", "R5"]);
+  });
+
+  it("nor when the claim was made after the crash", () => {
+    const report = claimedAgain(
+      () => {},
+      (f) => crash(f),
+    );
+    expect(report.violations.map(({ rule }) => rule)).toEqual(["R6", "R6", "R5"]);
+  });
+
+  it("nor when the lease that was taken back still counts", () => {
+    const report = claimedAgain(
+      (f) => crash(f),
+      () => {},
+      (f, first) => f.settle(first, "complete"),
+    );
+    expect(report.violations.map(({ rule }) => rule)).toContain("R5");
+  });
+
   it("a thousand times, with answers missing everywhere", () => {
     let ambiguous = 0;
     for (let seed = 1; seed <= 1000; seed++) {
@@ -109,4 +139,28 @@ function reapedAfterStep(before: (f: Forge) => void, after: (f: Forge) => void =
   f.time += 1000;
   f.settle(f.claim("a", { worker: "v" }), "complete");
   return f.check();
+}
+
+/** A job is claimed, something happens, and it is claimed again under the same epoch. */
+function claimedAgain(
+  between: (f: Forge) => void,
+  before: (f: Forge) => void = () => {},
+  after: (f: Forge, first: ForgedLease) => void = () => {},
+): Report {
+  const f = new Forge();
+  f.enqueue("a");
+  before(f);
+  const first = f.claim("a");
+  between(f);
+  f.job("a").epoch--;
+  const nonce = "another";
+  const second = { ...f.claim("a", { nonce }), nonce };
+  after(f, first);
+  f.settle(second, "complete");
+  return f.check();
+}
+
+function crash(f: Forge): void {
+  f.scribe.write("forger", "mark", "ok", { answer: "server is killed" });
+  f.scribe.write("forger", "mark", "ok", { answer: "server is gone" });
 }

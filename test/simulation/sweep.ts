@@ -26,6 +26,7 @@ const NOTHING = {
   staleRefused: 0,
   extraRuns: 0,
   ambiguous: 0,
+  takenBack: 0,
   crashes: 0,
   pauses: 0,
   virtualMs: 0,

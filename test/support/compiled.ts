@@ -30,8 +30,11 @@ export function openWorkshop(): Workshop {
     folder,
     write(name, text) {
       const path = join(folder, name);
-      const own = text.replaceAll('from "redrive"', `from "${entry}"`);
-      writeFileSync(path, own.replaceAll('from "redrive/testing"', `from "${dirname(entry)}/testing/index.ts"`));
+      const parts = { "": "index.ts", "/testing": "testing/index.ts", "/postgres": "store/postgres/index.ts" };
+      let own = text;
+      for (const [part, file] of Object.entries(parts))
+        own = own.replaceAll(`from "redrive${part}"`, `from "${join(dirname(entry), file)}"`);
+      writeFileSync(path, own);
       return path;
     },
     compile(files) {

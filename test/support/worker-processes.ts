@@ -123,8 +123,11 @@ function follow(child: ChildProcess): WorkerProcess {
     try {
       while (!done()) {
         if (over) throw new Error(`The process ended before ${what}: ${output}`);
-        const stop = { signal: patience.signal };
-        await Promise.race([once(child, "message", stop), once(child, "close", stop)]);
+        // Whoever of the two does not come first lets go of the child, or every message would leave listeners behind.
+        const round = new AbortController();
+        const stop = { signal: AbortSignal.any([patience.signal, round.signal]) };
+        const heard = Promise.race([once(child, "message", stop), once(child, "close", stop)]);
+        await heard.finally(() => round.abort());
       }
     } catch (error) {
       if (!patience.signal.aborted) throw error;

@@ -116,6 +116,29 @@ describe("a claim", () => {
     expect(await bench.store.count()).toMatchObject({ completed: 3, running: 0 });
     for (const id of ids) expect(await bench.read(id)).toMatchObject({ attempts: 0, crashes: 0 });
   });
+
+  it("that reaches the store long after it was given up for lost loses no job either", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => 1 });
+    let claims = 0;
+    let late: Promise<string> | null = null;
+    const arriveLate = async (claim: () => Promise<unknown>): Promise<string> => {
+      await bench.sleep(5_000);
+      const id = await bench.add(job);
+      expect(await claim()).toMatchObject({ jobs: [{ id }] });
+      return id;
+    };
+    const through = around(bench.store, async (verb, next) => {
+      if (verb !== "claim" || claims++ > 0) return next();
+      late = arriveLate(next);
+      throw unavailable();
+    });
+    await bench.add(job);
+    await bench.employ([job], { lease: "10s", through });
+    await bench.advance(30_000);
+    expect(await bench.store.count()).toMatchObject({ completed: 2, running: 0 });
+    expect(await bench.read(await (late as unknown as Promise<string>))).toMatchObject({ attempts: 0, crashes: 0 });
+  });
 });
 
 describe("the lanes", () => {

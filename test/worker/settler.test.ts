@@ -2,6 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
 import type { SettleRequest } from "../../src/store/store.ts";
+import { lineLog } from "../../src/system/log.ts";
+import { realSystem } from "../../src/system/real.ts";
+import { openContact } from "../../src/worker/contact.ts";
+import { openSettler } from "../../src/worker/settler.ts";
 import { around, createBench, cuttable } from "../support/worker-bench.ts";
 
 describe("a settler", () => {
@@ -61,6 +65,30 @@ describe("a settler", () => {
     expect(hired.heard("job.stale")).toHaveLength(3);
     const states = (await bench.store.get(ids)).map((one) => one?.state);
     expect(states.filter((state) => state === "completed")).toHaveLength(7);
+  });
+
+  it("tells two leases of one epoch apart, as they come from a server that forgot its last claims", async () => {
+    const bench = createBench();
+    const settled: string[] = [];
+    const settler = openSettler({
+      store: around(bench.store, async (verb, next, [request]) => {
+        if (verb !== "settle") return next();
+        const { settlements } = request as SettleRequest;
+        return { stale: settlements.filter(({ nonce }) => nonce === "old"), now: 0 };
+      }),
+      contact: openContact(realSystem, lineLog("silent"), 1_000),
+      worker: () => "w",
+      startedThrough: () => 0,
+      giveUp: new AbortController().signal,
+      onError: (error) => void settled.push(String(error)),
+    });
+    const verdict = { kind: "complete", result: null } as const;
+    for (const nonce of ["first", "old", "new"])
+      settler.settle({ id: "a", epoch: 3, nonce, verdict }, (what) => void settled.push(`${nonce} ${what}`));
+    expect(settler.isSettling({ id: "a", epoch: 3, nonce: "new" })).toBe(true);
+    expect(settler.isSettling({ id: "a", epoch: 3, nonce: "unknown" })).toBe(false);
+    await settler.idle();
+    expect(settled).toEqual(["first counted", "old stale", "new counted"]);
   });
 
   it("waits out an outage with every verdict in its hands, and nothing is charged", async () => {

@@ -12,6 +12,12 @@ import { onClaimed, onSettled, onSettleSent, onSettleUnheard, onStale } from "./
 import { onCancel, onObserved, onRedrive, onReschedule } from "./operations.ts";
 import { noteStarted, onContact, onExcused, onListed } from "./presence.ts";
 
+/** True for an answer that is given when its write is on disk; one that found nothing to write says nothing. */
+function isOnDisk({ op, phase, answer }: HistoryEvent): boolean {
+  if (phase !== "ok") return false;
+  return op === "settle" || (op === "enqueue" && answer === "created") || (op === "beat" && answer === "alive");
+}
+
 /** Checks a whole history. */
 export function check(events: Iterable<HistoryEvent>, dump: FinalDump): Report {
   const checker = new Checker();
@@ -28,6 +34,7 @@ export class Checker {
 
   read(event: HistoryEvent): void {
     this.#ledger.totals.events++;
+    if (isOnDisk(event)) this.#ledger.crashes.noteWritten(event);
     if (event.job === null) this.#readGeneral(event);
     else this.#readJob(this.#ledger.track(event.job), event);
   }
@@ -105,6 +112,9 @@ export class Checker {
       case "judging":
         this.#ledger.judging.set(event.actor, event);
         return;
+      case "server is killed":
+      case "server is gone":
+        return this.#ledger.crashes.onMark(this.#ledger, event);
       case "watched":
       case "stopping":
       case "ended":

@@ -170,6 +170,8 @@ export interface Report {
   readonly extraRuns: number;
   /** Verdicts whose answer never came. */
   readonly ambiguous: number;
+  /** Claims that a crash of the server took back. */
+  readonly takenBack: number;
 }
 
 /** A 32-bit hash of a text, for payloads and for whole histories. */

@@ -43,6 +43,9 @@ function checkKey(ledger: Ledger, track: Track, job: FinalJob, owners: Map<strin
 }
 
 function checkJob(ledger: Ledger, track: Track, job: FinalJob): void {
+  const last = findRun(track, track.topEpoch);
+  const mayBeBack = job.epoch === track.topEpoch - 1 && last !== undefined;
+  if (mayBeBack) ledger.crashes.takeBack(ledger, track, last, { seq: Number.POSITIVE_INFINITY });
   if (job.epoch < track.topEpoch)
     ledger.flag("R6", `found at epoch ${job.epoch} after claim ${track.topEpoch}`, job.id);
   if (job.generation > 1 + track.redriveTried) {

@@ -8,7 +8,7 @@ import { END, endOf, findRun, type Ledger, noteRun, openRun, type Run, TERMINAL_
 /** Checks the answer to a claim for one job; returns its run unless that is too old to judge. */
 export function onClaimed(ledger: Ledger, track: Track, event: HistoryEvent): Run | undefined {
   const { epoch } = event;
-  const known = findRun(track, epoch);
+  const known = knownRun(ledger, track, event);
   if (known !== undefined && known.claimedAt !== 0) ledger.flag("R6", `epoch ${epoch} was given out twice`, track.id);
   if (epoch <= track.claimedEpoch && event.since > track.claimedAt) {
     ledger.flag("R6", `epoch ${epoch} came after epoch ${track.claimedEpoch}`, track.id);
@@ -34,6 +34,13 @@ export function onClaimed(ledger: Ledger, track: Track, event: HistoryEvent): Ru
     track.claimedAt = event.seq;
   }
   return run;
+}
+
+/** The run of this epoch, unless a crash took it back and the epoch is given out again. */
+function knownRun(ledger: Ledger, track: Track, event: HistoryEvent): Run | undefined {
+  const known = findRun(track, event.epoch);
+  const again = known !== undefined && known.nonce !== null && known.nonce !== event.nonce;
+  return again && ledger.crashes.takeBack(ledger, track, known, event) ? undefined : known;
 }
 
 /** What came before a claim must allow it. */

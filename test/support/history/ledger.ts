@@ -1,5 +1,6 @@
 // What the checker remembers while a history streams past: a track per job with its last few runs, and a little about
 // every worker. Memory follows the number of jobs, not the number of events.
+import { Crashes } from "./crashes.ts";
 import type { HistoryEvent, Rule, Violation } from "./event.ts";
 
 /** Runs of a job that are kept; an answer that comes later than this many claims is not looked at closely. */
@@ -19,6 +20,9 @@ export interface Run {
   nonce: string | null;
   /** When the claim was answered; 0 while nobody was told. */
   claimedAt: number;
+  /** Where in the history it was first told that the claim counted, and the last question that showed it. */
+  seenAt: number;
+  seenSince: number;
   generation: number;
   attempts: number;
   crashes: number;
@@ -112,6 +116,8 @@ export interface WorkerTrack {
   startedTried: number;
   startedSure: number;
   startedAt: number;
+  /** What it said in writes that no crash takes back. */
+  startedKept: number;
   /** The test sees every handler it calls. */
   watched: boolean;
   /** Where in the history it learned that it was given up; 0 for never. */
@@ -130,8 +136,9 @@ export class Ledger {
   readonly staff = new Map<string, string>();
   /** The last word of every reaper about the time it has been in contact. */
   readonly judging = new Map<string, HistoryEvent>();
+  readonly crashes = new Crashes();
   readonly violations: Violation[] = [];
-  readonly totals = { events: 0, lost: 0, doubleAcked: 0, staleRefused: 0, extraRuns: 0, ambiguous: 0 };
+  readonly totals = { events: 0, lost: 0, doubleAcked: 0, staleRefused: 0, extraRuns: 0, ambiguous: 0, takenBack: 0 };
 
   flag(rule: Rule, message: string, job: string | null): void {
     if (this.violations.length < MOST_VIOLATIONS) this.violations.push({ rule, message, job });
@@ -191,6 +198,8 @@ export function endOf(answer: string | null): number {
 
 /** Takes over what an answer tells about a run. */
 export function noteRun(run: Run, event: HistoryEvent): void {
+  if (run.seenAt === 0) run.seenAt = event.seq;
+  run.seenSince = Math.max(run.seenSince, event.since);
   run.nonce = event.nonce;
   run.generation = event.generation;
   run.attempts = event.attempts;
@@ -209,6 +218,7 @@ const BLANK_WORKER: WorkerTrack = {
   startedTried: 0,
   startedSure: 0,
   startedAt: 0,
+  startedKept: 0,
   watched: false,
   toldAt: 0,
 };
@@ -218,6 +228,8 @@ function blankRun(epoch: number): Run {
     epoch,
     nonce: null,
     claimedAt: 0,
+    seenAt: 0,
+    seenSince: 0,
     generation: -1,
     attempts: -1,
     crashes: -1,

@@ -24,7 +24,8 @@ export function onCancel(ledger: Ledger, track: Track, event: HistoryEvent): voi
   }
   if (event.answer !== "cancelled") return;
   const run = findRun(track, track.topEpoch);
-  if (run !== undefined && run.claimedAt !== 0 && run.claimedAt < event.since && run.end === 0 && run.tries === 0) {
+  const underWay = run !== undefined && run.claimedAt !== 0 && run.claimedAt < event.since && run.end === 0;
+  if (underWay && run.tries === 0 && !ledger.crashes.takeBack(ledger, track, run, event)) {
     ledger.flag("R9", `cancelled at once while run ${run.epoch} was under way`, track.id);
   }
   track.terminalTried = true;

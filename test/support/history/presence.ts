@@ -32,6 +32,8 @@ export function onContact(ledger: Ledger, event: HistoryEvent): void {
 export function noteStarted(ledger: Ledger, event: HistoryEvent): void {
   if (event.worker === null || event.startedThrough < 0) return;
   const worker = ledger.worker(event.worker);
+  if (event.op !== "claim") worker.startedKept = Math.max(worker.startedKept, event.startedThrough);
+  else if (ledger.crashes.isBefore(event.since)) return;
   if (event.startedThrough <= worker.startedSure) return;
   worker.startedSure = event.startedThrough;
   worker.startedAt = event.seq;

@@ -1,0 +1,32 @@
+// What the doctor checks about a Postgres server: its version, how safely it commits, its clock, its schema.
+import type { Store } from "../store/store.ts";
+import type { PostgresStore } from "../store/postgres/index.ts";
+import { realSystem } from "../system/real.ts";
+import { type Finding, finding } from "./doctor-machine.ts";
+
+const CLOCK_SLACK_MS = 5_000;
+
+/** The server behind an open store. */
+export async function serverFindings(store: Store, shown: string): Promise<Finding[]> {
+  const postgres = store as PostgresStore;
+  const { version, fsync, synchronousCommit, now } = await postgres.server();
+  const { from, to } = await postgres.schema();
+  const apart = Math.abs(now - realSystem.now());
+  const safe = fsync === "on" && synchronousCommit !== "off";
+  const level = `fsync ${fsync}, synchronous_commit ${synchronousCommit}`;
+  return [
+    finding("server", "ok", `Postgres ${version} at ${shown}`),
+    safe
+      ? finding("durable", "ok", level)
+      : finding("durable", "warning", level, "a power loss can take jobs that were answered for; set both to on"),
+    apart > CLOCK_SLACK_MS
+      ? finding(
+          "clock",
+          "warning",
+          `the server's clock is ${Math.round(apart / 1000)} s away from this machine's`,
+          "synchronise both; jobs go by the server's",
+        )
+      : finding("clock", "ok", new Date(now).toISOString()),
+    finding("schema", from === to ? "ok" : "warning", `version ${from} of ${to}`),
+  ];
+}

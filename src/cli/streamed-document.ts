@@ -1,0 +1,39 @@
+// One JSON document with a long list in it, written as it comes, so that ten million items need no memory.
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { jsonText } from "../queue/json-form.ts";
+import { complaintOf } from "./exit.ts";
+import type { Io } from "./io.ts";
+import { masked, safeText } from "./safe-text.ts";
+
+/** A document that is under way. */
+export interface StreamedDocument {
+  /** Adds an item, given as JSON text; false asks to wait until there is room. */
+  add(json: string): boolean;
+  /** Ends the list and adds the other fields. */
+  end(rest: object): void;
+  /** Ends it with an error; returns what is to be thrown, so that nobody answers with a second document. */
+  fail(error: unknown, rest: object): unknown;
+}
+
+/** Begins a document whose first field is a list. */
+export function streamDocument({ stdout }: Pick<Io, "stdout">, field: string): StreamedDocument {
+  let before = `{"${field}":[`;
+  const end = (rest: object): void => {
+    stdout.write(`${before === "," ? "" : before}],${jsonText(rest).slice(1)}\n`);
+  };
+  return {
+    end,
+    add(json) {
+      const text = before + json;
+      before = ",";
+      return stdout.write(text);
+    },
+    fail(error, rest) {
+      const { code, message } = complaintOf(error);
+      end({ ...rest, error: { code, message: masked(safeText(message)) } });
+      if (!isRedriveError(error)) return error;
+      const details = { ...error.details, answered: true };
+      return new RedriveError(error.code, error.message, { cause: error, details });
+    },
+  };
+}

@@ -1,0 +1,34 @@
+// Ids are looked up whole: no store can find a job by the beginning of its id without reading them all. Whoever gives a
+// part of one is told so.
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import type { Session } from "./session.ts";
+
+const WHOLE = "00000000-0000-0000-0000-000000000000";
+
+/** True for the beginning of an id, as a copy from a narrow place leaves it. */
+function isPart(id: string): boolean {
+  return (
+    id.length < WHOLE.length && /^[0-9a-f]{4}/.test(id) && id.replace(/[0-9a-f]/g, "0") === WHOLE.slice(0, id.length)
+  );
+}
+
+function hint({ io }: Session): string {
+  return `give the whole id; \`${io.program} jobs list --json\` shows it`;
+}
+
+/** Says on stderr that an id which was not found looks like a part of one. */
+export function hintAtWholeIds(session: Session, ids: readonly string[]): void {
+  const part = ids.find(isPart);
+  if (part !== undefined) session.say(`${part} looks like the beginning of an id: ${hint(session)}.`);
+}
+
+/** Does something with the job of an id; an error that it is not there says more where the id is a part of one. */
+export async function withWholeId<T>(session: Session, id: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isRedriveError(error, "not_found") || !isPart(id)) throw error;
+    const message = `${error.message} This looks like the beginning of an id: ${hint(session)}.`;
+    throw new RedriveError("not_found", message, { cause: error, details: { ...error.details } });
+  }
+}

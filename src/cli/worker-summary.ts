@@ -1,0 +1,34 @@
+// What a worker has done, in one line, and what it left to nobody.
+import { COUNTED_MOST } from "../upkeep/due-work.ts";
+import type { WorkerCounts } from "../worker/report.ts";
+import { counted } from "./words.ts";
+
+/** `12 runs: 10 completed, 1 retried, 1 dead`; what seldom happens only where it did. */
+export function runsText({ claimed, completed, retried, dead, released, cancelled }: WorkerCounts): string {
+  const rest = [
+    ...(released > 0 ? [`${released} released`] : []),
+    ...(cancelled > 0 ? [`${cancelled} cancelled`] : []),
+  ];
+  const said = [`${completed} completed`, `${retried} retried`, `${dead} dead`, ...rest];
+  return `${counted(claimed, "run")}: ${said.join(", ")}`;
+}
+
+/** The same with everything, for a worker that ends. */
+export function claimedText({ claimed, completed, retried, dead, released, cancelled }: WorkerCounts): string {
+  const said = [`${claimed} claimed`, `${completed} completed`, `${retried} retried`, `${dead} dead`];
+  return [...said, `${released} released`, ...(cancelled > 0 ? [`${cancelled} cancelled`] : [])].join(", ");
+}
+
+const TYPES_NAMED = 10;
+
+/** A line for each type with due jobs that none of these files defines. */
+export function unservedLines(unserved: Readonly<Record<string, number>>, files: readonly string[]): string[] {
+  const types = Object.entries(unserved);
+  const lines = types.slice(0, TYPES_NAMED).map(([type, count]) => {
+    const jobs = count >= COUNTED_MOST ? counted(count, "or more due job") : counted(count, "due job");
+    const [have, they] = count === 1 ? ["has", "it stays"] : ["have", "they stay"];
+    return `${jobs} of type ${type} ${have} no definition in ${files.join(", ")}: ${they} queued.`;
+  });
+  const more = types.length - TYPES_NAMED;
+  return more > 0 ? [...lines, `The same goes for ${counted(more, "more type")}.`] : lines;
+}

@@ -1,0 +1,44 @@
+// What every file of verbs here works with: the way to the server, the name of the schema, the numbers of lanes.
+import type { Ask, Database } from "./driver.ts";
+import type { Lanes } from "./lanes.ts";
+
+/** Store time in milliseconds; the same for all of a statement, and an index condition can use it. */
+export const NOW = "floor(extract(epoch from statement_timestamp()) * 1000)::bigint";
+
+/** The parts that verbs are made of. */
+export interface Context {
+  readonly db: Database;
+  /** The schema, which is a plain name and needs no quotes. */
+  readonly s: string;
+  readonly lanes: Lanes;
+}
+
+/** An item with its place in the request, by which it is answered: the same item may be there twice. */
+export interface Placed<T> {
+  readonly at: number;
+  readonly item: T;
+}
+
+/** Items with their places. */
+export function placed<T>(items: readonly T[]): Placed<T>[] {
+  return items.map((item, at) => ({ at, item }));
+}
+
+/** Groups of items in which no two have the same key, in an order that keeps the turns of those that do. */
+export function rounds<T>(items: readonly Placed<T>[], keyOf: (item: T) => string): Placed<T>[][] {
+  const groups: Placed<T>[][] = [];
+  const turns = new Map<string, number>();
+  for (const each of items) {
+    const key = keyOf(each.item);
+    const turn = turns.get(key) ?? 0;
+    turns.set(key, turn + 1);
+    (groups[turn] ??= []).push(each);
+  }
+  return groups;
+}
+
+/** Marks the keys of deleted jobs; goes behind a CTE `gone` with their ids and keys. */
+export const freeKeys = (s: string): string =>
+  `freed as (update ${s}.job_key k set gone = true from gone where k.job_id = gone.id and gone.key is not null)`;
+
+export type { Ask };

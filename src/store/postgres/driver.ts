@@ -1,0 +1,201 @@
+// The seam between Redrive and `pg`: a pool, statements with rows as arrays and numbers as numbers, transactions, and a
+// bound on every wait. What goes wrong leaves here as an error of ours.
+import { createRequire } from "node:module";
+import type pg from "pg";
+import { RedriveError } from "../../core/errors.ts";
+import type { System } from "../../system/system.ts";
+import type { Value } from "../rows.ts";
+import { isSilence, isTryAgain, translate } from "./errors.ts";
+
+/** A statement; those with a name are prepared once per connection. */
+export interface Statement {
+  readonly name?: string;
+  readonly text: string;
+}
+
+/** A value sent with a statement; an array goes as one. */
+export type Parameter = Value | boolean | readonly (Value | boolean)[];
+
+/** A value of a row as Postgres gives it. */
+export type Cell = Value | boolean | number[];
+
+/** Asks one statement and gives its rows, each an array of its columns. */
+export type Ask = (statement: Statement, ...values: Parameter[]) => Promise<Cell[][]>;
+
+/** A way to the server. */
+export interface Database {
+  /** One statement, a transaction of its own. */
+  readonly ask: Ask;
+  /** Several statements in one transaction. */
+  together<T>(work: (ask: Ask) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** What a query needs of a pool or of a client; `pg` has it, and so has anything a user wraps to look like it. */
+export interface Queryable {
+  query(config: { text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
+}
+
+/** How the pool is used. */
+export interface DatabaseOptions {
+  readonly pool: pg.Pool;
+  /** The pool is ours, so we end it. */
+  readonly owned: boolean;
+  /** Statements may be prepared; not behind a pooler that gives every transaction another connection. */
+  readonly prepare: boolean;
+  readonly system: System;
+  /** Where the server is, for messages; without its password. */
+  readonly place: string;
+}
+
+/** Longer than any statement of ours takes while the server is well. */
+const STATEMENT_MS = 15_000;
+/**
+ * A process that is halted, or cut off, between two statements keeps its locks, and everybody who meets them waits; the
+ * server ends its transaction before their patience ends.
+ */
+const BEGIN = "begin; set local idle_in_transaction_session_timeout = '10s'";
+/** A connection that has answered this long ago is well. */
+const LATELY_MS = 1_000;
+/** Deadlocks and serialisation failures are tried again this often. */
+const TRIES = 5;
+
+const require = createRequire(import.meta.url);
+
+/** Loads the driver, which is the user's to install. */
+export function loadPg(): typeof pg {
+  try {
+    return require("pg") as typeof pg;
+  } catch (cause) {
+    throw new RedriveError(
+      "store_unusable",
+      "The Postgres store needs the package pg, and it could not be loaded. Run `npm install pg`.",
+      { cause },
+    );
+  }
+}
+
+const INT8 = 20;
+const INT4_ARRAY = 1007;
+const INT8_ARRAY = 1016;
+const BOOL = 16;
+const INT4 = 23;
+
+const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
+const PARSERS = new Map<number, (text: string) => Cell>([
+  [INT8, Number],
+  [INT4, Number],
+  [INT4_ARRAY, numbers],
+  [INT8_ARRAY, numbers],
+  [BOOL, (text) => text === "t"],
+]);
+const asText = (text: string): string => text;
+/** Only the types that our columns have; everything else stays text. */
+const types = { getTypeParser: (oid: number) => PARSERS.get(oid) ?? asText };
+
+/** The query as `pg` takes it. */
+export function queryOf(
+  { name, text }: Statement,
+  values: readonly Parameter[],
+  prepare: boolean,
+): pg.QueryArrayConfig {
+  const named = prepare && name !== undefined ? { name } : {};
+  const config = { ...named, text, values: values as unknown[], rowMode: "array" as const, types };
+  return Object.assign(config, { query_timeout: STATEMENT_MS }) as unknown as pg.QueryArrayConfig;
+}
+
+/** A database over a pool. */
+export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOptions): Database {
+  const ignore = (): void => undefined;
+  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  pool.on("error", ignore);
+  const again = async <T>(work: () => Promise<T>): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (tries >= TRIES || !isTryAgain(error)) throw translate(error, place);
+        await system.sleep(tries * 10 * (0.5 + system.random()));
+      }
+    }
+  };
+  const heard = openHearing(pool, system.monotonic);
+  const within = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
+    const client = await heard.connect();
+    // The query under way hears of a broken connection too; without a listener it would end the process.
+    client.on("error", ignore);
+    let broken = true;
+    try {
+      const answer = await work(client);
+      broken = false;
+      heard.from(client);
+      return answer;
+    } catch (error) {
+      if (isSilence(error)) heard.nothing();
+      throw error;
+    } finally {
+      client.off("error", ignore);
+      // After an error, whatever state it is in, the next one gets a fresh connection.
+      client.release(broken);
+    }
+  };
+  const ask = async (client: pg.PoolClient, statement: Statement, values: readonly Parameter[]): Promise<Cell[][]> =>
+    (await client.query<Cell[]>(queryOf(statement, values, prepare))).rows;
+  return {
+    ask: (statement, ...values) => again(() => within((client) => ask(client, statement, values))),
+    together: (work) =>
+      again(() =>
+        within(async (client) => {
+          await client.query(queryOf({ text: BEGIN }, [], false));
+          const answer = await work((statement, ...values) => ask(client, statement, values));
+          await client.query(queryOf({ text: "commit" }, [], false));
+          return answer;
+        }),
+      ),
+    async close() {
+      heard.close();
+      pool.off("error", ignore);
+      if (owned) {
+        pool.on("error", ignore);
+        await pool.end();
+      }
+    },
+  };
+}
+
+/** Which connections of a pool have answered lately. */
+interface Hearing {
+  /** A connection of which there is no reason to think that it is dead. */
+  connect(): Promise<pg.PoolClient>;
+  /** This connection has answered. */
+  from(client: pg.PoolClient): void;
+  /** A connection has not answered at all for as long as we wait. */
+  nothing(): void;
+  close(): void;
+}
+
+/**
+ * Watches for networks that forget connections without a word. Where one connection did not answer, the idle ones of the
+ * pool may be dead too, and to wait for each of them in turn would take minutes: whichever has not answered lately is
+ * replaced; also those that answered after the question was asked and before the network forgot them.
+ */
+function openHearing(pool: pg.Pool, now: () => number): Hearing {
+  const heardAt = new WeakMap<pg.PoolClient, number>();
+  let silentSince = Number.NEGATIVE_INFINITY;
+  const from = (client: pg.PoolClient): void => void heardAt.set(client, now());
+  pool.on("connect", from);
+  return {
+    from,
+    async connect() {
+      for (;;) {
+        const client = await pool.connect();
+        if ((heardAt.get(client) ?? Number.NEGATIVE_INFINITY) >= silentSince) return client;
+        client.release(true);
+      }
+    },
+    nothing() {
+      silentSince = now() - LATELY_MS;
+    },
+    close: () => void pool.off("connect", from),
+  };
+}

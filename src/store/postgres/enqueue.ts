@@ -1,0 +1,154 @@
+// Writes new jobs on Postgres: those without a key in one statement, those with a key after the keys were locked in
+// their order. A job that is already there, by its id or by its key, is answered and not written again.
+import type { State } from "../../core/job.ts";
+import { meetHolder, type NewJob } from "../../core/new-job.ts";
+import type { EnqueueAnswer } from "../store.ts";
+import { type Context, NOW, placed, rounds } from "./context.ts";
+import type { Ask, Cell } from "./driver.ts";
+import { keyKeeper } from "./keys.ts";
+import type { Waker } from "./wake.ts";
+
+/** Writes jobs with a way to ask: the pool's, or that of a caller's transaction. */
+export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: (job: NewJob) => number) => Promise<EnqueueAnswer[]>;
+
+/** Writes jobs. */
+export function enqueuer({ s }: Pick<Context, "s">, waker: Waker): Enqueue {
+  const statesOf = stateReader(s);
+  const insert = inserter(s, waker, statesOf);
+  const keyed = keyedEnqueuer(s, insert, statesOf);
+  const unkeyed: Enqueue = (ask, jobs, laneOf) =>
+    byTurns(
+      jobs,
+      ({ id }) => id,
+      (group) => insert(ask, group, laneOf),
+    );
+  return async (ask, jobs, laneOf) => {
+    const answers: EnqueueAnswer[] = [];
+    for (const group of segments(jobs)) {
+      const write = group[0]?.key === null ? unkeyed : keyed;
+      answers.push(...(await write(ask, group, laneOf)));
+    }
+    return answers;
+  };
+}
+
+/** Jobs of one key, or of one id, follow one another; all others go together. */
+async function byTurns(
+  jobs: readonly NewJob[],
+  keyOf: (job: NewJob) => string,
+  write: (group: readonly NewJob[]) => Promise<EnqueueAnswer[]>,
+): Promise<EnqueueAnswer[]> {
+  const answers: EnqueueAnswer[] = [];
+  for (const group of rounds(placed(jobs), keyOf)) {
+    const written = await write(group.map(({ item }) => item));
+    for (const [at, answer] of written.entries()) answers[group[at]?.at as number] = answer;
+  }
+  return answers;
+}
+
+type StatesOf = (ask: Ask, ids: readonly string[]) => Promise<Map<string, State>>;
+
+function stateReader(s: string): StatesOf {
+  const states = { name: "enqueue_states", text: `select id, state from ${s}.job where id = any($1::text[])` };
+  return async (ask, ids) => (ids.length === 0 ? new Map() : new Map((await ask(states, ids)) as [string, State][]));
+}
+
+/** Inserts jobs of different ids. */
+function inserter(s: string, waker: Waker, statesOf: StatesOf): Enqueue {
+  const statement = insertOf(s, waker);
+  return async (ask, jobs, laneOf) => {
+    const [row] = await ask(statement, ...columnsOf(jobs, laneOf), jobs.length);
+    const [count, ids] = row as [number | string, string | null];
+    if (Number(count) === jobs.length) return jobs.map(({ id }) => ({ kind: "created", id }));
+    const written = new Set(ids === null ? [] : ids.slice(1, -1).split(","));
+    const rest = jobs.map(({ id }) => id).filter((id) => !written.has(id));
+    const known = await statesOf(ask, rest);
+    return jobs.map(({ id }) => {
+      if (written.has(id)) return { kind: "created", id };
+      return { kind: "duplicate", id, state: known.get(id) ?? null };
+    });
+  };
+}
+
+/** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
+function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf): Enqueue {
+  const keys = keyKeeper(s);
+  const group = async (
+    ask: Ask,
+    jobs: readonly NewJob[],
+    laneOf: (job: NewJob) => number,
+  ): Promise<EnqueueAnswer[]> => {
+    const answers = new Map<NewJob, EnqueueAnswer>();
+    const ids = jobs.map(({ id }) => id);
+    for (const [id, state] of await statesOf(ask, ids))
+      for (const job of jobs) if (job.id === id) answers.set(job, { kind: "duplicate", id, state });
+    const open = jobs.filter((job) => !answers.has(job));
+    const holders = await keys.lock(ask, open);
+    const fresh: NewJob[] = [];
+    for (const job of open) {
+      const holder = holders.get(job);
+      const met = holder ? meetHolder(job, holder) : "create";
+      if (met === "create" || !holder) fresh.push(job);
+      else if (met === "duplicate") answers.set(job, { kind: "duplicate", id: holder.id, state: holder.state });
+      else if (met === "conflict") answers.set(job, { kind: "conflict", id: holder.id });
+      else if (await keys.replace(ask, job, holder.id, laneOf(job)))
+        answers.set(job, { kind: "replaced", id: holder.id });
+      else fresh.push(job);
+    }
+    const written = fresh.length === 0 ? [] : await insert(ask, fresh, laneOf);
+    for (const [at, answer] of written.entries()) answers.set(fresh[at] as NewJob, answer);
+    await keys.take(ask, fresh);
+    return jobs.map((job) => answers.get(job) as EnqueueAnswer);
+  };
+  return (ask, jobs, laneOf) =>
+    byTurns(
+      jobs,
+      ({ type, key }) => `${type} ${key}`,
+      (jobsOfTurn) => group(ask, jobsOfTurn, laneOf),
+    );
+}
+
+/** Neighbours that all have a key, or all have none. */
+function segments(jobs: readonly NewJob[]): NewJob[][] {
+  const groups: NewJob[][] = [];
+  for (const job of jobs) {
+    const last = groups.at(-1);
+    if (last && (last[0]?.key === null) === (job.key === null)) last.push(job);
+    else groups.push([job]);
+  }
+  return groups;
+}
+
+function insertOf(s: string, waker: Waker): { name: string; text: string } {
+  return {
+    name: "enqueue",
+    text: `with new as (
+      insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, max_attempts, max_crashes, deadline_ms,
+        stuck_ms, version, key, payload)
+      select id, lane, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload
+      from (select u.*, coalesce(u.run_at, ${NOW}) + u.delay_ms as due
+        from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::bigint[],
+          $9::bigint[], $10::int[], $11::text[]) with ordinality
+          as u (id, lane, payload, run_at, delay_ms, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, n)
+        order by u.n) as due
+      on conflict (id) do nothing returning id, lane, run_at, seq),
+    wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
+    select count(*) as count, case when count(*) <> $12 then array_agg(id)::text end as ids, ${waker.notify} as notified from new`,
+  };
+}
+
+function columnsOf(jobs: readonly NewJob[], laneOf: (job: NewJob) => number): (readonly Exclude<Cell, number[]>[])[] {
+  return [
+    jobs.map(({ id }) => id),
+    jobs.map(laneOf),
+    jobs.map(({ payload }) => payload),
+    jobs.map(({ runAt }) => runAt),
+    jobs.map(({ delayMs }) => delayMs),
+    jobs.map(({ maxAttempts }) => maxAttempts),
+    jobs.map(({ maxCrashes }) => maxCrashes),
+    jobs.map(({ deadlineMs }) => deadlineMs),
+    jobs.map(({ stuckMs }) => stuckMs),
+    jobs.map(({ version }) => version),
+    jobs.map(({ key }) => key),
+  ];
+}

@@ -1,0 +1,89 @@
+// What the errors of Postgres and of the network mean for us: try again, come back later, or somebody must change
+// something first.
+import { isRedriveError, RedriveError } from "../../core/errors.ts";
+
+/** Deadlock and serialisation failure: nothing was written, and the same again will do. */
+const TRY_AGAIN: ReadonlySet<string> = new Set(["40001", "40P01"]);
+
+/** True if the same transaction can simply be tried again. */
+export function isTryAgain(error: unknown): boolean {
+  return TRY_AGAIN.has(codeOf(error));
+}
+
+/** True if no answer came for as long as we wait for one; `pg` says so by these words alone. */
+export function isSilence(error: unknown): boolean {
+  return error instanceof Error && error.message === "Query read timeout";
+}
+
+/** Conditions that pass: the server starts, stops, is full, or has too many connections. */
+const PASSING = /^(08|53|57P|25006|40|58|XX)/;
+/** A value that Postgres cannot store. */
+const BAD_VALUE = /^(22)/;
+
+type Meaning = readonly [code: RedriveError["code"], message: (error: Error, place: string) => string];
+
+const pooled: Meaning[1] = (error, place) =>
+  `Postgres at ${place} says: ${error.message}. A pooler in transaction mode seems to stand between: say so with pooler: true, or pooler=true in the store URL.`;
+
+const UNUSABLE: Readonly<Record<string, Meaning[1]>> = {
+  "28P01": (_, place) => `Postgres at ${place} refused the password. Check user and password of the store URL.`,
+  "28000": (error, place) =>
+    `Postgres at ${place} refused the login: ${error.message}. Check the user of the store URL.`,
+  "3D000": (error, place) =>
+    `Postgres at ${place} says: ${error.message}. Create it (createdb), or name another one in the store URL.`,
+  "42501": (error, place) =>
+    `Postgres at ${place} says: ${error.message}. Grant the role CREATE on the database once, or have its owner run \`redrive migrate\` and grant the role USAGE on the schema and all rights on its tables and sequences.`,
+  "42P01": (error, place) =>
+    `Postgres at ${place} says: ${error.message}. The tables of Redrive are gone; run \`redrive migrate\`.`,
+  "3F000": (error, place) =>
+    `Postgres at ${place} says: ${error.message}. The schema is gone; run \`redrive migrate\`.`,
+  "26000": pooled,
+  "42P05": pooled,
+};
+
+/** Any error of the driver as one of ours. */
+export function translate(error: unknown, place: string): RedriveError {
+  if (isRedriveError(error)) return error;
+  const cause = error instanceof Error ? error : new Error(String(error));
+  const code = codeOf(cause);
+  const unusable = UNUSABLE[code] ?? unusableByText(cause.message);
+  if (unusable) return new RedriveError("store_unusable", unusable(cause, place), { cause });
+  if (BAD_VALUE.test(code)) {
+    const message = `Postgres cannot store a value: ${cause.message}. Send well-formed text without U+0000; nothing was changed.`;
+    return new RedriveError("invalid_argument", message, { cause });
+  }
+  if (code === "55P03") {
+    const message = "A key is being taken by a transaction that is still open. Try again when that one has ended.";
+    return new RedriveError("store_unavailable", message, { cause, details: { key: "locked" } });
+  }
+  if (code === "" || PASSING.test(code) || /^E[A-Z]+/.test(code)) {
+    const why = code.startsWith("E") ? `${code}: ${cause.message}` : cause.message;
+    const message = `Postgres at ${place} does not answer (${why || code}). Try again when it is back; if it never was, check the store URL.`;
+    return new RedriveError("store_unavailable", message, { cause });
+  }
+  if (code.startsWith("42")) {
+    const message = `Postgres at ${place} says: ${cause.message}. The schema is not as this version of Redrive makes it; run \`redrive doctor\`, or name another schema.`;
+    return new RedriveError("store_unusable", message, { cause });
+  }
+  if (code.startsWith("23")) {
+    const message = `Postgres at ${place} refused a write: ${cause.message}. The schema differs from what this version expects; run \`redrive doctor\`.`;
+    return new RedriveError("illegal_transition", message, { cause });
+  }
+  return new RedriveError("store_unavailable", `Postgres at ${place}: ${cause.message}.`, { cause });
+}
+
+/** What has no code of its own, or one that says too little. */
+function unusableByText(message: string): Meaning[1] | undefined {
+  if (message.includes("unsupported startup parameter")) return pooled;
+  if (/^SASL: .*password must be/.test(message))
+    return (_, place) => `Postgres at ${place} asks for a password. Add it to the store URL.`;
+  return undefined;
+}
+
+/** The five characters of SQLSTATE, the code of a system error, or nothing. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "";
+  // Several addresses were tried, and each failed for itself.
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
+  return "code" in error && typeof error.code === "string" ? error.code : "";
+}

@@ -1,0 +1,88 @@
+// Where to begin in each lane while the heads of lanes are slow to find. A transaction that somebody leaves open keeps
+// the index entries of every job taken since, and whoever looks for the head of a lane steps over all of them. So a slow
+// look in full notes where the heads are, and for a second whatever searches a lane begins there, or where the last
+// claim ended. A job committed late below its floor waits for that second, and only then; a look that finds nothing is
+// asked again in full, so that nothing is ever said to be empty because of a floor.
+import type { System } from "../../system/system.ts";
+
+/** A place in a lane, in the order in which its jobs are taken. */
+export interface Position {
+  readonly runAt: number | string;
+  readonly seq: number | string;
+}
+
+/** A stretch of lanes to look at: from a position in a lane on, up to another lane. */
+export interface Stretch extends Position {
+  readonly lane: number;
+  readonly below: number | string;
+}
+
+/** What a look in full has found. */
+export interface FullLook {
+  readonly after: number;
+  /** The last lane it looked at; null if there are no more. */
+  readonly through: number | null;
+  readonly heads: ReadonlyMap<number, Position>;
+  /** Lanes that may have been emptied; of these, those without a head begin at `now`. */
+  readonly known: Iterable<number>;
+  readonly now: number;
+  readonly tookMs: number;
+}
+
+/** The floors of a process. */
+export interface Floors {
+  /** Where to begin in a lane. */
+  at(lane: number): Position;
+  /** The lanes behind this one, cut where a floor is. */
+  stretches(after: number): Stretch[];
+  /** Notes where lanes begin if it took long to find out. */
+  looked(look: FullLook): void;
+  /** A claim has taken everything of the lane up to here, but for what somebody else holds. */
+  took(lane: number, position: { readonly runAt: number; readonly seq: number }): void;
+  forget(): void;
+}
+
+/** Longer than a look takes while nothing is in its way, and what each lane may add to it. */
+const SLOW_MS = 10;
+const LANE_MS = 0.1;
+/** No floor is used for longer. */
+const LAST_MS = 1_000;
+/** Every floor costs a step of each look. */
+const MOST = 2_000;
+const LEAST_BIGINT = "-9223372036854775808";
+const GREATEST_BIGINT = "9223372036854775807";
+/** The beginning of every lane. */
+export const BOTTOM: Position = { runAt: LEAST_BIGINT, seq: LEAST_BIGINT };
+
+/** No floors yet; there will be some after a look that took longer than this. */
+export function openFloors(system: Pick<System, "monotonic">, slowMs = SLOW_MS): Floors {
+  const floors = new Map<number, Position>();
+  let until = Number.NEGATIVE_INFINITY;
+  const inForce = (): boolean => floors.size > 0 && system.monotonic() < until;
+  return {
+    at: (lane) => (inForce() ? floors.get(lane) : undefined) ?? BOTTOM,
+    stretches(after) {
+      const lanes = inForce() ? [...floors.keys()].filter((lane) => lane > after).sort((a, b) => a - b) : [];
+      const below = (at: number): number | string => lanes[at] ?? GREATEST_BIGINT;
+      return [
+        { lane: after + 1, ...BOTTOM, below: below(0) },
+        ...lanes.map((lane, at) => ({ lane, ...(floors.get(lane) as Position), below: below(at + 1) })),
+      ];
+    },
+    looked({ after, through, heads, known, now, tookMs }) {
+      if (!inForce()) floors.clear();
+      if (tookMs < slowMs + heads.size * LANE_MS) return;
+      if (floors.size === 0) until = system.monotonic() + LAST_MS;
+      for (const [lane, position] of heads) if (floors.size < MOST) floors.set(lane, position);
+      for (const lane of known) {
+        const seen = lane > after && (through === null || lane <= through);
+        if (seen && !heads.has(lane) && floors.size < MOST) floors.set(lane, { runAt: now, seq: LEAST_BIGINT });
+      }
+    },
+    took(lane, position) {
+      const floor = floors.get(lane);
+      if (floor && position.runAt >= Number(floor.runAt)) floors.set(lane, position);
+    },
+    forget: () => floors.clear(),
+  };
+}

@@ -1,0 +1,213 @@
+// The Postgres store: one schema, any number of machines. Enqueues, verdicts and redrives are on disk before they are
+// answered (the server's synchronous_commit); claims are not waited for, because losing one only runs its jobs again.
+import type pg from "pg";
+import type { NewJob } from "../../core/new-job.ts";
+import { invalid } from "../../core/options.ts";
+import { realSystem } from "../../system/real.ts";
+import type { Store, Within } from "../store.ts";
+import { CHECKS, storeFrom, type Verb } from "../verbs.ts";
+import { type Ask, type Context, NOW } from "./context.ts";
+import { controlVerbs } from "./control.ts";
+import { deadLetterVerbs } from "./dead-letters.ts";
+import { loadPg } from "./driver.ts";
+import { type Enqueue, enqueuer } from "./enqueue.ts";
+import { jobVerbs } from "./jobs.ts";
+import { migrate, migrationPlan, schemaVersion } from "./migrate.ts";
+import { openParts, type Parts, type Surroundings } from "./parts.ts";
+import type { PostgresOptions } from "./place.ts";
+import { startPulse } from "./pulse.ts";
+import { retentionVerbs } from "./retention.ts";
+import { MIGRATIONS } from "./schema.ts";
+import { completeWithin, settleVerb } from "./settle.ts";
+import { type Transaction, within } from "./transaction.ts";
+import { Listener } from "./wake.ts";
+import { claimVerb, lanesVerb } from "./work.ts";
+import { workerVerbs } from "./workers.ts";
+
+export type { PostgresOptions } from "./place.ts";
+export type { Transaction } from "./transaction.ts";
+
+/** A Postgres store, with what only Postgres can do. */
+export interface PostgresStore extends Store {
+  readonly name: "postgres";
+  within(tx: Transaction): Within;
+  /** The version of the schema, the one this program knows, and the SQL that `migrate` would run. */
+  schema(): Promise<{ readonly from: number; readonly to: number; readonly statements: readonly string[] }>;
+  /** The server's version and how safely it commits. */
+  server(): Promise<{
+    readonly version: string;
+    readonly fsync: string;
+    readonly synchronousCommit: string;
+    readonly now: number;
+  }>;
+}
+
+/** Opens a store on a server, by its URL, by a pool of yours, or with more to say; nothing is asked of it before it is used. */
+export function postgres(where: string | pg.Pool | PostgresOptions): PostgresStore {
+  if (typeof where === "string") return createPostgresStore({ url: where });
+  if (typeof where !== "object" || where === null)
+    throw invalid("postgres", "a URL, a pool or an object with one of them", where, "pass one of these");
+  return createPostgresStore("query" in where ? { pool: where } : where);
+}
+
+/** The same with a clock of the caller's, for tests. */
+export function createPostgresStore(options: PostgresOptions, surroundings: Surroundings = {}): PostgresStore {
+  const parts = openParts(options, surroundings);
+  const { db, s, place, config, live } = parts;
+  const wake = new Set<() => void>();
+  const listening = openListening(parts, wake);
+  const enqueue = enqueuer(parts, parts.waker);
+  const verbs = verbsOf(parts, enqueue, listening);
+  const { carryOut, idle } = readyFirst(verbs, () => migrate(db, s, place.shown));
+  const pulse: NonNullable<Store["pulse"]> = (request, hears) =>
+    startPulse({ request, config: config as pg.ClientConfig, schema: s, place: place.shown }, hears);
+  const store = storeFrom("postgres", carryOut, {
+    wake,
+    ...(live && { pulse }),
+    async close() {
+      await listening.close();
+      await idle();
+      await db.close();
+    },
+  }) as Store & { readonly name: "postgres" };
+  return {
+    ...store,
+    onWake(hears) {
+      listening.start();
+      const off = store.onWake(hears);
+      return () => {
+        off();
+        if (wake.size === 0) void listening.close();
+      };
+    },
+    within: withinVerb(parts, enqueue),
+    async schema() {
+      const from = await schemaVersion(db.ask, s, place.shown);
+      return { from, to: MIGRATIONS.length, statements: migrationPlan(s, from) };
+    },
+    async server() {
+      const settings = ["server_version", "fsync", "synchronous_commit"].map((name) => `current_setting('${name}')`);
+      const [row] = await db.ask({ text: `select ${settings.join(", ")}, ${NOW}` });
+      const [version, fsync, synchronousCommit, now] = row as [string, string, string, number];
+      return { version, fsync, synchronousCommit, now };
+    },
+  };
+}
+
+/** A key may be in somebody's open transaction; whoever shares a write with it should not wait for that. */
+const IMPATIENT = { text: "set local lock_timeout = '250ms'" };
+
+function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readonly [K in Verb]: Store[K] } {
+  const { db, s, place, waker, ledger, floors } = parts;
+  const looks = lanesVerb(parts, floors);
+  const claims = claimVerb(parts, ledger, floors);
+  return {
+    migrate: async () => void (await migrate(db, s, place.shown)),
+    enqueue: async (jobs) => {
+      const laneOf = await lanesOf(parts, jobs);
+      const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
+      if (plain) return enqueue(db.ask, jobs, laneOf);
+      return db.together(async (ask) => {
+        if (jobs.length > 1) await ask(IMPATIENT);
+        return enqueue(ask, jobs, laneOf);
+      });
+    },
+    lanes: async (after, limit) => {
+      const page = await looks(after, limit);
+      if (after === null) listening.looked(page.lanes.length === 0 && page.next === null);
+      return page;
+    },
+    claim: async (request) => {
+      const answer = await claims(request);
+      if (answer.jobs.length > 0) listening.took();
+      return answer;
+    },
+    settle: settleVerb(parts, ledger, waker),
+    ...jobVerbs(parts, waker),
+    ...workerVerbs(parts),
+    ...deadLetterVerbs(parts, waker),
+    ...retentionVerbs(parts),
+    ...controlVerbs(parts, waker),
+  };
+}
+
+function withinVerb(parts: Parts, enqueue: Enqueue): PostgresStore["within"] {
+  const complete = completeWithin(parts.s);
+  return (tx) => {
+    const ask = within(tx, parts.place.shown);
+    return {
+      async enqueue(jobs) {
+        CHECKS.enqueue?.(jobs);
+        return enqueue(ask, jobs, await lanesOf(parts, jobs, ask));
+      },
+      complete: (lease, result) => complete(ask, lease, result),
+    };
+  };
+}
+
+type CarryOut = (verb: Verb, args: readonly unknown[]) => Promise<unknown>;
+
+/** Brings the schema up to date before the first verb, and again after that failed; knows when nothing is under way. */
+function readyFirst(
+  verbs: { readonly [K in Verb]: Store[K] },
+  prepare: () => Promise<unknown>,
+): { readonly carryOut: CarryOut; idle(): Promise<void> } {
+  let ready: Promise<unknown> | null = null;
+  const underWay = new Set<Promise<unknown>>();
+  const prepared = (): Promise<unknown> => {
+    ready ??= prepare().catch((error: unknown) => {
+      ready = null;
+      throw error;
+    });
+    return ready;
+  };
+  const run: CarryOut = async (verb, args) => {
+    await prepared();
+    return (verbs[verb] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
+  };
+  return {
+    carryOut(verb, args) {
+      const answer = run(verb, args);
+      underWay.add(answer);
+      return answer.finally(() => underWay.delete(answer));
+    },
+    idle: async () => void (await Promise.allSettled(underWay)),
+  };
+}
+
+/** The listener, once somebody wants to be woken. */
+interface Listening {
+  start(): void;
+  looked(nothing: boolean): void;
+  took(): void;
+  close(): Promise<void>;
+}
+
+function openListening({ names, place, config, live }: Parts, listeners: Iterable<() => void>): Listening {
+  let listener: Listener | null = null;
+  let closing: Promise<void> = Promise.resolve();
+  return {
+    start() {
+      if (!live || place.pooler) return;
+      const connect = (): pg.Client => new (loadPg().Client)(config as pg.ClientConfig);
+      listener ??= new Listener({ names, system: realSystem, connect, listeners });
+    },
+    looked: (nothing) => listener?.looked(nothing),
+    took: () => listener?.took(),
+    close() {
+      closing = Promise.all([closing, listener?.close()]).then(() => undefined);
+      listener = null;
+      return closing;
+    },
+  };
+}
+
+/** Finds or makes the lanes of jobs; inside a caller's transaction where one is given. */
+async function lanesOf({ lanes }: Context, jobs: readonly NewJob[], ask?: Ask): Promise<(job: NewJob) => number> {
+  const made = new Map<NewJob, number>();
+  for (const job of jobs) {
+    const base = lanes.known(job) ?? (ask ? await lanes.internWithin(ask, job) : await lanes.intern(job));
+    made.set(job, base);
+  }
+  return (job) => made.get(job) as number;
+}

@@ -1,0 +1,226 @@
+// Look up, cancel and reschedule jobs on Postgres. Whoever changes a waiting job takes its row from `waiting` first:
+// that is the one place where a claim and a change meet, and only one of them finds it.
+import { STATES, type State } from "../../core/job.ts";
+import { kindOfLane, laneOfKind } from "../../core/lane.ts";
+import { readCursor } from "../cursor.ts";
+import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
+import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
+import { heldRuns, jobColumns, withLane } from "./columns.ts";
+import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
+import type { Cell } from "./driver.ts";
+import type { Waker } from "./wake.ts";
+
+/** The verbs about jobs. */
+export type JobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" | "reschedule">;
+
+/** Races with a claim are lost at most this often in a row. */
+const TURNS = 5;
+
+/** The verbs about jobs. */
+export function jobVerbs(context: Context, waker: Waker): JobVerbs {
+  const { db, s } = context;
+  const read = {
+    name: "job_read",
+    text: `select ${jobColumns(s)} from ${s}.job j ${withLane(s)} where j.id = any($1::text[])`,
+  };
+  const count = { text: `select state, count(*) from ${s}.job group by state` };
+  const cancel = canceller(s);
+  const reschedule = rescheduler(context, waker);
+  return {
+    async get(ids) {
+      const possible = ids.filter(isId);
+      const rows = possible.length === 0 ? [] : await db.ask(read, possible);
+      const byId = new Map(rows.map((row) => [row[0], jobFromRow(row as Value[])]));
+      return ids.map((id) => byId.get(id) ?? null);
+    },
+    list: (query) => list(context, query),
+    async count() {
+      const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
+      for (const [state, found] of await db.ask(count)) counts[state as State] = found as number;
+      return counts;
+    },
+    async cancel(ids) {
+      const answers: CancelAnswer[] = [];
+      const unique = [...new Set(ids.filter(isId))].sort();
+      const found =
+        unique.length === 0 ? new Map<string, CancelAnswer>() : await db.together((ask) => cancel(ask, unique));
+      // The second mention of a job meets what the first one left.
+      const seen = new Set<string>();
+      for (const id of ids) {
+        const first = found.get(id) ?? "missing";
+        answers.push(seen.has(id) && first === "cancelled" ? "finished" : first);
+        seen.add(id);
+      }
+      return answers;
+    },
+    async reschedule(changes) {
+      const answers: RescheduleAnswer[] = changes.map(() => "missing");
+      for (const group of rounds(placed(changes), ({ id }) => id)) {
+        const found = await reschedule(group.map(({ item }) => item));
+        for (const { at, item } of group) answers[at] = found.get(item) ?? "missing";
+      }
+      return answers;
+    },
+  };
+}
+
+/** Text that can be an id; anything else belongs to no job and is not asked for. */
+export function isId(id: unknown): id is string {
+  return typeof id === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(id);
+}
+
+function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map<string, CancelAnswer>> {
+  const end = {
+    name: "cancel_waiting",
+    text: `with held as (
+      delete from ${s}.waiting w using ${s}.job j where j.id = any($1::text[]) and j.state = 'queued' and w.lane = j.lane
+        and w.run_at = j.run_at and w.seq = j.seq returning w.seq),
+    done as (
+      update ${s}.job j set state = 'cancelled', cancel_requested = true, finished_at = ${NOW}, updated_at = ${NOW}
+      where j.seq = any(array(select seq from held)) returning j.id, j.seq),
+    ended as (insert into ${s}.ended (state, at, seqs) select 'cancelled', ${NOW}, array_agg(seq order by seq) from done having count(*) > 0)
+    select id from done`,
+  };
+  const ask = {
+    name: "cancel_running",
+    text: `update ${s}.job set cancel_requested = true, updated_at = ${NOW} where id = any($1::text[]) and state = 'running' returning id`,
+  };
+  const rest = { name: "cancel_rest", text: `select id, state from ${s}.job where id = any($1::text[])` };
+  return async (to, ids) => {
+    const answers = new Map<string, CancelAnswer>();
+    let open = ids;
+    for (let turn = 0; turn < TURNS && open.length > 0; turn++) {
+      for (const [id] of await to(end, open)) answers.set(id as string, "cancelled");
+      open = open.filter((id) => !answers.has(id));
+      if (open.length === 0) break;
+      for (const [id] of await to(ask, open)) answers.set(id as string, "requested");
+      open = open.filter((id) => !answers.has(id));
+      if (open.length === 0) break;
+      const left = (await to(rest, open)) as [string, State][];
+      for (const [id, state] of left) if (state !== "queued" && state !== "running") answers.set(id, "finished");
+      // Whoever still waits or runs changed between our questions: ask again.
+      open = left.map(([id]) => id).filter((id) => !answers.has(id));
+    }
+    return answers;
+  };
+}
+
+type WaitingRow = readonly [id: string, state: State, lane: number, runAt: number, seq: number];
+
+function rescheduler(
+  { db, s, lanes }: Context,
+  waker: Waker,
+): (changes: readonly Reschedule[]) => Promise<Map<Reschedule, RescheduleAnswer>> {
+  const read = {
+    name: "reschedule_read",
+    text: `select id, state, lane, run_at, seq from ${s}.job where id = any($1::text[])`,
+  };
+  const write = {
+    name: "reschedule",
+    text: `with u as (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+        as u (seq, old_lane, old_run_at, lane, delay_ms)),
+    held as (
+      delete from ${s}.waiting w using u where w.lane = u.old_lane and w.run_at = u.old_run_at and w.seq = u.seq
+      returning u.seq, u.lane, u.delay_ms),
+    changed as (
+      update ${s}.job j set lane = held.lane, run_at = coalesce(${NOW} + held.delay_ms, j.run_at), updated_at = ${NOW},
+        due_at = case when j.attempts + j.crashes = 0 then coalesce(${NOW} + held.delay_ms, j.due_at) else j.due_at end
+      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq),
+    wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed)
+    select array_agg(seq), ${waker.notify} from changed`,
+  };
+  return async (changes) => {
+    const answers = new Map<Reschedule, RescheduleAnswer>();
+    let open = changes.filter(({ id }) => isId(id));
+    for (let turn = 0; turn < TURNS && open.length > 0; turn++) {
+      const rows = (await db.ask(
+        read,
+        open.map(({ id }) => id),
+      )) as unknown as WaitingRow[];
+      const byId = new Map(rows.map((row) => [row[0], row]));
+      const moves: { readonly change: Reschedule; readonly row: WaitingRow; readonly lane: number }[] = [];
+      for (const change of open) {
+        const row = byId.get(change.id);
+        const belonging = row && (await lanes.belonging(row[2]));
+        if (!row) answers.set(change, "missing");
+        else if (row[1] !== "queued" || !belonging) answers.set(change, "refused");
+        else {
+          const { priority } = change;
+          const moved = priority === undefined ? row[2] : await lanes.intern({ ...belonging, priority });
+          moves.push({ change, row, lane: priority === undefined ? moved : laneOfKind(moved, kindOfLane(row[2])) });
+        }
+      }
+      if (moves.length === 0) break;
+      const [written] = await db.ask(
+        write,
+        moves.map(({ row }) => row[4]),
+        moves.map(({ row }) => row[2]),
+        moves.map(({ row }) => row[3]),
+        moves.map(({ lane }) => lane),
+        moves.map(({ change }) => change.delayMs ?? null),
+      );
+      const done = new Set((written?.[0] ?? []) as number[]);
+      for (const { change, row } of moves) if (done.has(row[4])) answers.set(change, "changed");
+      open = moves.filter(({ row }) => !done.has(row[4])).map(({ change }) => change);
+    }
+    return answers;
+  };
+}
+
+const CONDITIONS = {
+  state: "j.state",
+  type: "l.type",
+  queue: "l.queue",
+  service: "l.service",
+  tenant: "l.tenant",
+  key: "j.key",
+} as const;
+
+/** Where jobs are read from, so that few are looked at for nothing. */
+function sourceOf(s: string, { key, state, due }: JobQuery): { readonly from: string; readonly where: string } {
+  if (key !== undefined) return { from: `${s}.job j`, where: "j.key is not null" };
+  if (state === "running") return { from: heldRuns(s), where: "true" };
+  if (state === "dead")
+    return { from: `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`, where: "d.redriven_at is null" };
+  if (state === "queued" || due !== undefined)
+    return { from: `${s}.waiting w join ${s}.job j on j.seq = w.seq`, where: "true" };
+  return { from: `${s}.job j`, where: "true" };
+}
+
+async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnType<typeof jobFromRow>>> {
+  const source = sourceOf(s, query);
+  const { where, values } = narrow(["j.seq < $1"], [readCursor(query.cursor)], CONDITIONS, query);
+  where.push(source.where);
+  if (query.due !== undefined) where.push(`j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ${NOW}`);
+  if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
+  const text = `select ${jobColumns(s)}, j.seq from ${source.from} ${withLane(s)} where ${where.join(" and ")}
+    order by j.seq desc limit $${values.length + 1}`;
+  const { rows, next } = page(await db.ask({ text }, ...values, query.limit + 1), query.limit, JOB_WIDTH);
+  return { items: rows.map((row) => jobFromRow(row as Value[])), next };
+}
+
+/** The conditions of a list: those given, and one for each field of the query that is there. */
+export function narrow<K extends string>(
+  where: string[],
+  values: Value[],
+  columns: Readonly<Record<K, string>>,
+  query: { readonly [key in NoInfer<K>]?: string | number },
+): { where: string[]; values: Value[] } {
+  for (const field of Object.keys(columns) as K[]) {
+    const value = query[field];
+    if (value === undefined) continue;
+    values.push(value);
+    where.push(`${columns[field]} = $${values.length}`);
+  }
+  return { where, values };
+}
+
+/** Cuts a page of rows that were read one further than wanted; the cursor is the column at `at`. */
+export function page(
+  found: Cell[][],
+  limit: number,
+  at: number,
+): { readonly rows: Cell[][]; readonly next: string | null } {
+  const rows = found.slice(0, limit);
+  return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
+}

@@ -1,0 +1,92 @@
+// Keys on Postgres. Taking one is an insert that waits for whoever is about to take it, so that a rolled-back winner
+// never makes the loser report success; keys are always locked in their order.
+import type { State } from "../../core/job.ts";
+import type { KeyHolder, NewJob } from "../../core/new-job.ts";
+import { NOW } from "./context.ts";
+import type { Ask } from "./driver.ts";
+
+/** What stands behind keys. */
+export interface KeyKeeper {
+  /** Takes or locks the keys of jobs, each of another key; answers who holds those that were taken before. */
+  lock(ask: Ask, jobs: readonly NewJob[]): Promise<Map<NewJob, KeyHolder>>;
+  /** Gives a waiting holder the body of the new job; false if it does not wait any more. */
+  replace(ask: Ask, job: NewJob, id: string, lane: number): Promise<boolean>;
+  /** Makes the keys of new jobs stand for them. */
+  take(ask: Ask, jobs: readonly NewJob[]): Promise<void>;
+}
+
+/** Keys of one schema. */
+export function keyKeeper(s: string): KeyKeeper {
+  const { reserve, hold, take, replace } = keyStatements(s);
+  const columns = (jobs: readonly NewJob[]): string[][] => [
+    jobs.map(({ type }) => type),
+    jobs.map(({ key }) => key as string),
+    jobs.map(({ id }) => id),
+    jobs.map(({ digest }) => digest as string),
+  ];
+  const keeper: KeyKeeper = {
+    async lock(ask, jobs) {
+      const holders = new Map<NewJob, KeyHolder>();
+      if (jobs.length === 0) return holders;
+      const byKey = new Map(jobs.map((job) => [`${job.type} ${job.key}`, job]));
+      const fresh = new Set(
+        (await ask(reserve, ...columns(jobs))).map(([type, key]) => `${String(type)} ${String(key)}`),
+      );
+      const taken = jobs.filter((job) => !fresh.has(`${job.type} ${job.key}`));
+      if (taken.length === 0) return holders;
+      for (const row of await ask(hold, ...columns(taken).slice(0, 2))) {
+        const [type, key, id, digest, state] = row as [string, string, string, string, State | null];
+        holders.set(byKey.get(`${type} ${key}`) as NewJob, { id, digest, state });
+      }
+      return holders;
+    },
+    async replace(ask, job, id, lane) {
+      const { payload, version, maxAttempts, maxCrashes, deadlineMs, stuckMs, runAt, delayMs } = job;
+      const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
+      const moved = job.unique === "debounce";
+      const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs);
+      if (rows.length === 0) return false;
+      await keeper.take(ask, [{ ...job, id }]);
+      return true;
+    },
+    async take(ask, jobs) {
+      if (jobs.length > 0) await ask(take, ...columns(jobs));
+    },
+  };
+  return keeper;
+}
+
+function keyStatements(s: string) {
+  const reserve = {
+    name: "key_reserve",
+    text: `insert into ${s}.job_key (type, key, job_id, digest, created_at)
+      select u.type, u.key, u.id, u.digest, ${NOW} from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (type, key, id, digest)
+      order by u.type collate "C", u.key collate "C" on conflict (type, key) do nothing returning type, key`,
+  };
+  const hold = {
+    name: "key_hold",
+    text: `select k.type, k.key, k.job_id, k.digest, (select j.state from ${s}.job j where j.id = k.job_id) as state
+      from ${s}.job_key k join unnest($1::text[], $2::text[]) as u (type, key) on k.type = u.type and k.key = u.key
+      order by k.type, k.key for update of k`,
+  };
+  const take = {
+    name: "key_take",
+    text: `update ${s}.job_key k set job_id = u.id, digest = u.digest, created_at = ${NOW}, gone = false
+      from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (type, key, id, digest)
+      where k.type = u.type and k.key = u.key`,
+  };
+  // Whoever changes a waiting job takes it from the queue first; a claim that was faster leaves nothing to change.
+  const replace = {
+    name: "key_replace",
+    text: `with held as (
+      delete from ${s}.waiting w using ${s}.job j where j.id = $1 and j.state = 'queued' and w.lane = j.lane
+        and w.run_at = j.run_at and w.seq = j.seq returning w.seq),
+    changed as (
+      update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, max_attempts = $5, max_crashes = $6,
+        deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
+        due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, updated_at = ${NOW}
+      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq)
+    insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed returning seq`,
+  };
+  return { reserve, hold, take, replace };
+}

@@ -1,0 +1,83 @@
+// The numbers of lanes on Postgres: interned once, cached, never changed.
+import type { Belonging } from "../../core/job.ts";
+import { LANE_KINDS, laneOfKind } from "../../core/lane.ts";
+import type { Ask, Database } from "./driver.ts";
+
+/** The way from what a job belongs to to the number of its lane, and back. */
+export interface Lanes {
+  /** The lane for first tries; makes it where there is none. */
+  intern(belonging: Belonging): Promise<number>;
+  /** The same inside somebody's transaction, which may be rolled back: nothing of it is remembered. */
+  internWithin(ask: Ask, belonging: Belonging): Promise<number>;
+  /** The number, if it is known here already. */
+  known(belonging: Belonging): number | undefined;
+  /** What the jobs of a lane belong to; undefined for a lane that does not exist. */
+  belonging(lane: number): Promise<Belonging | undefined>;
+  /** Remembers what a query has found. */
+  remember(lane: number, belonging: Belonging): void;
+  /** What is remembered of a lane. */
+  remembered(lane: number): Belonging | undefined;
+  /** Every lane of every kind that is remembered. */
+  numbers(): Iterable<number>;
+}
+
+const PRIORITY_SPAN = 2 ** 40;
+
+/** Lanes with a cache in front of their table; rows of that table never change. */
+export function openLanes(db: Database, s: string): Lanes {
+  const byName = new Map<string, number>();
+  const byLane = new Map<number, Belonging>();
+  const find = {
+    name: "lane_find",
+    text: `select base from ${s}.lane where type = $1 and queue = $2 and coalesce(service, '') = coalesce($3, '')
+      and coalesce(tenant, '') = coalesce($4, '') and priority = $5`,
+  };
+  const insert = {
+    text: `insert into ${s}.lane (base, type, queue, service, tenant, priority)
+      select (9 - $5::bigint) * ${PRIORITY_SPAN} + nextval('${s}.lane_n') * 4, $1, $2, $3, $4, $5
+      on conflict do nothing returning base`,
+  };
+  const read = {
+    name: "lane_read",
+    text: `select type, queue, service, tenant, priority from ${s}.lane where base = $1`,
+  };
+  const through = async (ask: Ask, { type, queue, service, tenant, priority }: Belonging): Promise<number> => {
+    const values = [type, queue, service, tenant, priority];
+    const [row] = await ask(find, ...values);
+    const [made] = row ? [row] : await ask(insert, ...values);
+    // Somebody else made it between the two.
+    const [base] = made ?? ((await ask(find, ...values))[0] as [number]);
+    return Number(base);
+  };
+  const lanes: Lanes = {
+    known: (belonging) => byName.get(nameOf(belonging)),
+    async intern(belonging) {
+      const name = nameOf(belonging);
+      const base = byName.get(name) ?? (await through(db.ask, belonging));
+      byName.set(name, base);
+      return base;
+    },
+    internWithin: async (ask, belonging) => lanes.known(belonging) ?? through(ask, belonging),
+    async belonging(lane) {
+      const base = laneOfKind(lane, "first");
+      const cached = byLane.get(base);
+      if (cached) return cached;
+      const [row] = await db.ask(read, base);
+      if (!row) return undefined;
+      const [type, queue, service, tenant, priority] = row as [string, string, string | null, string | null, number];
+      const belonging = { type, queue, service, tenant, priority };
+      byLane.set(base, belonging);
+      return belonging;
+    },
+    remember: (lane, belonging) => void byLane.set(laneOfKind(lane, "first"), belonging),
+    remembered: (lane) => byLane.get(laneOfKind(lane, "first")),
+    *numbers() {
+      for (const base of byLane.keys()) for (const kind of LANE_KINDS) yield laneOfKind(base, kind);
+    },
+  };
+  return lanes;
+}
+
+function nameOf({ type, queue, service, tenant, priority }: Belonging): string {
+  return `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
+}

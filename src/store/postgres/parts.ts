@@ -1,0 +1,88 @@
+// What a store is put together from: the pool, the way to ask, the names that processes meet under.
+import type pg from "pg";
+import { realSystem } from "../../system/real.ts";
+import { type Context, NOW } from "./context.ts";
+import { type Database, loadPg, openDatabase, type Statement } from "./driver.ts";
+import { type Floors, openFloors } from "./floors.ts";
+import { openLanes } from "./lanes.ts";
+import { type Ledger, openLedger } from "./ledger.ts";
+import { type Place, type PostgresOptions, readPlace } from "./place.ts";
+import { openWaker, type WakeNames, type Waker, wakeNames } from "./wake.ts";
+
+/** How the store is opened in tests: a clock in their hands. */
+export interface Surroundings {
+  readonly clock?: () => number;
+}
+
+/** Everything that verbs and listeners are made of. */
+export interface Parts extends Context {
+  readonly place: Place;
+  /** What a connection of our own is made with; null where the pool does not say. */
+  readonly config: pg.ClientConfig | null;
+  /** Connections of our own can be made, and time is the server's. */
+  readonly live: boolean;
+  readonly names: WakeNames;
+  readonly waker: Waker;
+  readonly ledger: Ledger;
+  readonly floors: Floors;
+}
+
+const CONNECT_MS = 5_000;
+
+/** Puts the parts together; nothing is asked of the server. */
+export function openParts(options: PostgresOptions, { clock }: Surroundings): Parts {
+  const place = readPlace(options);
+  const config = configOf(place);
+  const pool = place.pool ?? openPool(config, place.maxConnections);
+  const prepare = !place.pooler;
+  const real = openDatabase({ pool, owned: place.pool === null, prepare, system: realSystem, place: place.shown });
+  const db = clock ? withClock(real, clock) : real;
+  const s = place.schema;
+  const names = wakeNames(s);
+  const live = config !== null && !clock;
+  const own = { lanes: openLanes(db, s), waker: openWaker(names), ledger: openLedger() };
+  // A clock that stands still would keep floors for ever.
+  const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
+  return { db, s, place, config, live, names, ...own, floors };
+}
+
+/** What a connection of our own is made with; null where a pool does not say. */
+function configOf({ url, pool, tls, pooler }: Place): pg.ClientConfig | null {
+  const bounds = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "redrive" };
+  // Statements are prepared for any values: a plan made for the first few would be wrong for a full table.
+  const plans = pooler ? {} : { options: "-c plan_cache_mode=force_generic_plan" };
+  if (url !== null) return { connectionString: url, ...plans, ...bounds, ...(tls && { ssl: true }) };
+  const options = (pool as unknown as { readonly options?: Record<string, unknown> }).options;
+  if (!options) return null;
+  // A pool hides these from whoever lists its options; only plain data can go to another thread.
+  const { password, stream } = options;
+  const ssl = cloned(options["ssl"]);
+  if (typeof password === "function" || typeof stream === "function" || ssl === null) return null;
+  const plain = Object.entries(options).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value));
+  return { ...Object.fromEntries(plain), ...(password ? { password: String(password) } : {}), ...ssl, ...bounds };
+}
+
+/** How a pool encrypts; null if that cannot go to another thread. */
+function cloned(ssl: unknown): Pick<pg.ClientConfig, "ssl"> | null {
+  if (typeof ssl !== "object" || ssl === null) return {};
+  const { key } = ssl as { readonly key?: unknown };
+  try {
+    return { ssl: structuredClone(key === undefined ? ssl : { ...ssl, key }) };
+  } catch {
+    return null;
+  }
+}
+
+function openPool(config: pg.ClientConfig | null, max: number): pg.Pool {
+  return new (loadPg().Pool)({ ...config, max, idleTimeoutMillis: 30_000 });
+}
+
+/** A database on which it is as late as a clock says. */
+function withClock(db: Database, clock: () => number): Database {
+  const at = ({ text }: Statement): Statement => ({ text: text.replaceAll(NOW, `${clock()}::bigint`) });
+  return {
+    ask: (statement, ...values) => db.ask(at(statement), ...values),
+    together: (work) => db.together((ask) => work((statement, ...values) => ask(at(statement), ...values))),
+    close: () => db.close(),
+  };
+}

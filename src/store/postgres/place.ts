@@ -1,0 +1,131 @@
+// Where the store lies: server, schema, and how safely we get there. Read from a URL or from options, and refused with
+// the reason where it would be unsafe or cannot work.
+import type pg from "pg";
+import { RedriveError } from "../../core/errors.ts";
+import { invalid, parseOptions } from "../../core/options.ts";
+import { redactText } from "../../core/redact.ts";
+
+/** Where a Postgres store lies. */
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`; give this or a pool. */
+  readonly url?: string;
+  /** A pool of yours; you end it. */
+  readonly pool?: pg.Pool;
+  /** The schema that Redrive makes its tables in; default `redrive`. */
+  readonly schema?: string;
+  /** Connections at most, for a URL; default 10. */
+  readonly maxConnections?: number;
+  /** A pooler in transaction mode stands between (PgBouncer): nothing is prepared, and there are no wake-ups but polling. */
+  readonly pooler?: boolean;
+}
+
+/** The options, checked, with what the URL adds. */
+export interface Place {
+  readonly url: string | null;
+  readonly pool: pg.Pool | null;
+  readonly schema: string;
+  readonly maxConnections: number;
+  readonly pooler: boolean;
+  /** True unless the server is on this host: then the connection is encrypted and the server's certificate checked. */
+  readonly tls: boolean;
+  /** For messages, without the password. */
+  readonly shown: string;
+}
+
+const FIELDS = ["url", "pool", "schema", "maxConnections", "pooler"] as const;
+const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
+/** What Postgres takes for a name only in quotes, of all its versions that we know. */
+const SQL_WORDS: ReadonlySet<string> = new Set(
+  (
+    "all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation " +
+    "column concurrently constraint create cross current_catalog current_date current_role current_schema current_time " +
+    "current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze " +
+    "from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit " +
+    "localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references " +
+    "returning right select session_user similar some symmetric system_user table tablesample then to trailing true " +
+    "union unique user using variadic verbose when where window with"
+  ).split(" "),
+);
+const LOOPBACK: ReadonlySet<string> = new Set(["", "localhost", "127.0.0.1", "[::1]", "::1"]);
+/** Parts of the URL that are ours; the rest is the driver's. */
+const OWN_PARTS = ["schema", "pooler", "insecure"] as const;
+
+/** True for the URL of a Postgres server, right or wrong. */
+export function isPostgresUrl(url: string): boolean {
+  return /^postgres(ql)?:/.test(url);
+}
+
+/** Checks where the store is said to lie. */
+export function readPlace(options: PostgresOptions): Place {
+  const given = parseOptions(options, FIELDS, "postgres") as PostgresOptions;
+  const { pool = null } = given;
+  if ((given.url === undefined) === (pool === null))
+    throw invalid("postgres", "a url or a pool", given.url === undefined ? "neither" : "both", "give one of them");
+  if (pool !== null && (typeof pool.query !== "function" || typeof pool.connect !== "function"))
+    throw invalid("pool", "a pool of pg", typeof pool, "pass what new pg.Pool gives, or a url");
+  if (![undefined, true, false].includes(given.pooler))
+    throw invalid("pooler", "true or false", given.pooler, "use one of these");
+  const part = given.url === undefined ? null : readUrl(given.url);
+  const schema = given.schema ?? part?.schema ?? "redrive";
+  if (!SCHEMA.test(schema))
+    throw invalid("schema", "1 to 48 small letters, digits or _, no digit first", schema, "choose another name");
+  if (schema.startsWith("pg_"))
+    throw invalid("schema", "a name that does not begin with pg_", schema, "choose another name");
+  if (SQL_WORDS.has(schema)) throw invalid("schema", "a name that is no word of SQL", schema, "choose another name");
+  const maxConnections = given.maxConnections ?? 10;
+  if (!Number.isSafeInteger(maxConnections) || maxConnections < 1 || maxConnections > 1_000)
+    throw invalid("maxConnections", "a whole number from 1 to 1000", maxConnections, "change it");
+  return {
+    url: part?.url ?? null,
+    pool,
+    schema,
+    maxConnections,
+    pooler: given.pooler ?? part?.pooler ?? false,
+    tls: part?.tls ?? false,
+    shown: part?.shown ?? "the pool's server",
+  };
+}
+
+interface UrlParts {
+  readonly url: string;
+  readonly schema: string | null;
+  readonly pooler: boolean;
+  readonly tls: boolean;
+  readonly shown: string;
+}
+
+function readUrl(text: string): UrlParts {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol)) {
+    // A password may hold anything, and this URL does not even say where it ends.
+    const shown = typeof text === "string" ? redactText(text.replace(/\/\/.*@/s, "//***@")) : text;
+    throw invalid("store", "postgres://USER:PASSWORD@HOST:PORT/DATABASE", shown, "check the URL");
+  }
+  // The driver takes the last of several, and a host named here before that of the address.
+  const last = (name: string): string | null => url.searchParams.getAll(name).at(-1) ?? null;
+  const schema = last("schema");
+  const pooler = yesOrNo("pooler", last("pooler"));
+  const insecure = yesOrNo("insecure", last("insecure"));
+  const [mode, ssl] = [last("sslmode"), last("ssl")];
+  for (const name of OWN_PARTS) url.searchParams.delete(name);
+  const host = last("host") || url.hostname;
+  const local = LOOPBACK.has(host) || /^(\/|%2f)/i.test(host);
+  const safe = [null, "verify-full", "verify-ca"].includes(mode) && [null, "true", "1"].includes(ssl);
+  if (!local && !safe && !insecure) {
+    const said = mode === null ? `ssl=${ssl}` : `sslmode=${mode}`;
+    const message = `store: ${said} to ${host} would not check who answers. Use sslmode=verify-full, or add insecure=true to the URL if you accept that.`;
+    throw new RedriveError("config_refused", message);
+  }
+  return {
+    url: url.href,
+    schema,
+    pooler,
+    tls: !local && mode === null && ssl === null && !insecure,
+    shown: `${host || "localhost"}:${last("port") || url.port || "5432"}${url.pathname}`,
+  };
+}
+
+function yesOrNo(name: string, value: string | null): boolean {
+  if (value === null || value === "true" || value === "false") return value === "true";
+  throw invalid(name, "true or false in the store URL", value, "use one of these");
+}

@@ -1,0 +1,61 @@
+// Heartbeats from a thread of their own with a connection of its own, so that handlers that block the event loop, or a
+// pool that is busy, cost no lease. The owner's event loop shows itself by counting up in shared memory; as long as the
+// count moves, the thread beats.
+import type pg from "pg";
+import { RedriveError } from "../../core/errors.ts";
+import { startThread } from "../../system/threads.ts";
+import type { BeatAnswer, Pulse, PulseListener, PulseRequest } from "../store.ts";
+
+/** What the thread is started with. */
+export interface PulseData {
+  readonly request: PulseRequest;
+  /** Two numbers: how often the owner showed itself, and how far its runs have started. */
+  readonly shared: SharedArrayBuffer;
+  readonly config: pg.ClientConfig;
+  readonly schema: string;
+  readonly place: string;
+}
+
+/** What the thread says after every beat. */
+export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: string };
+
+/** Starts a heartbeat in a thread; it is started again should the thread ever end by itself. */
+export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListener): Pulse {
+  const shared = new SharedArrayBuffer(16);
+  const view = new Float64Array(shared);
+  let stopped = false;
+  const start = (): ReturnType<typeof startThread> => {
+    const started = startThread(
+      new URL("./pulse-thread.js", import.meta.url),
+      { ...data, shared },
+      {
+        message(word) {
+          const said = word as PulseWord;
+          if (stopped) return;
+          if ("answer" in said) listener.answer(said.answer);
+          else listener.failure(new RedriveError("store_unavailable", said.failure));
+        },
+        end(cause) {
+          if (stopped) return;
+          listener.failure(
+            new RedriveError("store_unavailable", `The thread of the heartbeat ended: ${cause.message}`),
+          );
+          thread = start();
+        },
+      },
+    );
+    started.keepAlive(false);
+    return started;
+  };
+  let thread = start();
+  return {
+    show(startedThrough) {
+      view[1] = startedThrough;
+      view[0] = (view[0] as number) + 1;
+    },
+    stop() {
+      stopped = true;
+      void thread.stop();
+    },
+  };
+}

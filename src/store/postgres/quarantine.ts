@@ -1,0 +1,28 @@
+// Waiting jobs whose lane does not exist (damaged by hand, written by another version) are set aside as dead letters
+// with everything they hold, so that they never stop anybody and do not wait for ever unseen.
+import { runtimeFailure } from "../../core/verdict.ts";
+import { UNREADABLE } from "../rows.ts";
+import { type Context, NOW } from "./context.ts";
+
+/** Sets every waiting job aside whose lane does not exist. */
+export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
+  const message = "The job's row names a lane that does not exist; it was set aside with its payload untouched.";
+  const failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" as const };
+  const setAside = {
+    text: `with stray as (
+      delete from ${s}.waiting w where not exists (select from ${s}.lane l where l.base = w.lane - w.lane % 4) returning w.seq),
+    dead as (
+      update ${s}.job j set state = 'dead', lane = $1, finished_at = ${NOW}, updated_at = ${NOW}, failure = $2, error_message = $3
+      from stray where j.seq = stray.seq and j.state = 'queued'
+      returning j.seq, j.generation, j.attempts, j.crashes, j.max_attempts),
+    ended as (insert into ${s}.ended (state, at, seqs) select 'dead', ${NOW}, array_agg(seq order by seq) from dead having count(*) > 0)
+    insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint,
+      attempts, crashes, max_attempts, died_at, failure)
+    select seq, generation, $4, 'permanent', 'system', $5, $3, $6, attempts, crashes, max_attempts, ${NOW}, $2 from dead
+    on conflict do nothing`,
+  };
+  return async () => {
+    const lane = await lanes.intern(UNREADABLE);
+    await db.ask(setAside, lane, JSON.stringify(failure), message, UNREADABLE.type, failure.name, failure.fingerprint);
+  };
+}

@@ -1,0 +1,238 @@
+// The schema, as a list of migrations that are applied in order and never changed once released. Tables are named in
+// the singular and belong to Redrive; the plural views are for people and stay as they are.
+//
+// What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
+// job and is the only thing a claim searches; the rows of `job` have no index that a run changes, so that Postgres
+// updates them in place (HOT). For the same reason there is one row of `claim` for all jobs that were taken together,
+// and one of `ended` for all that ended together, instead of an index entry for each of them.
+import { DEATH_REASONS, STATES } from "../../core/job.ts";
+import { JOB_BOUNDS } from "../../core/new-job.ts";
+
+const oneOf = (column: string, values: readonly string[]): string =>
+  `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
+
+/** A time as people read it. */
+const time = (column: string): string => `to_timestamp(${column} / 1000.0)`;
+
+const jobTables = (s: string): string => `
+create sequence ${s}.lane_n minvalue 0 start 0;
+create table ${s}.lane (
+  base bigint primary key,
+  type text not null,
+  queue text not null,
+  service text,
+  tenant text,
+  priority int not null check (priority between 0 and 9)
+);
+create unique index lane_belonging on ${s}.lane (type, queue, coalesce(service, ''), coalesce(tenant, ''), priority);
+
+create table ${s}.job (
+  seq bigint generated always as identity primary key,
+  id text collate "C" not null unique,
+  lane bigint not null,
+  state text not null default 'queued',
+  run_at bigint not null,
+  due_at bigint not null,
+  created_at bigint not null,
+  updated_at bigint not null,
+  started_at bigint,
+  finished_at bigint,
+  attempts int not null default 0 check (attempts >= 0),
+  max_attempts int not null check (max_attempts >= 1),
+  crashes int not null default 0 check (crashes >= 0),
+  max_crashes int not null check (max_crashes >= 1),
+  version int not null check (version between 1 and ${JOB_BOUNDS.version}),
+  releases bigint not null default 0 check (releases >= 0),
+  generation int not null default 1 check (generation >= 1),
+  epoch bigint not null default 0 check (epoch >= 0),
+  last_delay_ms bigint not null default 0,
+  deadline_ms bigint,
+  stuck_ms bigint,
+  cancel_requested boolean not null default false,
+  nonce text collate "C",
+  worker text collate "C",
+  key text,
+  error_message text,
+  payload text not null,
+  progress text,
+  result text,
+  failure text,
+  check (${oneOf("state", STATES)}),
+  check ((state = 'running') = (nonce is not null)),
+  check ((state in ('queued', 'running')) = (finished_at is null))
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+create index job_keyed on ${s}.job (key, seq) where key is not null;
+`;
+
+const scheduleTables = (s: string): string => `
+create table ${s}.waiting (
+  lane bigint not null,
+  run_at bigint not null,
+  seq bigint not null,
+  primary key (lane, run_at, seq)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+create index waiting_retries on ${s}.waiting (${time("run_at")}) where lane % 4 <> 0;
+
+create table ${s}.claim (
+  n bigint generated always as identity primary key,
+  worker text collate "C" not null,
+  nonce text collate "C" not null,
+  -- Number of the first of them; the others follow in the order of the array.
+  ticket bigint not null,
+  -- How far the runs of the worker had started by then.
+  started bigint not null,
+  seqs bigint[] not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+create index claim_worker on ${s}.claim (worker);
+
+create table ${s}.ended (
+  state text not null,
+  at bigint not null,
+  n bigint generated always as identity,
+  seqs bigint[] not null,
+  primary key (state, at, n)
+);
+
+create table ${s}.job_key (
+  type text collate "C" not null,
+  key text collate "C" not null,
+  job_id text collate "C" not null,
+  digest text not null,
+  created_at bigint not null,
+  gone boolean not null default false,
+  primary key (type, key)
+);
+create index job_key_job on ${s}.job_key (job_id);
+create index job_key_gone on ${s}.job_key (created_at) where gone;
+`;
+
+const historyTables = (s: string): string => `
+create table ${s}.attempt (
+  job_seq bigint not null references ${s}.job (seq) on delete cascade,
+  generation int not null,
+  epoch bigint not null,
+  attempt int not null,
+  worker text,
+  started_at bigint,
+  ended_at bigint not null,
+  delay_ms bigint,
+  error_class text not null,
+  error_name text not null,
+  error_message text not null,
+  error_stack text,
+  failure text not null,
+  primary key (job_seq, epoch)
+);
+create index attempt_recent on ${s}.attempt (${time("ended_at")});
+
+create table ${s}.dead_letter (
+  seq bigint generated always as identity primary key,
+  job_seq bigint not null references ${s}.job (seq) on delete cascade,
+  generation int not null,
+  type text collate "C" not null,
+  reason text not null check (${oneOf("reason", DEATH_REASONS)}),
+  error_class text not null,
+  fingerprint text collate "C" not null,
+  attempts int not null,
+  crashes int not null,
+  max_attempts int not null,
+  died_at bigint not null,
+  redriven_at bigint,
+  error_name text not null,
+  error_message text not null,
+  error_stack text,
+  failure text not null,
+  unique (job_seq, generation)
+);
+create index dead_letter_live on ${s}.dead_letter (job_seq) where redriven_at is null;
+create index dead_letter_time on ${s}.dead_letter (${time("died_at")});
+create index dead_letter_type on ${s}.dead_letter (type, seq);
+create index dead_letter_cause on ${s}.dead_letter (fingerprint, seq);
+`;
+
+const fleetTables = (s: string): string => `
+create table ${s}.worker (
+  seq bigint generated always as identity,
+  id text collate "C" primary key,
+  pid bigint not null,
+  host text not null,
+  release text,
+  lease_end bigint not null,
+  started_at bigint not null,
+  beat_at bigint not null,
+  given_up boolean not null default false,
+  started_through bigint not null default 0
+) with (fillfactor = 50);
+
+create table ${s}.pause (
+  seq bigint generated always as identity primary key,
+  kind text not null check (${oneOf("kind", ["queue", "type", "service", "tenant"])}),
+  name text not null,
+  from_at bigint not null,
+  until_at bigint,
+  reason text not null
+);
+
+create table ${s}.service (
+  name text collate "C" primary key,
+  version bigint not null,
+  value text not null
+);
+
+create table ${s}.control (
+  one int primary key check (one = 1),
+  version bigint not null
+);
+insert into ${s}.control values (1, 1);
+`;
+
+/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
+const withStatus = (s: string, status: string, from: string, where: string): string => `
+select j.id, l.type, l.queue, ${status} as status,
+  j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
+  j.error_message as last_error, j.payload, j.progress, j.result,
+  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time("j.updated_at")} as updated_at,
+  ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
+from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
+
+const views = (s: string): string => `
+create view ${s}.jobs as ${[
+  withStatus(
+    s,
+    "'failed'::text",
+    `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`,
+    "d.redriven_at is null and j.state = 'dead'",
+  ),
+  withStatus(s, "'retrying'::text", `${s}.waiting w join ${s}.job j on j.seq = w.seq`, "j.attempts > 0"),
+  withStatus(s, "'queued'::text", `${s}.waiting w join ${s}.job j on j.seq = w.seq`, "j.attempts <= 0"),
+  withStatus(s, "j.state", `${s}.job j`, "j.state in ('running', 'completed', 'cancelled')"),
+].join("\nunion all")};
+
+create view ${s}.attempts as
+select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,
+  ${time("a.started_at")} as started_at, ${time("a.ended_at")} as ended_at, a.delay_ms,
+  a.error_class, a.error_name, a.error_message, a.error_stack
+from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq
+union all
+select j.id, j.generation, j.epoch, j.attempts + 1, 'completed', j.worker,
+  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
+from ${s}.job j where j.state = 'completed';
+
+create view ${s}.dead_letters as
+select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
+  d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
+  j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
+  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
+from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq;
+
+create view ${s}.retry_queue as
+select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
+  j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after
+from ${s}.waiting w join ${s}.job j on j.seq = w.seq left join ${s}.lane l on l.base = j.lane - j.lane % 4
+where w.lane % 4 <> 0 and j.attempts > 0;
+`;
+
+/** SQL that leads from one version of the schema to the next, for a schema of this name. */
+export const MIGRATIONS: readonly ((schema: string) => string)[] = [
+  (s) => [jobTables, scheduleTables, historyTables, fleetTables, views].map((part) => part(s)).join(""),
+];

@@ -1,0 +1,157 @@
+// The statements that apply verdicts. Every one takes leases as three arrays, touches a job only where epoch and
+// nonce are current, and answers with its time and the places (from 1) of those it applied.
+import { HISTORY_TAIL } from "../verbs.ts";
+import { NOW } from "./context.ts";
+import type { Statement } from "./driver.ts";
+import type { Waker } from "./wake.ts";
+
+const LEASE = "j.seq = u.seq and j.epoch = u.epoch and j.nonce = u.nonce";
+
+/** The leases, and more columns with their types. */
+function given(columns: Readonly<Record<string, string>>): string {
+  const names = Object.keys(columns);
+  const types = ["bigint", "bigint", "text", ...Object.values(columns)];
+  const arrays = types.map((type, at) => `$${at + 1}::${type}[]`);
+  return `u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "nonce", ...names, "n"].join(", ")}))`;
+}
+
+const BLAME = {
+  attempts: "int",
+  crashes: "int",
+  failure: "text",
+  class: "text",
+  name: "text",
+  message: "text",
+  stack: "text",
+  fingerprint: "text",
+};
+
+/** Notes which jobs ended together, from a CTE `done`. */
+const ended = (s: string, state: string, where = "true"): string =>
+  `ended as (insert into ${s}.ended (state, at, seqs) select '${state}', ${NOW}, array_agg(seq order by seq) from done where ${where} having count(*) > 0)`;
+
+const waits = (s: string, where: string): string =>
+  `wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from done where ${where})`;
+
+const record = (s: string, delay: string): string => `history as (
+  insert into ${s}.attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class,
+    error_name, error_message, error_stack, failure)
+  select seq, generation, epoch, attempts, worker, started_at, ${NOW}, ${delay}, class, name, message, stack, failure from done)`;
+
+const DONE = `j.seq, j.generation, j.epoch, j.attempts, j.crashes, j.max_attempts, j.worker, j.started_at, j.lane, j.run_at,
+  j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
+const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
+  error_message = u.message, nonce = null, updated_at = ${NOW}`;
+/** Jobs that have more records of history than are kept, if they have one for every claim. */
+const LONG = `array_agg(seq) filter (where epoch > ${HISTORY_TAIL + 1})`;
+
+const named = (name: string, text: string): Statement => ({ name: `settle_${name}`, text });
+
+/** Verdicts after which the job has ended well, or goes on running. */
+function plainStatements(s: string) {
+  return {
+    complete: named(
+      "complete",
+      `with ${given({ result: "text" })},
+      marked as (update ${s}.worker set started_through = $6 where id = $5 and started_through < $6),
+      done as (update ${s}.job j set state = 'completed', nonce = null, result = u.result, finished_at = ${NOW}, updated_at = ${NOW}
+        from u where ${LEASE} returning j.seq, u.n),
+      ${ended(s, "completed")}
+      select ${NOW}, array_agg(n) from done`,
+    ),
+    completeOne: named(
+      "complete_one",
+      `with done as (update ${s}.job set state = 'completed', nonce = null, result = $4, finished_at = ${NOW}, updated_at = ${NOW}
+        where id = $1 and epoch = $2 and nonce = $3 returning seq)
+      insert into ${s}.ended (state, at, seqs) select 'completed', ${NOW}, array[seq] from done returning at`,
+    ),
+    progress: named(
+      "progress",
+      `with ${given({ value: "text" })},
+      done as (update ${s}.job j set progress = u.value, updated_at = ${NOW} from u where ${LEASE} returning u.n)
+      select ${NOW}, array_agg(n) from done`,
+    ),
+    cancel: named(
+      "cancel",
+      `with ${given({})},
+      done as (update ${s}.job j set state = 'cancelled', nonce = null, finished_at = ${NOW}, updated_at = ${NOW}
+        from u where ${LEASE} returning j.seq, u.n),
+      ${ended(s, "cancelled")}
+      select ${NOW}, array_agg(n) from done`,
+    ),
+  } as const;
+}
+
+/** Verdicts that send the job back to the queue. A job that was asked to stop does not come back, whatever its run said. */
+function returnStatements(s: string, wake: string) {
+  return {
+    release: named(
+      "release",
+      `with ${given({ delay: "bigint" })},
+      done as (update ${s}.job j set nonce = null, updated_at = ${NOW}, releases = j.releases + 1,
+          state = case when j.cancel_requested then 'cancelled' else 'queued' end,
+          finished_at = case when j.cancel_requested then ${NOW} end,
+          run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end
+        from u where ${LEASE} returning j.seq, j.lane, j.run_at, j.cancel_requested, u.n),
+      ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
+      select ${NOW}, array_agg(n), null${wake} from done`,
+    ),
+    retry: named(
+      "retry",
+      `with ${given({ delay: "bigint", kind: "int", ...BLAME })},
+      done as (update ${s}.job j set ${CHARGED},
+          state = case when j.cancel_requested then 'cancelled' else 'queued' end,
+          finished_at = case when j.cancel_requested then ${NOW} end,
+          run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end,
+          lane = case when j.cancel_requested then j.lane else j.lane - j.lane % 4 + u.kind end,
+          last_delay_ms = case when j.cancel_requested then j.last_delay_ms else u.delay end
+        from u where ${LEASE} returning ${DONE}, u.delay),
+      ${record(s, "delay")}, ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
+      select ${NOW}, array_agg(n), ${LONG}${wake} from done`,
+    ),
+  } as const;
+}
+
+/** The verdict that ends it badly. */
+function deathStatements(s: string) {
+  return {
+    dead: named(
+      "dead",
+      `with ${given({ reason: "text", ...BLAME })},
+      done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}
+        from u where ${LEASE} returning ${DONE}, u.reason),
+      ${record(s, "null::bigint")}, ${ended(s, "dead")},
+      buried as (
+        insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
+          fingerprint, attempts, crashes, max_attempts, died_at, failure)
+        select d.seq, d.generation, coalesce(l.type, ''), d.reason, d.class, d.name, d.message, d.stack, d.fingerprint,
+          d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure
+        from done d left join ${s}.lane l on l.base = d.lane - d.lane % 4 order by d.n
+        on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,
+          error_name = excluded.error_name, error_message = excluded.error_message, error_stack = excluded.error_stack,
+          fingerprint = excluded.fingerprint, attempts = excluded.attempts, crashes = excluded.crashes,
+          died_at = excluded.died_at, redriven_at = null, failure = excluded.failure)
+      select ${NOW}, array_agg(n), ${LONG} from done`,
+    ),
+  } as const;
+}
+
+/** The statement of each kind of verdict, and those beside them. */
+export function settleStatements(s: string, waker: Waker | null) {
+  return {
+    ...plainStatements(s),
+    ...returnStatements(s, waker ? `, ${waker.notify}` : ""),
+    ...deathStatements(s),
+    find: named("find", `select id, seq from ${s}.job where id = any($1::text[])`),
+    clock: named("clock", `select ${NOW}`),
+    through: named("through", `update ${s}.worker set started_through = greatest(started_through, $2) where id = $1`),
+    trim: named(
+      "trim",
+      `delete from ${s}.attempt a using (
+        select job_seq, epoch, row_number() over older as from_first, row_number() over newer as from_last
+        from ${s}.attempt where job_seq = any($1::bigint[])
+        window older as (partition by job_seq, generation order by epoch), newer as (partition by job_seq, generation order by epoch desc)) r
+      where a.job_seq = r.job_seq and a.epoch = r.epoch and r.from_first > 1 and r.from_last > ${HISTORY_TAIL}`,
+    ),
+  } as const;
+}

@@ -1,0 +1,139 @@
+// Applies verdicts on Postgres, each only under its current lease: one statement for all verdicts of a kind, in the
+// order of jobs, so that two settles never wait for each other in a circle. Writes what it is told: the charge, the
+// delay, the reason; it computes none of them.
+import { plainText } from "../../core/failure.ts";
+import type { Failure, Lease } from "../../core/job.ts";
+import { LANE_KINDS } from "../../core/lane.ts";
+import { failureText } from "../rows.ts";
+import type { Settlement, Store } from "../store.ts";
+import { isLease } from "../verbs.ts";
+import { type Ask, type Context, type Placed, placed, rounds } from "./context.ts";
+import type { Parameter } from "./driver.ts";
+import { isId } from "./jobs.ts";
+import type { Ledger } from "./ledger.ts";
+import { settleStatements } from "./settle-statements.ts";
+import type { Waker } from "./wake.ts";
+
+type Kind = Settlement["verdict"]["kind"];
+
+/** The verb that applies verdicts. */
+export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): Store["settle"] {
+  const statements = settleStatements(s, waker);
+  /** What this process did not claim itself is looked up by its id; what does not exist has no number. */
+  const finder = async (legal: readonly Placed<Settlement>[]): Promise<SeqOf> => {
+    const ids = legal.filter(({ item }) => ledger.seqOf(item) === undefined).map(({ item }) => item.id);
+    const found = ids.length === 0 ? [] : await db.ask(statements.find, ids);
+    const seqs = new Map(found as [string, number][]);
+    return (lease) => ledger.seqOf(lease) ?? seqs.get(lease.id);
+  };
+  return async ({ settlements, worker = null, startedThrough = 0 }) => {
+    const legal = placed(settlements).filter(({ item }) => isLease(item) && isId(item.id));
+    const seqOf = await finder(legal);
+    const steps = rounds(
+      legal.filter(({ item }) => seqOf(item) !== undefined),
+      ({ id }) => id,
+    ).flatMap((round) => byKind(round, seqOf));
+    const current = new Set<number>();
+    const apply = async (ask: Ask, [kind, places]: Step): Promise<number> => {
+      const group = places.map(({ item }) => item);
+      const mark = kind === "complete" ? [worker, startedThrough] : [];
+      const [row] = await ask(statements[kind], ...leaseColumns(group, seqOf), ...COLUMNS[kind](group), ...mark);
+      const [now, done, long] = row as [number, number[] | null, number[] | null];
+      for (const place of done ?? []) current.add(places[place - 1]?.at as number);
+      // Their history is longer than what is kept.
+      if (long && long.length > 0) await ask(statements.trim, long);
+      return now;
+    };
+    const all = async (ask: Ask): Promise<number> => {
+      current.clear();
+      if (worker !== null) await ask(statements.through, worker, startedThrough);
+      let now: number | null = null;
+      for (const step of steps) {
+        const at = await apply(ask, step);
+        // Delays count from the time of their own statement, so none of them from before this.
+        now ??= at;
+      }
+      return now ?? ((await ask(statements.clock))[0]?.[0] as number);
+    };
+    const [only] = steps;
+    const alone = only && steps.length === 1 && only[0] === "complete";
+    const now = await (alone ? apply(db.ask, only) : db.together(all));
+    for (const { item } of legal) if (item.verdict.kind !== "progress") ledger.settled(item);
+    return { stale: settlements.filter((_, at) => !current.has(at)).map(leaseOf), now };
+  };
+}
+
+type SeqOf = (lease: Lease) => number | undefined;
+type Step = readonly [Kind, readonly Placed<Settlement>[]];
+
+/** One completion inside a caller's transaction; false if its lease is not current any more. */
+export function completeWithin(s: string): (ask: Ask, lease: Lease, result: string | null) => Promise<boolean> {
+  const { completeOne } = settleStatements(s, null);
+  return async (ask, { id, epoch, nonce }, result) => (await ask(completeOne, id, epoch, nonce, result)).length === 1;
+}
+
+function leaseOf({ id, epoch, nonce }: Lease): Lease {
+  return { id, epoch, nonce };
+}
+
+/** The verdicts of a round by kind, each in the order of their numbers. */
+function byKind(round: readonly Placed<Settlement>[], seqOf: SeqOf): Step[] {
+  const kinds = new Map<Kind, Placed<Settlement>[]>();
+  for (const each of round) {
+    const { kind } = each.item.verdict;
+    const group = kinds.get(kind);
+    if (group) group.push(each);
+    else kinds.set(kind, [each]);
+  }
+  for (const group of kinds.values()) group.sort((a, b) => (seqOf(a.item) ?? 0) - (seqOf(b.item) ?? 0));
+  return [...kinds];
+}
+
+function leaseColumns(group: readonly Lease[], seqOf: SeqOf): Parameter[] {
+  return [
+    group.map((lease) => seqOf(lease) as number),
+    group.map(({ epoch }) => epoch),
+    group.map(({ nonce }) => nonce),
+  ];
+}
+
+type Of<K extends Kind> = Extract<Settlement["verdict"], { readonly kind: K }>;
+
+function each<K extends Kind, T extends string | number | null>(
+  group: readonly Settlement[],
+  read: (verdict: Of<K>) => T,
+): T[] {
+  return group.map(({ verdict }) => read(verdict as Of<K>));
+}
+
+/** What each kind of verdict sends beside its leases, column by column. */
+const COLUMNS: { readonly [K in Kind]: (group: readonly Settlement[]) => Parameter[] } = {
+  complete: (group) => [each<"complete", string | null>(group, ({ result }) => result)],
+  progress: (group) => [each<"progress", string>(group, ({ value }) => value)],
+  cancel: () => [],
+  release: (group) => [each<"release", number>(group, ({ delayMs }) => delayMs)],
+  retry: (group) => [
+    each<"retry", number>(group, ({ delayMs }) => delayMs),
+    each<"retry", number>(group, ({ lane }) => LANE_KINDS.indexOf(lane)),
+    ...blame(group),
+  ],
+  dead: (group) => [each<"dead", string>(group, ({ reason }) => reason), ...blame(group)],
+};
+
+function blame(group: readonly Settlement[]): Parameter[] {
+  const failures = group.map(({ verdict }) => (verdict as Of<"retry" | "dead">).failure);
+  return [
+    each<"retry" | "dead", number>(group, ({ charge }) => charge.attempts),
+    each<"retry" | "dead", number>(group, ({ charge }) => charge.crashes),
+    failures.map(failureText),
+    failures.map((failure) => failure.class),
+    failures.map((failure) => plainText(failure.name)),
+    failures.map((failure) => plainText(failure.message)),
+    failures.map((failure) => stackOf(failure)),
+    failures.map((failure) => plainText(failure.fingerprint)),
+  ];
+}
+
+function stackOf({ stack }: Failure): string | null {
+  return stack === null ? null : plainText(stack);
+}

@@ -1,0 +1,171 @@
+// Wake-ups. A process whose workers found nothing to do says so with a shared lock on its listening connection; whoever
+// makes work due looks for such a lock and notifies only if there is one, once per statement and with its commit. Locks
+// live in the server's memory: saying so, looking, and a process that dies cost no write at all.
+import type pg from "pg";
+import type { System } from "../../system/system.ts";
+import { ring } from "../verbs.ts";
+
+/** What makes work due needs of the wake-ups. */
+export interface Waker {
+  /** An expression that notifies if somebody idles; its value says nothing. */
+  readonly notify: string;
+}
+
+/** The names under which processes of one schema meet. */
+export interface WakeNames {
+  readonly channel: string;
+  /** Held, shared, while idle. */
+  readonly idle: string;
+}
+
+/** The names for a schema. */
+export function wakeNames(s: string): WakeNames {
+  return { channel: `redrive_${s}`, idle: `hashtext('redrive idle'), hashtext('${s}')` };
+}
+
+/** Notifies where somebody idles. */
+export function openWaker({ channel, idle }: WakeNames): Waker {
+  // Whoever gets the lock alone knows that nobody idles, and lets go at once.
+  return {
+    notify: `case when pg_try_advisory_lock(${idle}) then pg_advisory_unlock(${idle})::text else pg_notify('${channel}', '')::text end`,
+  };
+}
+
+/** What a listener needs. */
+export interface ListenerOptions {
+  readonly names: WakeNames;
+  readonly system: System;
+  /** A connection of its own, not yet connected. */
+  readonly connect: () => pg.Client;
+  readonly listeners: Iterable<() => void>;
+}
+
+const CHECK_MS = 2_000;
+const ANSWER_MS = 3_000;
+const AGAIN_MS = 500;
+/** A commit that was under way has ended after this long, mostly. */
+const COMMIT_MS = 20;
+/** Whoever saw work that is theirs has taken it after this long. */
+const TAKES_MS = 20;
+/** A process that found work this long ago is not idle any more. */
+const BUSY_AFTER_MS = 250;
+
+/**
+ * Listens for notifications, on a connection of its own that is replaced when it is gone. Nothing here ever fails aloud,
+ * because polling is the truth.
+ */
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #ending = new AbortController();
+  readonly #watching: Promise<void>;
+  #client: pg.Client | null = null;
+  #idle = false;
+  #emptyAt = Number.NEGATIVE_INFINITY;
+  #tookAt = Number.NEGATIVE_INFINITY;
+  #changing: Promise<void> = Promise.resolve();
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    this.#watching = this.#watch();
+  }
+
+  /** Hears that somebody looked for work. What they saw may not be theirs: then they take nothing, and idle. */
+  looked(nothing: boolean): void {
+    const { system } = this.#options;
+    const at = system.monotonic();
+    const settle = (): void => {
+      if (this.#tookAt >= at) return;
+      this.#emptyAt = at;
+      if (!this.#idle) this.#say(true);
+    };
+    if (nothing) settle();
+    else if (!this.#idle) void system.sleep(TAKES_MS, this.#ending.signal).then(settle);
+  }
+
+  /** Hears that somebody took work. */
+  took(): void {
+    this.#tookAt = this.#options.system.monotonic();
+    if (this.#idle && this.#tookAt - this.#emptyAt > BUSY_AFTER_MS) this.#say(false);
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort();
+    await this.#watching;
+    await this.#changing;
+  }
+
+  #ring(): void {
+    ring(this.#options.listeners);
+  }
+
+  /** Says that we idle, or that we do not any more, one after the other. */
+  #say(idle: boolean): void {
+    this.#changing = this.#changing.then(async () => {
+      const to = this.#client;
+      if (!to || this.#idle === idle) return;
+      const lock = idle ? "pg_advisory_lock_shared" : "pg_advisory_unlock_shared";
+      if (!(await this.#ask(to, `select ${lock}(${this.#options.names.idle})`))) return;
+      this.#idle = idle;
+      if (!idle) return;
+      // Whoever made work due before the lock was there did not see it, and may be about to commit.
+      this.#ring();
+      void this.#options.system.sleep(COMMIT_MS, this.#ending.signal).then(() => this.#ring());
+    });
+  }
+
+  /** False, and the connection is given up, if there is no answer in time. */
+  async #ask(client: pg.Client, text: string): Promise<boolean> {
+    try {
+      await this.#inTime(client.query(text));
+      return this.#client === client;
+    } catch {
+      this.#drop(client);
+      return false;
+    }
+  }
+
+  async #inTime<T>(work: Promise<T>): Promise<T> {
+    const late = new AbortController();
+    const refuse = (): Promise<never> => Promise.reject(new Error("The listener got no answer."));
+    try {
+      return await Promise.race([work, this.#options.system.sleep(ANSWER_MS, late.signal).then(refuse)]);
+    } finally {
+      late.abort();
+    }
+  }
+
+  #drop(client: pg.Client): void {
+    client.removeAllListeners("notification");
+    void client.end().catch(() => undefined);
+    if (this.#client !== client) return;
+    this.#client = null;
+    this.#idle = false;
+  }
+
+  async #open(): Promise<void> {
+    const client = this.#options.connect();
+    client.on("error", () => this.#drop(client));
+    client.on("end", () => this.#drop(client));
+    client.on("notification", () => this.#ring());
+    try {
+      await this.#inTime(client.connect());
+      await this.#inTime(client.query(`listen ${this.#options.names.channel}`));
+      this.#client = client;
+      // What was said while nobody listened is not repeated.
+      this.#ring();
+    } catch {
+      this.#drop(client);
+    }
+  }
+
+  async #watch(): Promise<void> {
+    const { system } = this.#options;
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      if (!this.#client) await this.#open();
+      await system.sleep(this.#client ? CHECK_MS : AGAIN_MS * (0.5 + system.random()), signal);
+      if (this.#client && !signal.aborted) await this.#ask(this.#client, "select 1");
+    }
+    if (this.#client) this.#drop(this.#client);
+  }
+}

@@ -1,0 +1,250 @@
+// Lanes and claim on Postgres. Both search `waiting` by its one index, (lane, run_at, seq), so their cost follows what
+// they return, not what waits, is parked, or is finished.
+import type { Belonging } from "../../core/job.ts";
+import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
+import type { Quota } from "../../core/plan.ts";
+import { failureFromText } from "../rows.ts";
+import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
+import { lastStack } from "./columns.ts";
+import { type Context, NOW } from "./context.ts";
+import type { Ask, Cell } from "./driver.ts";
+import type { Floors, FullLook } from "./floors.ts";
+import type { Ledger } from "./ledger.ts";
+import { openQuarantine } from "./quarantine.ts";
+
+/** Less than any number a lane can have. */
+const BELOW_ALL_LANES = -1;
+
+/** The statement that finds the head of every lane; always answers a row, for its time and for how long it took. */
+export function lanesText(s: string): string {
+  // The head of the next lane is one step down the index, however many jobs lie between.
+  return `select h.lane, h.run_at, ${NOW}, l.type, l.queue, l.service, l.tenant, l.priority, h.seq,
+      extract(milliseconds from clock_timestamp() - statement_timestamp())::int
+    from (select) as always left join (
+      select n.lane, n.run_at, n.seq from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) as p (lane, run_at, seq, below)
+      cross join lateral (
+        with recursive head as (
+          (select w.lane, w.run_at, w.seq from ${s}.waiting w
+           where (w.lane, w.run_at, w.seq) >= (p.lane, p.run_at, p.seq) and w.lane < p.below order by w.lane, w.run_at, w.seq limit 1)
+          union all
+          select n.lane, n.run_at, n.seq from head cross join lateral
+            (select w.lane, w.run_at, w.seq from ${s}.waiting w where w.lane > head.lane and w.lane < p.below
+             order by w.lane, w.run_at, w.seq limit 1) n)
+        select lane, run_at, seq from head) n limit $5) h on true
+    left join ${s}.lane l on l.base = h.lane - h.lane % 4 order by h.lane`;
+}
+
+/** The verb that looks for lanes with work. */
+export function lanesVerb(context: Context, floors: Floors): Store["lanes"] {
+  const { db, s, lanes } = context;
+  const aside = openQuarantine(context);
+  const heads = { name: "lanes", text: lanesText(s) };
+  const look: Store["lanes"] = async (from, limit) => {
+    const after = from ?? BELOW_ALL_LANES;
+    const stretches = floors.stretches(after);
+    const all = await db.ask(
+      heads,
+      stretches.map(({ lane }) => lane),
+      stretches.map(({ runAt }) => runAt),
+      stretches.map(({ seq }) => seq),
+      stretches.map(({ below }) => below),
+      limit + 1,
+    );
+    const now = all[0]?.[2] as number;
+    const rows = all.filter(([lane]) => lane !== null);
+    const active: ActiveLane[] = [];
+    let nextRunAt: number | null = null;
+    for (const row of rows.slice(0, limit)) {
+      const [lane, headRunAt] = row as [number, number];
+      if (row[3] === null) {
+        await aside();
+        continue;
+      }
+      const [type, queue, service, tenant, priority] = row.slice(3) as [
+        string,
+        string,
+        string | null,
+        string | null,
+        number,
+      ];
+      const belonging = { type, queue, service, tenant, priority };
+      lanes.remember(lane, belonging);
+      if (headRunAt <= now) active.push({ lane, kind: kindOfLane(lane), headRunAt, ...belonging });
+      else nextRunAt = Math.min(headRunAt, nextRunAt ?? headRunAt);
+    }
+    const next = rows.length > limit ? (rows[limit - 1]?.[0] as number) : null;
+    if (stretches.length === 1) floors.looked(fullLook(all, rows, after, next, lanes.numbers()));
+    // Nothing is empty because of a floor.
+    else if (active.length === 0 && next === null) {
+      floors.forget();
+      return look(from, limit);
+    }
+    return { lanes: active, next, nextRunAt, now };
+  };
+  return look;
+}
+
+function fullLook(
+  all: Cell[][],
+  rows: Cell[][],
+  after: number,
+  through: number | null,
+  known: Iterable<number>,
+): FullLook {
+  const heads = new Map(rows.map((row) => [row[0] as number, { runAt: row[1] as number, seq: row[8] as number }]));
+  const [, , now] = all[0] as Cell[];
+  return { after, through, heads, known, now: now as number, tookMs: Math.max(...all.map((row) => row[9] as number)) };
+}
+
+/** What most jobs have never used goes as one text, and only where a job has. */
+const rest = (s: string): string => `case when j.attempts = 0 and j.crashes = 0 and j.releases = 0 and j.generation = 1
+  and j.last_delay_ms = 0 and j.deadline_ms is null and j.stuck_ms is null and j.key is null and j.progress is null
+  and j.failure is null then null
+  else json_build_array(j.attempts, j.crashes, j.releases, j.generation, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.key,
+    j.progress, j.failure, ${lastStack(s)})::text end`;
+
+type Rest = [number, number, number, number, number, number | null, number | null, ...(string | null)[]];
+const NO_REST: Rest = [0, 0, 0, 1, 0, null, null, null, null, null, null];
+
+/** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */
+export function claimText(s: string): string {
+  return `with taken as (
+      delete from ${s}.waiting where ctid = any(array(
+        select w.ctid from unnest($4::bigint[], $5::int[], $10::bigint[], $11::bigint[]) as q (lane, quota, run_at, seq) cross join lateral
+          (select w.ctid from ${s}.waiting w where w.lane = q.lane and (w.run_at, w.seq) >= (q.run_at, q.seq) and w.run_at <= ${NOW}
+           order by w.run_at, w.seq limit q.quota for update skip locked) w
+        where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)
+          and set_config('synchronous_commit', 'off', true) is not null
+        limit $6))
+      returning lane, run_at, seq),
+    spent as (delete from ${s}.claim where worker = $1 and nonce = any($9::text[]) and exists (select from taken)),
+    noted as (
+      insert into ${s}.claim (worker, nonce, ticket, started, seqs)
+      select $1, $7, $8::bigint, $2::bigint, array_agg(seq order by array_position($4::bigint[], lane), run_at, seq) from taken having count(*) > 0)
+    update ${s}.job j set state = 'running', epoch = j.epoch + 1, nonce = $7, worker = $1, started_at = ${NOW}, updated_at = ${NOW}
+    where j.seq = any(array(select seq from taken))
+    returning j.id, j.payload, j.epoch, j.run_at, j.due_at, j.created_at, j.max_attempts, j.max_crashes, j.version, j.lane,
+      j.seq, j.started_at, ${rest(s)}`;
+}
+
+/** The verb that takes work. */
+export function claimVerb({ db, s, lanes }: Context, ledger: Ledger, floors: Floors): Store["claim"] {
+  const claim = { name: "claim", text: claimText(s) };
+  const why = {
+    name: "claim_why",
+    // What a claim says about its worker is in its row; one that took nothing has none.
+    text: `with marked as (update ${s}.worker set started_through = $2
+        where id = $1 and started_through < $2 and set_config('synchronous_commit', 'off', true) is not null)
+      select ${NOW}, exists (select from ${s}.worker where id = $1 and not given_up), (select version from ${s}.control)`,
+  };
+  const take = async (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number): Promise<Cell[][]> => {
+    const numbers = quotas.map(({ lane }) => lane);
+    const { worker, startedThrough, control, limit, nonce, ticket } = request;
+    const from = numbers.map((lane) => floors.at(lane));
+    const spent = ledger.spent(worker);
+    const rows = await ask(
+      claim,
+      worker,
+      startedThrough,
+      control,
+      numbers,
+      quotas.map((quota) => quota.limit),
+      limit - taken,
+      nonce,
+      ticket + taken,
+      spent,
+      from.map(({ runAt }) => runAt),
+      from.map(({ seq }) => seq),
+    );
+    if (rows.length > 0) ledger.deleted(worker, spent);
+    for (const row of rows) floors.took(row[9] as number, { runAt: row[3] as number, seq: row[10] as number });
+    const place = new Map(numbers.map((lane, at) => [lane, at]));
+    return rows.sort((a, b) => byPlace(a, b, place));
+  };
+  return async (request) => {
+    const { worker, quotas, limit, nonce } = request;
+    const parts = segments(quotas);
+    let rows: Cell[][] = [];
+    if (limit > 0) {
+      if (parts.length <= 1) rows = await take(db.ask, request, parts[0] ?? [], 0);
+      else
+        rows = await db.together(async (ask) => {
+          const all: Cell[][] = [];
+          for (const part of parts) if (all.length < limit) all.push(...(await take(ask, request, part, all.length)));
+          return all;
+        });
+    }
+    if (rows.length === 0) {
+      const [row] = await db.ask(why, worker, request.startedThrough);
+      const [now, present, version] = row as [number, boolean, number];
+      return { jobs: [], now, refused: present ? (version === request.control ? null : "control") : "worker" };
+    }
+    const unknown = new Set(rows.map((row) => row[9] as number).filter((lane) => !lanes.remembered(lane)));
+    for (const lane of unknown) await lanes.belonging(lane);
+    const jobs = rows.map((row, at) => claimedJob(row, request, lanes.remembered(row[9] as number) as Belonging, at));
+    for (const row of rows) ledger.took(worker, nonce, row[0] as string, row[2] as number, row[10] as number);
+    // A claim in several parts is as late as its last one.
+    return { jobs, now: rows.at(-1)?.[11] as number, refused: null } satisfies ClaimAnswer;
+  };
+}
+
+function byPlace(a: Cell[], b: Cell[], place: ReadonlyMap<number, number>): number {
+  const lanes = (place.get(a[9] as number) as number) - (place.get(b[9] as number) as number);
+  return lanes || (a[3] as number) - (b[3] as number) || (a[10] as number) - (b[10] as number);
+}
+
+/** Quotas in order, cut so that no part names a lane twice: a statement would take the same rows for both. */
+function segments(quotas: readonly Quota[]): Quota[][] {
+  const parts: Quota[][] = [];
+  let lanes = new Set<number>();
+  for (const quota of quotas) {
+    if (quota.limit === 0) continue;
+    if (parts.length === 0 || lanes.has(quota.lane)) {
+      parts.push([]);
+      lanes = new Set();
+    }
+    lanes.add(quota.lane);
+    parts.at(-1)?.push(quota);
+  }
+  return parts;
+}
+
+function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Belonging, at: number): ClaimedJob {
+  const now = row[11] as number;
+  const more = row[12] === null ? NO_REST : (JSON.parse(row[12] as string) as Rest);
+  return {
+    id: row[0] as string,
+    type: of.type,
+    queue: of.queue,
+    service: of.service,
+    tenant: of.tenant,
+    priority: of.priority,
+    key: more[7] as string | null,
+    state: "running",
+    payload: row[1] as string,
+    runAt: row[3] as number,
+    dueAt: row[4] as number,
+    createdAt: row[5] as number,
+    updatedAt: now,
+    startedAt: now,
+    finishedAt: null,
+    attempts: more[0],
+    maxAttempts: row[6] as number,
+    crashes: more[1],
+    maxCrashes: row[7] as number,
+    version: row[8] as number,
+    releases: more[2],
+    generation: more[3],
+    epoch: row[2] as number,
+    worker,
+    cancelRequested: false,
+    lastDelayMs: more[4],
+    deadlineMs: more[5],
+    stuckMs: more[6],
+    progress: more[8] as string | null,
+    result: null,
+    failure: failureFromText(more[9] as string | null, more[10] as string | null),
+    nonce,
+    ticket: ticket + at,
+  };
+}

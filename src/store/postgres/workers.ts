@@ -1,0 +1,103 @@
+// Workers and their leases on Postgres. A heartbeat is one write, however many jobs the worker holds.
+import type { Lease } from "../../core/job.ts";
+import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
+import type { Store, WorkerRecord } from "../store.ts";
+import { heldRuns, jobColumns, withLane } from "./columns.ts";
+import { type Context, NOW } from "./context.ts";
+import type { Cell } from "./driver.ts";
+
+/** The verbs about workers. */
+export type WorkerVerbs = Pick<Store, "register" | "beat" | "expired" | "held" | "leave" | "workers">;
+
+/** The heartbeat, for whoever beats it. */
+export const beatText = (s: string): string => `with alive as (
+    update ${s}.worker set lease_end = ${NOW} + $2, beat_at = ${NOW}, started_through = greatest(started_through, $3)
+    where id = $1 and not given_up returning id)
+  select ${NOW}, exists (select from alive), (select json_agg(json_build_array(j.id, j.epoch, j.nonce) order by j.seq)::text
+    from ${heldRuns(s)} where c.worker = $1 and j.cancel_requested and exists (select from alive))`;
+
+/** What a heartbeat's row says. */
+export function beatAnswer(row: readonly Cell[] | undefined): Awaited<ReturnType<Store["beat"]>> {
+  const [now, alive, asked] = row as [number, boolean, string | null];
+  const leases = asked === null ? [] : (JSON.parse(asked) as [string, number, string][]);
+  return { now, alive, cancel: leases.map(([id, epoch, nonce]) => ({ id, epoch, nonce })) };
+}
+
+/** The verbs about workers. */
+export function workerVerbs({ db, s }: Context): WorkerVerbs {
+  const insert = {
+    text: `insert into ${s}.worker (id, pid, host, release, lease_end, started_at, beat_at)
+      values ($1, $2, $3, $4, ${NOW} + $5, ${NOW}, ${NOW}) on conflict (id) do nothing`,
+  };
+  const beat = { name: "beat", text: beatText(s) };
+  // Only those that are late are written; the order keeps two reapers from waiting for each other in a circle.
+  const giveUp = {
+    name: "give_up",
+    text: `with late as (
+      select id from ${s}.worker where not given_up and (lease_end <= coalesce($1::bigint, ${NOW}) or id = any($2::text[]))
+      order by id for update)
+    update ${s}.worker w set given_up = true from late where w.id = late.id`,
+  };
+  const lost = {
+    name: "lost",
+    text: `select ${jobColumns(s)}, j.nonce, coalesce(c.ticket + e.place - 1 <= greatest(w.started_through,
+        (select max(m.started) from ${s}.claim m where m.worker = c.worker)), true)::int, j.seq
+      from ${heldRuns(s)} left join ${s}.worker w on w.id = c.worker ${withLane(s)}
+      where coalesce(w.given_up, true) and j.seq > $1 order by j.seq limit $2`,
+  };
+  const held = {
+    name: "held",
+    text: `select j.id, j.epoch, j.nonce from ${heldRuns(s)} where c.worker = $1 order by j.seq`,
+  };
+  const forget = {
+    text: `with gone as (
+      delete from ${s}.worker where id = $1 and not exists (select from ${heldRuns(s)} where c.worker = $1) returning id),
+    cleared as (delete from ${s}.claim using gone where claim.worker = gone.id),
+    given_up as (update ${s}.worker set given_up = true where id = $1 and not exists (select from gone))
+    select 1`,
+  };
+  const all = {
+    text: `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up, coalesce(r.held, 0)
+      from ${s}.worker w left join (select c.worker, count(*) as held from ${heldRuns(s)} group by c.worker) r on r.worker = w.id
+      order by w.seq`,
+  };
+  return {
+    async register({ id, pid, host, release, leaseMs }) {
+      await db.ask(insert, id, pid, host, release, leaseMs);
+    },
+    beat: async ({ worker, leaseMs, startedThrough }) =>
+      beatAnswer((await db.ask(beat, worker, leaseMs, startedThrough))[0]),
+    async expired({ gone, limit, after = 0, lapsedBy = null }) {
+      await db.ask(giveUp, lapsedBy, gone);
+      return (await db.ask(lost, after, limit)).map((row) => {
+        const job = jobFromRow(row as Value[]);
+        const lease = { id: job.id, epoch: job.epoch, nonce: row[JOB_WIDTH] as string };
+        return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
+      });
+    },
+    held: async (id) => (await db.ask(held, id)).map(leaseFromRow),
+    async leave(id) {
+      await db.ask(forget, id);
+    },
+    workers: async () => (await db.ask(all)).map(workerFromRow),
+  };
+}
+
+function leaseFromRow(row: readonly Cell[]): Lease {
+  return { id: row[0] as string, epoch: row[1] as number, nonce: row[2] as string };
+}
+
+function workerFromRow(row: readonly Cell[]): WorkerRecord {
+  const [id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp, running] = row as [
+    string,
+    number,
+    string,
+    string | null,
+    number,
+    number,
+    number,
+    boolean,
+    number,
+  ];
+  return { id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp, running };
+}

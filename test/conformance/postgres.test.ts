@@ -1,0 +1,10 @@
+// The suite over the Postgres store, on the newest server and on the oldest that is supported.
+import { describe, inject, it } from "vitest";
+import { postgresWorld } from "../support/postgres-world.ts";
+import { exercise } from "./exercise.ts";
+
+exercise("postgres 18", () => postgresWorld(inject("postgres18")));
+
+const old = inject("postgres15");
+if (old) exercise("postgres 15", () => postgresWorld(old));
+else describe("postgres 15", () => it.skip("needs Debian's postgresql-15; npm brings 18 only", () => undefined));

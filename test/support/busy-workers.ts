@@ -1,0 +1,135 @@
+// Workers on a Postgres server in the middle of their work, for tests about outages: what they say, how soon they go on,
+// and whether everything ended well without anybody being charged.
+import { expect, type TestContext } from "vitest";
+import type { Log } from "../../src/system/log.ts";
+import { importBuilt } from "./built.ts";
+import { freshSchema } from "./postgres-world.ts";
+
+type Library = typeof import("../../src/index.ts");
+
+interface Line {
+  readonly at: number;
+  readonly text: string;
+}
+
+/** Waits on the clock, where an outage itself is what takes time. */
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function until(done: () => boolean, withinMs: number, what: string, said: Line[] = []): Promise<number> {
+  const began = performance.now();
+  while (!done()) {
+    if (performance.now() - began > withinMs) {
+      const lines = said.slice(-30).map(({ at, text }) => `${Math.round(at - began)} ms: ${text}`);
+      throw new Error(`Waited ${withinMs} ms in vain for ${what}; it said:\n${lines.join("\n")}`);
+    }
+    await pause(10);
+  }
+  return performance.now() - began;
+}
+
+/** A log that keeps what it is told of trouble and of its end, with the time. */
+function recorder(lines: Line[]): Log {
+  const note = (_fields: object, text: string): void => void lines.push({ at: performance.now(), text });
+  const info = (fields: object, text: string): void => void (text.includes("the store") && note(fields, text));
+  return { debug: () => undefined, info, warn: note, error: note };
+}
+
+/** The most lines of one cause within any second; who asked is no part of the cause. */
+function mostOfOneCause(lines: readonly Line[]): number {
+  const cause = ({ text }: Line): string => text.replace(/ \([a-z ]+\):/, "");
+  const within = (from: Line): number =>
+    lines.filter((line) => cause(line) === cause(from) && line.at >= from.at && line.at < from.at + 990).length;
+  return Math.max(0, ...lines.map(within));
+}
+
+/** Workers and their jobs. */
+export interface Busy {
+  readonly lines: Line[];
+  readonly ids: readonly string[];
+  readonly completed: () => number;
+  /** Makes the pool open as many connections as it may, which then idle. */
+  fillPool(): Promise<void>;
+  /** How long after this call the next job is completed. */
+  resumes(withinMs?: number): Promise<number>;
+  /** All jobs are completed, and nobody was charged. */
+  endsWell(withinMs?: number): Promise<void>;
+  /** How long a new job waits for an idle worker, in milliseconds; polling alone would take seconds. */
+  pickUpMs(): Promise<number>;
+}
+
+/** How many workers, and how long they are trusted. */
+interface Staff {
+  /** Of the test's own context, because tests may run side by side. */
+  readonly onTestFinished: TestContext["onTestFinished"];
+  readonly workers?: number;
+  readonly lease?: string;
+  readonly heartbeat?: string;
+}
+
+/** Workers in the middle of their work: a long job runs, ten run at a time, many wait, one is scheduled. */
+export async function busy(url: string, { onTestFinished, workers = 1, ...options }: Staff): Promise<Busy> {
+  const { createRedrive, defineJob } = await importBuilt<Library>("index.js");
+  const lines: Line[] = [];
+  let completed = 0;
+  const started = new Map<string, number>();
+  const sleeper = defineJob("sleeper", {
+    maxAttempts: 1,
+    run: async ({ ms }: { ms: number }, { job, signal }) => {
+      started.set(job.id, performance.now());
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        signal.addEventListener("abort", () => (clearTimeout(timer), resolve()));
+      });
+      signal.throwIfAborted();
+    },
+  });
+  const redrive = await createRedrive({
+    store: `${url}?schema=${freshSchema()}`,
+    jobs: [sleeper],
+    log: recorder(lines),
+  });
+  onTestFinished(() => redrive.close());
+  redrive.on("job.completed", () => (completed += 1));
+  const add = async (ms: number, delay = 0): Promise<string> => (await redrive.enqueue(sleeper, { ms }, { delay })).id;
+  const ids = [await add(2_500), await add(50, 2_000)];
+  for (let n = 0; n < 120; n++) ids.push(await add(200));
+  for (let n = 0; n < workers; n++) await redrive.worker({ concurrency: 10, poll: "2s", ...options }).start();
+  await until(() => completed >= 10, 10_000, "the first jobs");
+  return {
+    lines,
+    ids,
+    completed: () => completed,
+    async fillPool() {
+      await Promise.all(ids.slice(0, 50).map((id) => redrive.jobs.get(id)));
+    },
+    async resumes(withinMs = 10_000) {
+      const before = completed;
+      return until(() => completed > before, withinMs, "another completed job", lines);
+    },
+    async endsWell(withinMs = 20_000) {
+      // A settle whose answer was lost has counted; its worker only learns that its lease is over. So the store is asked.
+      let open = ids;
+      const look = async (): Promise<void> => {
+        const jobs = await redrive.store.get(open).catch(() => []);
+        if (jobs.length === 0) return;
+        for (const job of jobs) expect(job).toMatchObject({ attempts: 0, crashes: 0 });
+        open = jobs.filter((job) => job?.state !== "completed").map((job, at) => job?.id ?? (open[at] as string));
+      };
+      const began = performance.now();
+      while (open.length > 0 && performance.now() - began < withinMs) await look().then(() => pause(100));
+      if (open.length > 0) await until(() => false, 0, `the end of ${open.length} jobs`, lines);
+      expect(mostOfOneCause(lines.filter(({ text }) => text.includes("the store")))).toBeLessThanOrEqual(workers);
+    },
+    async pickUpMs() {
+      const took: number[] = [];
+      for (let n = 0; n < 5; n++) {
+        await pause(150);
+        const at = performance.now();
+        const id = await add(0);
+        await until(() => started.has(id), 5_000, "a job that was just enqueued");
+        took.push((started.get(id) as number) - at);
+      }
+      return Math.max(...took);
+    },
+  };
+}
