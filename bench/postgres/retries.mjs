@@ -1,0 +1,26 @@
+// How long it takes until jobs that fail once have all completed, each tried again as soon as its library allows: at once,
+// except with graphile-worker, which waits e seconds (2.7) before a second try and cannot be told otherwise.
+import { median } from "../measure.mjs";
+import { best, inTurn, ratio, rows, without } from "./beside.mjs";
+import { drained, REDRIVE, secondsOf } from "./contenders.mjs";
+
+/** Rows about jobs that fail once. */
+export async function retries({ server, short, rounds, peers, missing }) {
+  const count = short ? 500 : 5_000;
+  const fast = peers.filter(({ shipped }) => !shipped);
+  const waits = new Map();
+  const values = await inTurn([REDRIVE, ...fast], rounds, async (contender) => {
+    const figures = await drained(server, contender, { count, failOnce: true });
+    const [{ failedLast, retriedFirst }] = figures;
+    waits.set(contender.name, Math.max(0, retriedFirst - failedLast) / 1000);
+    // For those that do only some of the jobs, as long as they would take for all.
+    return secondsOf(figures) / contender.share;
+  });
+  const figure = ({ middle, spread }) => `${middle.toFixed(2)} s ± ${Math.round(spread * 50)} %`;
+  rows(values, `${count} jobs that fail once`, figure, (name) =>
+    waits.get(name) > 0.5 ? `of it ${waits.get(name).toFixed(1)} s idle until retries fall due` : "",
+  );
+  if (missing) return without(missing);
+  const peer = best(values, fast, Math.min);
+  ratio(peer.middle / median(values.get(REDRIVE.name)).middle, peer.name, 5);
+}
