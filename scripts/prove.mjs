@@ -3,8 +3,11 @@
 //   chaos [--store S] [--kills N] [--pauses M] [--seed S] …   real processes and servers, killed; --help says more
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
+//   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
 // The code is TypeScript and Node 20 runs none, so vitest runs it, told by environment variables what to do.
 
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ready, root } from "./ready.mjs";
 
@@ -17,6 +20,7 @@ const USAGE = `Usage: npm run prove -- <what> [options]
                                     behind a network that fails; --help says more
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
+  growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
 `;
 
 const SUBJECTS = { simulate, checker: () => ({}) };
@@ -56,6 +60,12 @@ if (subject === "chaos") {
 if (subject === "package") {
   const { provePackage } = await import("./package.mjs");
   process.exit(await provePackage(args));
+}
+if (subject === "growth") {
+  if (args.some((each) => each !== "--short")) refuse(`growth takes --short and nothing else; got ${args.join(" ")}.`);
+  ready();
+  const program = join(root, "bench", "postgres-growth.mjs");
+  process.exit(spawnSync(process.execPath, [program, ...args], { stdio: "inherit" }).status ?? 1);
 }
 if (subject === undefined || !Object.hasOwn(SUBJECTS, subject)) {
   refuse(subject === undefined ? "Say what to prove." : `There is nothing to prove called ${JSON.stringify(subject)}.`);

@@ -80,7 +80,7 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   if (health !== undefined)
     checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
   if (archive !== undefined) checkText("worker.archive", archive);
-  const store = withTypeLimits(around.store, around.jobs);
+  const store = withTypeLimits(around.store, around.jobs, around.defaults);
   const worker = createWorker({ ...around, store, settings, isolation: isolation?.(settings) ?? null });
   let isSpent = false;
   const forget = around.events.on("worker.spent", (event) => {

@@ -131,7 +131,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   };
   const redrive: Redrive = {
     store,
-    jobs: openJobs(store),
+    jobs: openJobs(store, events),
     deadLetters: openDeadLetters(store),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
@@ -196,6 +196,8 @@ function waysIn(
     async run(job, input, runOptions = {}) {
       check();
       const { signal, ...options } = objectOf(runOptions, "run");
+      if (options.tx !== undefined)
+        throw invalid("run.tx", "no transaction: the job could not run before you commit", options.tx, "use enqueue");
       if (signal !== undefined && !(signal instanceof AbortSignal))
         throw invalid("signal", "an AbortSignal", signal, "pass the signal of an AbortController");
       if (signal?.aborted) throw new RedriveError("aborted", "The signal had fired before anything was enqueued.");

@@ -9,6 +9,7 @@ import { formatDuration } from "../src/core/duration.ts";
 import { DEATH_REASONS, FAILURE_CLASSES, STATES } from "../src/core/job.ts";
 import { UNIQUE_MODES } from "../src/core/new-job.ts";
 import { type Policy, PRESETS } from "../src/core/policy.ts";
+import { NEWER_WORKER_MS } from "../src/worker/executor.ts";
 import { resolveWorker, WORKER_DEFAULTS } from "../src/worker/settings.ts";
 import { failure } from "./support/verdicts.ts";
 
@@ -161,6 +162,12 @@ describe("the other concepts", () => {
     ]);
     const stored = column(table(states, "| stored | shown as | when |"), 0).flatMap((cell) => cell?.split(", ") ?? []);
     expect(new Set(stored)).toEqual(new Set(STATES));
+  });
+
+  it("job-states.md says how long a job of a newer version is left alone", () => {
+    const [, said = "nothing"] =
+      /leaves the job alone for ([^,]+),\s+uncharged/.exec(read("docs/concepts/job-states.md")) ?? [];
+    expect(said.replace(" ", "")).toBe(formatDuration(NEWER_WORKER_MS));
   });
 
   it.each(readdirSync(new URL("docs/concepts", root)))("%s is short and has the parts of the template", (name) => {

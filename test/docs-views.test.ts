@@ -152,6 +152,7 @@ describe("the page about views", () => {
 
   it("has no query that is not tried here", () => {
     const used = readFileSync(new URL(import.meta.url), "utf8");
+    // Those in the words of Postgres are marked so, and tried in docs-views-postgres.test.ts.
     const titles = [...page.matchAll(/\n\n(.+):\n\n```sql\n/g)].map(([, title]) => title);
     expect(titles.filter((title) => !used.includes(`query("${title}"`))).toEqual([]);
     expect(titles).toHaveLength(page.split("```sql").length - 1);

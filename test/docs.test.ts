@@ -1,6 +1,6 @@
 // The documentation keeps its word: SQL in it runs, TypeScript in it compiles and runs, error codes in it are those
 // of the program, links lead somewhere.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openDatabase } from "../src/store/sqlite/driver.ts";
@@ -41,6 +41,8 @@ describe("SQL in the documentation", () => {
 
 describe("TypeScript in the documentation", () => {
   const workshop = openWorkshop();
+  const home = process.cwd();
+  const own = join(workshop.folder, "stores");
   const examples = pages
     .flatMap((page) => blocks(page, "ts").map((text, n) => ({ page, text, n: n + 1 })))
     .map(({ page, text, n }) => ({ page, n, file: workshop.write(`${page.replaceAll(/\W/g, "-")}-${n}.ts`, text) }));
@@ -50,12 +52,20 @@ describe("TypeScript in the documentation", () => {
     // Where the pages say that a database is.
     process.env.DATABASE_URL = `${inject("postgres18")}?schema=${freshSchema()}`;
     problems = workshop.compile(examples.map(({ file }) => file));
+    // Stores that the pages name by a relative path belong to nobody after the test.
+    mkdirSync(own, { mode: 0o700 });
+    process.chdir(own);
   });
-  afterAll(() => workshop.remove());
+  afterAll(() => {
+    process.chdir(home);
+    workshop.remove();
+  });
 
   it("compiles", () => expect(problems).toEqual([]));
   // Each is a module of its own and checks itself what it claims.
   it.each(examples)("of $page, block $n, runs", ({ file }) => workshop.load(file));
+  it("has its stores in a folder of its own, not in the checkout", () =>
+    expect(readdirSync(own)).toEqual(expect.arrayContaining(["jobs.db", "redrive.db"])));
   it("is there at all", () => expect(examples.length).toBeGreaterThan(5));
 });
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VERSION } from "../src/cli/version.ts";
-import { oddities, pack, tryOut, typeCheck } from "../scripts/package.mjs";
+import { INITIAL, oddities, pack, tryOut, typeCheck } from "../scripts/package.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -21,7 +21,7 @@ describe("the package", () => {
     files = packed.files;
     const modules = join(project, "node_modules");
     mkdirSync(join(modules, "redrive"), { recursive: true });
-    writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+    writeFileSync(join(project, "package.json"), INITIAL);
     spawnSync("tar", ["xzf", packed.tarball, "-C", join(modules, "redrive"), "--strip-components=1"]);
     const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
       dependencies: object;
@@ -40,7 +40,9 @@ describe("the package", () => {
     expect(oddities(["src/index.ts", "dist/index.js"])).toContain("src/index.ts need not be in the package");
     expect(oddities(["dist/index.js"])).toContain("bin/redrive.js is missing");
   });
-  it("runs as a library and as a command line", { timeout: 120_000 }, () => expect(tryOut(project)).toBeNull());
+  it("runs as a library and as a command line where `npm init` made the project", { timeout: 120_000 }, () =>
+    expect(tryOut(project)).toBeNull(),
+  );
   it("answers a bad number with a message and exit code 2, as a real process", () => {
     const cli = join(project, "node_modules/redrive/bin/redrive.js");
     const { status, stderr } = spawnSync(process.execPath, [cli, "jobs", "list", "--limit", "0"], {

@@ -1,6 +1,6 @@
 // `redrive demo`: several hundred jobs against a service that has a bad day, and the proof that the books balance. The
 // day itself is in demo/day.ts; here it is prepared, watched and summed up.
-import { RedriveError } from "../core/errors.ts";
+import { invalid } from "../core/options.ts";
 import { openStore } from "../open-store.ts";
 import { openDeadLetters } from "../queue/dead-letters.ts";
 import type { CauseCount } from "../store/store.ts";
@@ -9,9 +9,11 @@ import { balance, type Books } from "./demo/books.ts";
 import { nextCommands } from "./demo/commands.ts";
 import { type Day, HARD_STOP_MS, planDay } from "./demo/day.ts";
 import { freshFile } from "./demo/demo-file.ts";
-import { canMove, liveView, noView, plainView, type Screen, type View } from "./demo/screen.ts";
+import { canMove, liveView, noView, plainView, type View } from "./demo/screen.ts";
 import { type Summary, summaryLines } from "./demo/summary.ts";
-import { complaintOf, EXIT } from "./exit.ts";
+import { complain } from "./complain.ts";
+import { EXIT } from "./exit.ts";
+import type { Sink } from "./io.ts";
 
 /** What can be said about a demo. */
 export interface DemoOptions {
@@ -29,8 +31,8 @@ export interface DemoOptions {
 
 /** What a demo touches. */
 export interface DemoIo {
-  readonly stdout: Screen & { on?(event: "error", listener: () => void): unknown };
-  readonly stderr: { write(text: string): unknown };
+  readonly stdout: Sink & { on?(event: "error", listener: () => void): unknown };
+  readonly stderr: Sink;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -46,9 +48,7 @@ export async function demo(options: DemoOptions, io: DemoIo): Promise<number> {
   try {
     return await demonstrate(options, io);
   } catch (error) {
-    const { exit, message } = complaintOf(error);
-    io.stderr.write(`redrive demo: ${message}\n`);
-    return exit;
+    return complain(error, io, options.json === true);
   }
 }
 
@@ -169,5 +169,5 @@ function listenToSignals(): {
 
 function whole(name: string, value: number, least: number, most: number): number {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new RedriveError("invalid_argument", `${name}: expected a whole number from ${least} to ${most}; got ${value}`);
+  throw invalid(name, `a whole number from ${least} to ${most}`, value, `change --${name}, or leave it out`);
 }

@@ -2,6 +2,7 @@
 import type { Tally } from "../store/store.ts";
 import type { Flags } from "./command.ts";
 import { letterFilter } from "./job-flags.ts";
+import { nothingFits } from "./nothing-fits.ts";
 import { masked, safeLine } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { isoTime } from "../queue/json-form.ts";
@@ -15,7 +16,8 @@ const TOP_CAUSES = 10;
 export async function dlqStats(session: Session, flags: Flags): Promise<void> {
   const redrive = await session.openExisting();
   const tally = await redrive.deadLetters.stats(await letterFilter(flags, async () => redrive.store));
-  session.show(tallyForm(tally), () => tallyText(tally, session));
+  const none = tally.total === 0 && !session.json ? `${safeLine(await nothingFits(redrive, flags))}.\n` : "";
+  session.show(tallyForm(tally), () => (tally.total === 0 ? none : tallyText(tally, session)));
 }
 
 /** A tally as it appears outside. */
@@ -29,7 +31,6 @@ export function tallyForm(tally: Tally): object {
 }
 
 function tallyText(tally: Tally, session: Session): string {
-  if (tally.total === 0) return "No dead letters.\n";
   const { paint } = session;
   const causes = tally.causes.slice(0, TOP_CAUSES).map(({ name, message, fingerprint, count }): [string, number] => {
     // The message is that of the newest letter; others of the same cause may name another file, host or number.

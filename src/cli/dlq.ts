@@ -8,6 +8,8 @@ import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import { showLetter } from "./jobs-show.ts";
+import { nothingFits } from "./nothing-fits.ts";
+import { safeLine } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { errorLine, relativeTime } from "./words.ts";
@@ -25,9 +27,8 @@ export function registerDlq(cli: Cli): void {
     const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
     const [{ items, next }, { now }] = await Promise.all([redrive.deadLetters.list(query), redrive.store.control()]);
     const forms = session.json ? await formsOf(items, redrive, now) : [];
-    session.show({ items: forms, next }, () =>
-      items.length === 0 ? "No dead letters.\n" : lettersTable(items, now, session),
-    );
+    const none = items.length === 0 && !session.json ? `${safeLine(await nothingFits(redrive, flags))}.\n` : "";
+    session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, now, session)));
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
   const show = dlq.command("show").description("the newest dead letter of one job").argument("<id>", "job id");

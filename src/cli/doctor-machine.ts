@@ -1,5 +1,5 @@
 // What the doctor checks without the store: Node, the SQLite library, the file, its folder, its disk, the clock.
-import { lstatSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isRedriveError } from "../core/errors.ts";
 import { isSoundVersion } from "../store/sqlite/engine.ts";
@@ -7,6 +7,7 @@ import { realSystem } from "../system/real.ts";
 import { lookInto, SCHEMA_VERSION } from "./database-file.ts";
 import { oneLine } from "./safe-text.ts";
 import type { Session } from "./session.ts";
+import { quoted } from "./words.ts";
 
 /** One line of the doctor. */
 export interface Finding {
@@ -54,7 +55,12 @@ function sqliteFinding(): Finding {
     );
   } catch (error) {
     const said = error instanceof Error ? oneLine(error.message) : String(error);
-    return finding("sqlite", "problem", said, `run \`npm install ${driver}\` with this version of Node`);
+    return finding(
+      "sqlite",
+      "problem",
+      said,
+      `run \`npm install ${driver}\` with this version of Node, or \`npm rebuild ${driver}\``,
+    );
   }
 }
 
@@ -69,7 +75,9 @@ export function fileFindings(path: string): Finding[] {
   const folder = dirname(path);
   const { bavail, bsize } = statfsSync(folder);
   const now = realSystem.now();
-  const findings = [rightsFinding(path, file.mode), folderFinding(folder), spaceFinding(bavail * bsize)];
+  const locked = [path, `${path}-wal`, `${path}-shm`, folder].filter((each) => existsSync(each) && !isWritable(each));
+  const rights = locked.length === 0 ? rightsFinding(path, file.mode) : lockedOut(locked);
+  const findings = [rights, folderFinding(folder), spaceFinding(bavail * bsize)];
   const ahead = file.mtimeMs - now;
   findings.push(
     ahead > CLOCK_SLACK_MS
@@ -81,15 +89,33 @@ export function fileFindings(path: string): Finding[] {
         )
       : finding("clock", "ok", new Date(now).toISOString()),
   );
+  if (locked.length > 0) return findings;
   try {
     findings.push(schemaFinding(path), ...integrityFinding(path, file.size));
   } catch (error) {
     if (!isRedriveError(error)) throw error;
+    // Without a SQLite library nothing is known about the file; that it is missing was found before.
+    if (error.code === "store_unusable") return findings;
     findings.push(
       finding("file", "problem", oneLine(error.message), "name another file, or restore this one from a backup"),
     );
   }
   return findings;
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function lockedOut(places: readonly string[]): Finding {
+  const owners = [...new Set(places.map((place) => statSync(place).uid))];
+  const message = `you may not read and write ${places.join(", ")} (owner: user ${owners.join(", ")})`;
+  return finding("rights", "problem", message, `chmod u+rw ${places.map(quoted).join(" ")}, or run as the owner`);
 }
 
 function rightsFinding(path: string, mode: number): Finding {

@@ -73,7 +73,9 @@ export function registerEnqueue(cli: Cli): void {
     // Everything that can be refused is refused before a file is made.
     newJobOf(known, await payloadOfText(known, text), "check", fields);
     const redrive = await session.open({ jobs, defaults });
-    const job = await redrive.enqueueText(definition ?? type, text, fields);
+    const job = await redrive.enqueueText(definition ?? type, text, fields).catch((error: unknown) => {
+      throw inFlags(error);
+    });
     const document = { ids: [job.id], duplicates: Number(job.duplicate), replaced: Number(job.replaced) };
     if (session.quiet && !session.json) session.io.stdout.write(`${job.id}\n`);
     session.answer(document, () => {
@@ -82,6 +84,13 @@ export function registerEnqueue(cli: Cli): void {
     });
     return 0;
   });
+}
+
+/** The error about a taken key, with its remedy as it is typed here; any other as it is. */
+function inFlags(error: unknown): unknown {
+  if (!isRedriveError(error, "conflict")) return error;
+  const message = error.message.replace('unique: "replace"', "--unique replace");
+  return new RedriveError("conflict", message, { cause: error, details: { ...error.details } });
 }
 
 function noPayload(): RedriveError {

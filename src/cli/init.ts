@@ -1,6 +1,7 @@
 // `redrive init`: a starter in the working directory. Never overwrites anything.
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import { jsonText } from "../queue/json-form.ts";
 import { type Cli, examples } from "./command.ts";
@@ -55,7 +56,7 @@ export function registerInit(cli: Cli): void {
         there.join(" and "),
         "remove or rename them; nothing was written",
       );
-    for (const [name, text] of files) writeFileSync(join(io.cwd, name), text, { flag: "wx" });
+    writeAll(files, io.cwd);
     const steps = [
       `${io.program} enqueue hello '{"name":"Ada"}'`,
       `${io.program} enqueue hello '{}'`,
@@ -69,4 +70,21 @@ export function registerInit(cli: Cli): void {
       );
     return 0;
   });
+}
+
+/** Writes all of the files or none. */
+function writeAll(files: readonly [string, string][], folder: string): void {
+  const written: string[] = [];
+  try {
+    for (const [name, text] of files) {
+      const path = join(folder, name);
+      writeFileSync(path, text, { flag: "wx" });
+      written.push(path);
+    }
+  } catch (cause) {
+    for (const path of written) rmSync(path, { force: true });
+    const said = cause instanceof Error ? cause.message : String(cause);
+    const message = `init: expected a folder that can be written; ${folder} is none (${said}); run it in a folder of yours`;
+    throw new RedriveError("invalid_argument", message, { cause });
+  }
 }

@@ -24,7 +24,7 @@ const told: Promise<void>[] = [];
 const store = openStore(task.store);
 try {
   await runAlone({
-    store: withTypeLimits(store, jobs),
+    store: withTypeLimits(store, jobs, library),
     system: realSystem,
     worker: task.worker,
     lane: task.lane,

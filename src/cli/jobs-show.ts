@@ -7,7 +7,7 @@ import { masked, readableJson, safeLine, safeText } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Cell, type Column, tableText } from "./table.ts";
 import { withWholeId } from "./whole-ids.ts";
-import { errorLine, fullTime, shortTime, triesOf } from "./words.ts";
+import { errorLine, fullTime, ofLimit, shortTime, triesOf } from "./words.ts";
 
 /** `jobs show`. */
 export async function showJob(session: Session, id: string): Promise<void> {
@@ -63,8 +63,8 @@ function facts({ paint }: Session, job: Job, { now, letter }: Shown): string {
     ["died", letter && fullTime(letter.diedAt, now)],
     ["reason", letter && letter.reason],
     ["redriven", letter && letter.redrivenAt !== null ? fullTime(letter.redrivenAt, now) : null],
-    ["attempts", `${letter ? letter.attempts : triesOf(job)} of ${job.maxAttempts}`],
-    ["crashes", tries.crashes > 0 ? `${tries.crashes} of ${job.maxCrashes}` : null],
+    ["attempts", ofLimit(job, letter ? letter.attempts : triesOf(job), " of ", job.maxAttempts)],
+    ["crashes", tries.crashes > 0 ? ofLimit(job, tries.crashes, " of ", job.maxCrashes) : null],
     ["released", job.releases > 0 ? `${job.releases} times` : null],
     ["generation", job.generation > 1 ? String(letter?.generation ?? job.generation) : null],
     ["due", job.state === "queued" ? fullTime(job.runAt, now) : null],

@@ -11,11 +11,13 @@ import { EXIT } from "./exit.ts";
 import { jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
+import { noJobFits } from "./nothing-fits.ts";
 import { stateStyle } from "./paint.ts";
+import { safeLine } from "./safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
-import { counted, errorLine, relativeTime, triesOf } from "./words.ts";
+import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./words.ts";
 
 /** Registers `jobs`. */
 export function registerJobs(cli: Cli): void {
@@ -47,7 +49,7 @@ function registerList(cli: Cli): void {
     const redrive = await session.openExisting();
     const [{ items, next }, { now }] = await Promise.all([redrive.jobs.list(query), redrive.store.control()]);
     session.show({ items: items.map((job) => jobForm(job, now)), next }, () =>
-      items.length === 0 ? "No jobs.\n" : jobsTable(items, now, session),
+      items.length === 0 ? `${safeLine(noJobFits(flags))}.\n` : jobsTable(items, now, session),
     );
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
@@ -67,7 +69,7 @@ function jobsTable(jobs: readonly Job[], now: number, { width, paint }: Session)
     const state = shownState(job, now);
     const when = job.state === "queued" ? job.runAt : (job.finishedAt ?? job.startedAt);
     const error = job.failure === null || job.state === "completed" ? "" : errorLine(job.failure);
-    const tries = `${triesOf(job)}/${job.maxAttempts}`;
+    const tries = ofLimit(job, triesOf(job), "/", job.maxAttempts);
     return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, relativeTime(when, now), error];
   });
   return tableText(COLUMNS, rows, { width, paint });

@@ -1,13 +1,18 @@
 // Loads a module of the user's, TypeScript or JavaScript: with Node itself where it can, with jiti where it cannot. A
 // module that finds no `redrive` of its own gets this one, so that a file in an empty folder works.
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { extname } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const TYPESCRIPT = [".ts", ".mts", ".cts"];
 const OURS = new URL("../index.js", import.meta.url);
 /** What `redrive` and its subpaths are in this copy; a subpath that is not built is left out. */
-const SUBPATHS = { "redrive/sqlite": "../store/sqlite/index.js", "redrive/testing": "../testing/index.js" };
+const SUBPATHS = {
+  "redrive/sqlite": "../store/sqlite/index.js",
+  "redrive/postgres": "../store/postgres/index.js",
+  "redrive/testing": "../testing/index.js",
+};
 
 /** Errors that say that Node cannot load this kind of file, not that the file is wrong. */
 const BEYOND_NODE = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
@@ -15,7 +20,7 @@ const BEYOND_NODE = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_S
 /** The exports of the module at an absolute path. */
 export async function loadModule(path: string): Promise<Record<string, unknown>> {
   const isTypeScript = TYPESCRIPT.includes(extname(path));
-  const nodeReadsIt = !isTypeScript || Boolean((process.features as { typescript?: unknown }).typescript);
+  const nodeReadsIt = !isTypeScript || (nodeReadsTypeScript() && isOfModulePackage(path));
   const finds = findsRedrive(path);
   if (!nodeReadsIt || finds === "nothing") return loadTransformed(path, finds);
   try {
@@ -24,6 +29,34 @@ export async function loadModule(path: string): Promise<Record<string, unknown>>
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     if (!isTypeScript || !BEYOND_NODE.includes(code)) throw error;
     return loadTransformed(path, finds);
+  }
+}
+
+function nodeReadsTypeScript(): boolean {
+  return Boolean((process.features as { typescript?: unknown }).typescript);
+}
+
+/** True where the nearest package.json says that its files are modules; `npm init` does not make it say so. */
+function isOfModulePackage(path: string): boolean {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const type = packageType(join(folder, "package.json"));
+    if (type !== null || folder === dirname(folder)) return type === "module";
+  }
+}
+
+/** What a package.json says about its files, "" where it says nothing, or null where there is none. */
+function packageType(file: string): string | null {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch {
+    return null;
+  }
+  try {
+    const { type } = JSON.parse(text) as { type?: unknown };
+    return typeof type === "string" ? type : "";
+  } catch {
+    return "";
   }
 }
 

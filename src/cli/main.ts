@@ -1,22 +1,20 @@
 // The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
 // and one code; nothing else in this folder decides how a call ends.
 import { Command } from "commander";
-import { isRedriveError } from "../core/errors.ts";
-import { jsonText } from "../queue/json-form.ts";
 import { openCli } from "./command.ts";
+import { complain } from "./complain.ts";
 import { registerDemo } from "./demo-command.ts";
 import { registerDlq } from "./dlq.ts";
 import { registerDoctor } from "./doctor.ts";
 import { registerDrain } from "./drain.ts";
 import { registerEnqueue } from "./enqueue.ts";
 import { withCommands } from "./command-names.ts";
-import { complaintOf, EXIT, EXIT_HELP } from "./exit.ts";
+import { EXIT, EXIT_HELP } from "./exit.ts";
 import { registerHealth } from "./health.ts";
 import { registerInit } from "./init.ts";
 import type { Io } from "./io.ts";
 import { registerJobs } from "./jobs.ts";
 import { registerMigrate } from "./migrate.ts";
-import { paintFor } from "./paint.ts";
 import { masked, safeText } from "./safe-text.ts";
 import { registerStats } from "./stats.ts";
 import { VERSION } from "./version.ts";
@@ -44,17 +42,23 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     for (const register of COMMANDS) register(openCli(program, io, (done) => (code = done)));
     // Typed without any command: the help is the answer, but a script has made a mistake.
     if (argv.length === 0) program.help({ error: true });
-    await program.parseAsync(asFlag(argv), { from: "user" });
+    await program.parseAsync(asFlag(argv, program), { from: "user" });
     return code;
   } catch (error) {
     return complain(withCommands(error, program, argv), io, argv.includes("--json"));
   }
 }
 
-/** `help dlq retry` as `dlq retry --help`: commander's own looks one word deep. */
-function asFlag([first, ...rest]: readonly string[]): string[] {
-  if (first === undefined) return [];
-  return first === "help" && rest.length > 0 ? [...rest, "--help"] : [first, ...rest];
+/** `help dlq retry` as `dlq retry --help`: commander's own looks one word deep. A command that is not there is refused. */
+function asFlag(argv: readonly string[], program: Command): string[] {
+  const [first, ...rest] = argv;
+  if (first !== "help" || rest.length === 0) return [...argv];
+  let group: Command | undefined = program;
+  for (const word of rest) {
+    if (!group || group.commands.length === 0 || word.startsWith("-")) break;
+    group = group.commands.find((command) => command.name() === word);
+  }
+  return group ? [...rest, "--help"] : rest;
 }
 
 function describe(program: Command, io: Io): Command {
@@ -87,16 +91,4 @@ function describe(program: Command, io: Io): Command {
     })
     .exitOverride();
   return program;
-}
-
-function complain(error: unknown, io: Io, json: boolean): number {
-  const { exit, code, message, stack } = complaintOf(error);
-  if (exit === EXIT.ok) return exit;
-  const safe = masked(safeText(message));
-  const paint = paintFor(io.stderr, io.env);
-  io.stderr.write(`${paint("red", "error:")} ${safe}\n`);
-  if (stack !== null && io.env.REDRIVE_LOG === "debug") io.stderr.write(`${masked(safeText(stack))}\n`);
-  const isAnswered = isRedriveError(error) && error.details.answered === true;
-  if (json && !isAnswered) io.stdout.write(`${jsonText({ error: { code, message: safe } })}\n`);
-  return exit;
 }

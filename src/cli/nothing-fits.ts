@@ -1,10 +1,13 @@
-// What is said where filters fit no dead letter: which filters, and what may have been meant.
+// What is said where filters fit no dead letter or no job: which filters, and what may have been meant.
 import { didYouMean } from "../core/options.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Flags } from "./command.ts";
 
 const FILTERS = {
+  state: "--state",
   type: "--type",
+  queue: "--queue",
+  key: "--key",
   class: "--class",
   reason: "--reason",
   service: "--service",
@@ -18,13 +21,24 @@ const FILTERS = {
 
 /** `No dead letter fits --type thumbnial (did you mean "thumbnail"?)`. */
 export async function nothingFits({ deadLetters }: Redrive, flags: Flags): Promise<string> {
-  const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => flags[name] !== undefined);
-  if (given.length === 0) return "There are no dead letters";
+  const given = filtersIn(flags);
+  if (given === "") return "There are no dead letters";
   const { byType, causes } = await deadLetters.stats({});
   const fingerprints = causes.map(({ fingerprint }) => fingerprint);
   const hints = [meant(flags.type, Object.keys(byType)), meant(flags.fingerprint, fingerprints)].filter(Boolean);
-  const said = `No dead letter fits ${given.map((name) => `${FILTERS[name]} ${String(flags[name])}`).join(" ")}`;
+  const said = `No dead letter fits ${given}`;
   return hints.length === 0 ? said : `${said} (${hints.join(" ")})`;
+}
+
+/** `No job fits --type thumbnial`. */
+export function noJobFits(flags: Flags): string {
+  const given = filtersIn(flags);
+  return given === "" ? "There are no jobs" : `No job fits ${given}`;
+}
+
+function filtersIn(flags: Flags): string {
+  const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => flags[name] !== undefined);
+  return given.map((name) => `${FILTERS[name]} ${String(flags[name])}`).join(" ");
 }
 
 /** Nothing for a value that is there, or like none that is. */

@@ -24,8 +24,13 @@ export function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, " ").trim();
 }
 
+/** What our own messages call a password, which is none. */
+const PLACEHOLDER = "://USER:PASSWORD@";
+
 /** Connection strings without their passwords. */
-export const masked = redactText;
+export function masked(text: string): string {
+  return text.split(PLACEHOLDER).map(redactText).join(PLACEHOLDER);
+}
 
 function withoutSpace(json: string): string {
   return json.replace(/\s/g, "");

@@ -13,7 +13,9 @@ import { type Config, findConfig, loadConfig, NO_CONFIG } from "./config.ts";
 import type { Io } from "./io.ts";
 import { type Paint, paintFor } from "./paint.ts";
 import { openProgressLine, type ProgressLine } from "./progress-line.ts";
+import { masked, safeLine } from "./safe-text.ts";
 import { DEFAULT_STORE, type StoreAddress, storeAddress } from "./store-address.ts";
+import { quoted } from "./words.ts";
 
 /** The options that every command takes. */
 export interface GlobalOptions {
@@ -49,6 +51,8 @@ export interface Session {
   show(document: unknown, text: () => string): void;
   /** The same for what was done, of which whoever wants quiet does not hear. */
   answer(document: unknown, text: () => string): void;
+  /** A command to type next, for the same store as this call. */
+  suggest(command: string): string;
   /** Says something on stderr, unless asked to be quiet. */
   say(line: string): void;
   close(): Promise<void>;
@@ -98,6 +102,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     answer(document, text) {
       if (json || !quiet) show(document, text);
     },
+    suggest: (command) => [io.program, command, ...placeFlags(options)].join(" "),
     say(line) {
       if (!quiet) progress.write(`${line}\n`);
     },
@@ -110,6 +115,14 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
       closing = null;
     },
   };
+}
+
+/** The flags that say where the store is, as they were given. */
+function placeFlags(options: GlobalOptions): string[] {
+  return (["config", "store"] as const).flatMap((name) => {
+    const value = options[name];
+    return value === undefined ? [] : [`--${name} ${quoted(masked(safeLine(value)))}`];
+  });
 }
 
 /** The error for a store that is not there. */

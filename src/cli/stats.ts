@@ -25,7 +25,7 @@ export function registerStats(cli: Cli): void {
         jobs[state].toLocaleString("en-US"),
       ]);
       const table = tableText(columns, [...rows, ["workers", alive]], session);
-      return total > 0 ? `${table}\nWhy jobs died: ${cli.io.program} dlq stats\n` : table;
+      return total > 0 ? `${table}\nWhy jobs died: ${session.suggest("dlq stats")}\n` : table;
     });
   });
 }

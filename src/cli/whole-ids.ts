@@ -12,8 +12,8 @@ function isPart(id: string): boolean {
   );
 }
 
-function hint({ io }: Session): string {
-  return `give the whole id; \`${io.program} jobs list --json\` shows it`;
+function hint(session: Session): string {
+  return `give the whole id; \`${session.suggest("jobs list --json")}\` shows it`;
 }
 
 /** Says on stderr that an id which was not found looks like a part of one. */

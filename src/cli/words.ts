@@ -48,3 +48,13 @@ export function errorLine({ name, message }: Pick<Failure, "name" | "message">):
 export function triesOf({ attempts, state }: Pick<Job, "attempts" | "state">): number {
   return attempts + (state === "running" || state === "completed" ? 1 : 0);
 }
+
+/** `2/10`, `2 of 10`; the count alone where the limit is not the job's but its type's, which only workers know. */
+export function ofLimit({ limited }: Pick<Job, "limited">, count: number, between: "/" | " of ", most: number): string {
+  return limited ? `${count}${between}${most}` : String(count);
+}
+
+/** A word for a shell, in quotes where it needs them. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

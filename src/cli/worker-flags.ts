@@ -7,6 +7,7 @@ import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { RedriveWorkerOptions } from "../redrive-worker.ts";
 import { resolveWorker, WORKER_DEFAULTS } from "../worker/settings.ts";
+import { checkArchive } from "./archive-file.ts";
 import { collected, defined, type Flags, numeric, textual } from "./command.ts";
 import { mergedDefaults, policyFromEnvironment } from "./environment.ts";
 import { childIsolation } from "../worker/child-isolation.ts";
@@ -98,10 +99,12 @@ export function workerOptions(session: Session, flags: Flags, environment: Envir
   };
   // Before anything is opened or made: what is wrong about the flags is wrong without a store.
   resolveWorker(options);
+  const archiveFile = kept === undefined ? archive : resolve(io.cwd, kept);
+  if (archiveFile !== undefined) checkArchive(archiveFile, kept === undefined ? "config" : "flag");
   return {
     ...options,
     ...defined({
-      archive: kept === undefined ? archive : resolve(io.cwd, kept),
+      archive: archiveFile,
       health: port === undefined ? undefined : { port, ...(host !== undefined && { host }) },
     }),
     isolation: (settings) =>

@@ -64,6 +64,11 @@ export interface JobLimits {
   readonly deadlineMs: number | null;
   /** A run longer than this is given up; null for never. */
   readonly stuckMs: number | null;
+  /**
+   * These limits were said, by the definition of the type or by whoever enqueued the job. False where only the name of the
+   * type was known: then they are defaults, and a worker that knows the type goes by what the type says.
+   */
+  readonly limited: boolean;
 }
 
 /** What a job belongs to; interned to one lane at enqueue. */

@@ -85,6 +85,7 @@ export function checkNewJob(job: NewJob): void {
   checkInteger("maxCrashes", job.maxCrashes, 1, JOB_BOUNDS.crashes);
   if (job.deadlineMs !== null) checkInteger("deadline", job.deadlineMs, 1, JOB_BOUNDS.delayMs);
   if (job.stuckMs !== null) checkInteger("stuck.after", job.stuckMs, 1, JOB_BOUNDS.delayMs);
+  if (typeof job.limited !== "boolean") refuse("limited", "true or false", job.limited);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
   if (typeof job.payload !== "string" || !job.payload.isWellFormed()) {

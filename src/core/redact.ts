@@ -7,7 +7,7 @@ const TOKENS = /"(?:[^"\\]|\\[\s\S])*"|"[\s\S]*|[{}[\]:,]|[^\s"{}[\]:,]+|\s+/g;
 /** The text without the passwords of connection strings. */
 export function redactText(text: string): string {
   return text
-    .replace(/(:\/\/[^\s:@/"]{0,256}:)[^\s"'<>]{0,256}@/g, "$1***@")
+    .replace(/(\/\/[^\s:@/"]{0,256}:)[^\s"'<>]{0,256}@/g, "$1***@")
     .replace(/((?:^|[?&;\s_-])(?:password|passwd|pwd|secret|token|api_?key)=)[^&;\s"']+/gi, "$1***")
     .replace(/(authorization: ?(?:bearer |basic )?)[^\s"',;]+/gi, "$1***");
 }

@@ -27,6 +27,8 @@ export interface Events {
   /** Listens; returns the way to stop. */
   on<K extends EventKind | "*">(kind: K, listener: (event: EventOf<K>) => void): () => void;
   emit(event: RedriveEvent): void;
+  /** Whether anybody listens, for events that cost something to make. */
+  isHeard(kind: EventKind): boolean;
 }
 
 const KINDS: ReadonlySet<string> = new Set(
@@ -75,5 +77,6 @@ export function openEvents(log: Log): Events {
       tell(event.kind, event);
       tell("*", event);
     },
+    isHeard: (kind) => [kind, "*"].some((name) => (listeners.get(name)?.size ?? 0) > 0),
   };
 }

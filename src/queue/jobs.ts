@@ -5,6 +5,7 @@ import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
 import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
+import type { Events } from "./events.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "./new-jobs.ts";
 import { everyItem, inChunks, PAGE } from "./paging.ts";
@@ -55,8 +56,8 @@ export interface Jobs {
 
 const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
 
-/** The jobs of a store. */
-export function openJobs(store: Store): Jobs {
+/** The jobs of a store; what is cancelled here is told to whoever listens. */
+export function openJobs(store: Store, events: Events): Jobs {
   const all = async function* (filter: JobFilter = {}): AsyncGenerator<Job> {
     const query = jobQuery(filter);
     yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor }));
@@ -77,8 +78,12 @@ export function openJobs(store: Store): Jobs {
     count: () => store.count(),
     async cancel(target) {
       const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
-      for await (const ids of chunks(target, all, ["queued", "running"]))
-        for (const answer of await store.cancel(ids)) sum[answer] += 1;
+      for await (const ids of chunks(target, all, ["queued", "running"])) {
+        const answers = await store.cancel(ids);
+        for (const answer of answers) sum[answer] += 1;
+        const cancelled = ids.filter((_, at) => answers[at] === "cancelled");
+        await tellCancelled(cancelled, store, events);
+      }
       return sum;
     },
     async reschedule(target, options) {
@@ -89,6 +94,14 @@ export function openJobs(store: Store): Jobs {
       return sum;
     },
   };
+}
+
+/** Tells of waiting jobs that were cancelled; of a running one, the worker tells that stops it. */
+async function tellCancelled(ids: readonly string[], store: Store, events: Events): Promise<void> {
+  if (ids.length === 0 || !events.isHeard("job.cancelled")) return;
+  // They are cancelled all the same if they cannot be read now; whoever waits for one of them looks for itself.
+  const jobs = await store.get(ids).catch(() => []);
+  for (const job of jobs) if (job) events.emit({ kind: "job.cancelled", job, verdict: { kind: "cancel" } });
 }
 
 /** The error for a job that is not there. */

@@ -9,7 +9,11 @@ import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.t
 import type { JobDefinition } from "./define-job.ts";
 import { validated } from "./schema.ts";
 
-/** What can be said about one job; durations as `"5s"` or milliseconds. */
+/**
+ * What can be said about one job; durations as `"5s"` or milliseconds. Where the type is not defined here, the limits
+ * that its definition says where it runs count. Say `maxAttempts`, `maxRetries` or `deadline` for such a job, and what you
+ * said counts instead, with the defaults of this queue for every other limit.
+ */
 export interface EnqueueOptions {
   /** The same key does not make two jobs of one type; at most 255 bytes. */
   readonly key?: string | undefined;
@@ -101,8 +105,8 @@ export async function payloadOfText(known: KnownType, text: string, maxBytes?: n
 /** The new job; throws for anything that may not be stored. */
 export function newJobOf(known: KnownType, payload: string, id: string, options: EnqueueOptions = NONE): NewJob {
   const given = parseOptions(options, FIELDS, "enqueue");
-  const limited = LIMITS.some((field) => given[field] !== undefined);
-  const policy = limited ? resolvePolicy({ ...known.layers, job: limitsOf(given) }).policy : known.policy;
+  const saysLimits = LIMITS.some((field) => given[field] !== undefined);
+  const policy = saysLimits ? resolvePolicy({ ...known.layers, job: limitsOf(given) }).policy : known.policy;
   if (given.delay !== undefined && given.runAt !== undefined)
     throw invalid("enqueue", "delay or runAt", "both", "give one of them");
   const { key = null, unique = "key" } = given;
@@ -126,6 +130,7 @@ export function newJobOf(known: KnownType, payload: string, id: string, options:
     maxCrashes: policy.maxCrashes,
     deadlineMs: policy.deadlineMs,
     stuckMs: policy.stuckMs,
+    limited: saysLimits || known.definition !== null,
   } as NewJob;
   checkNewJob(job);
   return job;

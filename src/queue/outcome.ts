@@ -82,14 +82,19 @@ function listenFor(
   stop(): void;
 } {
   const heard = new AbortController();
+  let followed = false;
   const off = (["job.completed", "job.dead", "job.cancelled"] as const).map((kind) =>
     events.on(kind, ({ job }) => job.id === id && heard.abort()),
   );
   return {
     within(ms, system, signal) {
-      // Once heard, the next look finds it; should it not, looking goes on at its own pace.
-      const wake = heard.signal.aborted ? [] : [heard.signal];
-      return system.sleep(ms, AbortSignal.any([...wake, signal]));
+      // Heard while a look was under way, which may have been too early: the next one is at once and finds it. Should it
+      // not, looking goes on at its own pace.
+      if (heard.signal.aborted && !followed) {
+        followed = true;
+        return Promise.resolve();
+      }
+      return system.sleep(ms, AbortSignal.any([...(followed ? [] : [heard.signal]), signal]));
     },
     stop: () => off.forEach((stop) => stop()),
   };

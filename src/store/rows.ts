@@ -25,7 +25,7 @@ export const UNREADABLE: Belonging = {
 export type Value = string | number | null;
 
 /** How many columns a job has. */
-export const JOB_WIDTH = 32;
+export const JOB_WIDTH = 33;
 
 /** A job from its row. */
 export function jobFromRow(row: readonly Value[]): Job {
@@ -61,6 +61,7 @@ export function jobFromRow(row: readonly Value[]): Job {
     result: row[28] as string | null,
     failure: failureFromText(row[29] as string | null, row[31] as string | null),
     version: row[30] as number,
+    limited: row[32] === 1,
   };
 }
 

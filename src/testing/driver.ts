@@ -198,7 +198,9 @@ export class Driver {
   #mayEnd({ id, type }: Holding): boolean {
     const [job] = this.#options.observed.verbs.get([id]);
     const definition = this.#options.jobs.find((each) => each.type === type);
-    return !job || job.cancelRequested || job.stuckMs !== null || (definition?.policy.timeoutMs ?? null) !== null;
+    if (!job || job.cancelRequested) return true;
+    const stuckMs = job.limited ? job.stuckMs : (definition?.policy.stuckMs ?? job.stuckMs);
+    return (stuckMs ?? definition?.policy.timeoutMs ?? null) !== null;
   }
 
   #atWork(): Holding[] {

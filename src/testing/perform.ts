@@ -67,7 +67,7 @@ export async function perform<Input, Result>(
       else resolve(said);
       done("counted");
     };
-    const store = { name: "memory" } as const;
+    const store = { name: "memory", get: async () => [] } as const;
     const executor = { system, log, settle, store, abortGraceMs: 0, heldMs: () => 0, report: () => undefined };
     const own = { ...job, attempts: attempt - 1 };
     const run = execute(own, definition as JobDefinition, system.monotonic(), executor, () => undefined);

@@ -46,10 +46,10 @@ export async function unservedJobs(
     if (types.has(type) || queues?.includes(queue) === false) continue;
     found.set(type, (found.get(type) ?? new Set()).add(queue));
   }
-  const counts: Record<string, number> = {};
+  const counts = new Map<string, number>();
   for (const [type, itsQueues] of found)
-    for (const queue of itsQueues) counts[type] = await countDue(store, { type, queue }, counts[type] ?? 0);
-  return counts;
+    for (const queue of itsQueues) counts.set(type, await countDue(store, { type, queue }, counts.get(type) ?? 0));
+  return Object.fromEntries(counts);
 }
 
 async function countDue(store: Store, of: { type: string; queue: string }, before: number): Promise<number> {

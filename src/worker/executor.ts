@@ -17,7 +17,7 @@ import { Run, type StopReason } from "./run.ts";
 import type { Settler } from "./settler.ts";
 
 /** How long a job waits for a worker that knows its version; longer than anybody lets a drain wait for what falls due. */
-const NEWER_WORKER_MS = 30_000;
+export const NEWER_WORKER_MS = 30_000;
 
 /** What the executor works with. */
 export interface ExecutorOptions {
@@ -28,7 +28,7 @@ export interface ExecutorOptions {
   /** Time a job was parked or paused until this store time, which no deadline counts. */
   readonly heldMs: (job: Job, until: number) => number;
   readonly settle: Settler["settle"];
-  readonly store: Pick<Store, "name" | "within">;
+  readonly store: Pick<Store, "name" | "within" | "get">;
   readonly report: Reporter;
 }
 
@@ -186,8 +186,20 @@ function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
   const { id, epoch, nonce } = job;
   options.settle({ id, epoch, nonce, verdict: answer }, (settled) => {
-    // The lease ended with the transaction in which the handler completed the job itself.
-    if (run.completion && settled === "stale") options.report(job, run.completion, "counted");
+    if (run.completion && settled === "stale") void reportCompletion(run, run.completion, answer, options);
     else options.report(job, answer, settled);
   });
+}
+
+/** The handler completed the job in a transaction of its own. Whether that committed, or the lease was lost, the store knows. */
+async function reportCompletion(
+  { job }: Run,
+  completion: Verdict,
+  answer: Verdict,
+  { store, report }: ExecutorOptions,
+): Promise<void> {
+  const [now] = await store.get([job.id]).catch(() => [null]);
+  const isOurs = now?.state === "completed" && now.epoch === job.epoch;
+  if (isOurs) report(job, completion, "counted");
+  else report(job, answer, "stale");
 }

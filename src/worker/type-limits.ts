@@ -1,47 +1,33 @@
 // A job carries its limits from the moment it was enqueued, so that anybody can judge it. Where whoever enqueued it knew
-// only the name of its type, it carries the library's; then the word of the worker counts, which knows the type.
-import type { JobLimits } from "../core/job.ts";
-import { type Policy, PRESETS } from "../core/policy.ts";
+// only the name of its type, the word of the worker counts, which knows the type.
+import type { Job, JobLimits } from "../core/job.ts";
+import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Store } from "../store/store.ts";
 
-const { maxAttempts, maxCrashes, deadlineMs, stuckMs } = PRESETS.default;
-const UNSAID: JobLimits = { maxAttempts, maxCrashes, deadlineMs, stuckMs };
+const LIMITS = ["maxAttempts", "maxCrashes", "deadlineMs", "stuckMs"] as const;
 
-/** The store, handing out jobs that nobody set limits for with those of their type. Each limit counts for itself. */
-export function withTypeLimits(store: Store, definitions: readonly JobDefinition[]): Store {
-  const policies = new Map(
-    definitions.filter(({ policy }) => !isDefault(policy)).map(({ type, policy }) => [type, policy]),
-  );
-  if (policies.size === 0) return store;
-  const limited = <J extends JobLimits & { readonly type: string }>(job: J): J => {
-    const policy = policies.get(job.type);
-    return policy ? { ...job, ...limitsOf(job, policy) } : job;
-  };
+/** The store, handing out jobs enqueued by name with the limits that their type says, or the defaults of this queue. */
+export function withTypeLimits(store: Store, definitions: readonly JobDefinition[], defaults: PolicyOptions): Store {
+  const said = new Map(definitions.map((definition) => [definition.type, limitsSaid(definition, defaults)]));
+  const judgeable = <J extends Job>(job: J): J => (job.limited ? job : { ...job, ...said.get(job.type) });
   return {
     ...store,
     async claim(request) {
       const answer = await store.claim(request);
-      return { ...answer, jobs: answer.jobs.map(limited) };
+      return { ...answer, jobs: answer.jobs.map(judgeable) };
     },
     async expired(request) {
       const runs = await store.expired(request);
-      return runs.map((run) => ({ ...run, job: limited(run.job) }));
+      return runs.map((run) => ({ ...run, job: judgeable(run.job) }));
     },
   };
 }
 
-function isDefault(policy: Policy): boolean {
-  return (Object.keys(UNSAID) as (keyof JobLimits)[]).every((limit) => policy[limit] === UNSAID[limit]);
-}
-
-function limitsOf(job: JobLimits, policy: Policy): JobLimits {
-  const of = <K extends keyof JobLimits>(limit: K): JobLimits[K] =>
-    job[limit] === UNSAID[limit] ? policy[limit] : job[limit];
-  return {
-    maxAttempts: of("maxAttempts"),
-    maxCrashes: of("maxCrashes"),
-    deadlineMs: of("deadlineMs"),
-    stuckMs: of("stuckMs"),
-  };
+/** The limits that somebody on this side said; for the others the job keeps what it was enqueued with. */
+function limitsSaid({ options }: JobDefinition, library: PolicyOptions): Partial<JobLimits> {
+  const { policy, origins } = resolvePolicy({ library, type: options });
+  return Object.fromEntries(
+    LIMITS.filter((limit) => origins[limit] !== "default").map((limit) => [limit, policy[limit]]),
+  );
 }

@@ -1,5 +1,5 @@
 // The config file: found or named, checked as a whole, refused with its field and line.
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createBench, JOBS_TS } from "../support/cli.ts";
@@ -40,6 +40,20 @@ export default { jobs: ["jobs.ts"], defaults: { maxRetries: 1, backoff: exponent
     }
   });
 
+  it("finds every part of the library where none is installed", async () => {
+    const bench = createBench();
+    bench.write(
+      "redrive.config.ts",
+      `import { createPostgresStore } from "redrive/postgres";
+import { createSqliteStore } from "redrive/sqlite";
+import { createTestRedrive } from "redrive/testing";
+const all = [createPostgresStore, createSqliteStore, createTestRedrive].every((part) => typeof part === "function");
+export default { store: all ? "sqlite:all.db" : "sqlite:some.db" };`,
+    );
+    expect((await bench.run(["migrate"])).err).toBe("");
+    expect(existsSync(join(bench.folder, "all.db"))).toBe(true);
+  });
+
   it("is beaten by the environment, and that by flags", async () => {
     const bench = createBench();
     bench.write("redrive.config.yaml", "store: sqlite:config.db\ndefaults: { maxRetries: 8 }");
@@ -68,8 +82,8 @@ export default { jobs: ["jobs.ts"], defaults: { maxRetries: 1, backoff: exponent
   it.each([
     ["stroe: sqlite:a.db", /yaml line 1: .*did you mean "store"/],
     ["store: sqlite:a.db\nstore: sqlite:b.db", /line 2: .*unique/],
-    ["store: 5", /line 1: store: expected sqlite:PATH; got 5/],
-    ["store: postgres://a:hunter2@b/c", /store: expected sqlite:PATH/],
+    ["store: 5", /line 1: store: expected sqlite:PATH or postgres:.*; got 5/],
+    ["store: mysql://a:hunter2@b/c", /store: expected sqlite:PATH or postgres:/],
     ["\njobs: 7", /line 2: jobs: expected a file/],
     ["defaults:\n  maxAttempts: 0", /line 2: defaults.maxAttempts: expected a whole number/],
     ["defaults:\n  maxAttempt: 1", /line 2: defaults: .*did you mean "maxAttempts"/],

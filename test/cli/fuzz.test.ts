@@ -28,6 +28,8 @@ const PAIRS = [
   ["enqueue", "thing"],
   ["enqueue", "thing", "{}"],
   ["drain", "--jobs", "jobs.mjs"],
+  // Too few, whatever follows: a day that is held would take longer than all other calls.
+  ["demo", "--jobs", "3"],
 ];
 const FLAGS = `store config json quiet jobs concurrency lease heartbeat queues health-port health-host archive release
   within grace key key-field unique priority delay run-at tenant max-attempts deadline service queue state type limit cursor

@@ -160,8 +160,8 @@ describe("a worker process", () => {
 
   it("runs a job's last chance in a child with the same TypeScript and the same defaults", async () => {
     const bench = await site();
+    await bench.run(["enqueue", "killer", "{}"]);
     bench.write("redrive.config.yaml", "defaults: { maxAttempts: 3, backoff: { kind: fixed, delay: 1ms } }");
-    await bench.run(["enqueue", "killer", "{}", "--max-attempts", "10"]);
     for (let death = 0; death < 2; death++) {
       const { signal } = await start(bench, ["drain", "--jobs", "jobs.ts"]).ended;
       expect(signal).toBe("SIGKILL");

@@ -87,7 +87,7 @@ describe("drain", () => {
     [{ MAX_RETRIES: "-1" }, "MAX_RETRIES: expected"],
     [{ RETRY_DELAY_SECONDS: "soon" }, "RETRY_DELAY_SECONDS: expected seconds"],
     [{ REDRIVE_LOG: "loud" }, "REDRIVE_LOG: expected debug, info, warn, error, silent"],
-    [{ REDRIVE_STORE: "postgres://me:hunter2@db/x" }, "REDRIVE_STORE: expected sqlite:PATH"],
+    [{ REDRIVE_STORE: "mysql://me:hunter2@db/x" }, "REDRIVE_STORE: expected sqlite:PATH"],
   ])("refuses the environment %j with exit 78", async (env, message) => {
     const bench = createBench();
     bench.write("jobs.ts", JOBS_TS);
@@ -112,7 +112,7 @@ describe("drain", () => {
     [["worker", "--jobs", "jobs.ts", "--within", "x"], "within: expected a duration"],
     [["worker", "--jobs", "jobs.ts", "--health-host", "::1"], "--health-port"],
     [["drain", "--store", "memory:", "--jobs", "jobs.ts"], "gone when the command ends"],
-    [["drain", "--store", "postgres://me:hunter2@db/x"], "postgres://me:***@db/x"],
+    [["drain", "--store", "mysql://me:hunter2@db/x"], "mysql://me:***@db/x"],
   ])("%j is refused with exit 2 and without a trace", async (args, message) => {
     const bench = createBench();
     bench.write("jobs.ts", JOBS_TS);

@@ -21,6 +21,7 @@ export function enqueueFacts({ fact, timed }: Suite): void {
       version: 4,
       deadlineMs: 60_000,
       stuckMs: 5_000,
+      limited: false,
     });
     expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);
     const { digest: _digest, delayMs: _delayMs, runAt: _runAt, unique: _unique, ...kept } = job;

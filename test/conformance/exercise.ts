@@ -9,6 +9,7 @@ import { enqueueFacts } from "./enqueue.ts";
 import { keyFacts } from "./keys.ts";
 import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
+import { limitedFacts } from "./limited.ts";
 import { listFacts } from "./list.ts";
 import { progressFacts } from "./progress.ts";
 import { pruneFacts, removeFacts } from "./retention.ts";
@@ -24,6 +25,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["enqueue", enqueueFacts],
   ["keys", keyFacts],
   ["unique", uniqueFacts],
+  ["limited", limitedFacts],
   ["list", listFacts],
   ["cancel", cancelFacts],
   ["reschedule", rescheduleFacts],

@@ -35,7 +35,7 @@ function jobFrom(shared: Shared, { again, body, key, runAt, priority, ...rest }:
   // Ids fall, so that their order is not that of enqueue. One job in fifty has a priority out of range.
   const id = (again === null ? undefined : pick(shared.ids, again)) ?? `j${9_999 - shared.made}`;
   const legal = priority === 10 && shared.made % 10 > 0 ? 5 : priority;
-  const limits = { maxCrashes: 2, deadlineMs: null, stuckMs: null };
+  const limits = { maxCrashes: 2, deadlineMs: null, stuckMs: null, limited: shared.made % 3 > 0 };
   const due = runAt === null ? null : shared.clock.now + runAt;
   const digest = key === null ? null : digestOf(body);
   return { id, queue: "default", payload: body, key, digest, priority: legal, runAt: due, ...limits, ...rest };

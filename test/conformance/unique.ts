@@ -139,7 +139,15 @@ export function uniqueFacts({ fact, timed }: Suite): void {
   replaceFacts({ fact, timed });
 }
 
-const CHANGED = { priority: 7, maxAttempts: 2, maxCrashes: 5, deadlineMs: 9_000, stuckMs: 8_000, version: 3 };
+const CHANGED = {
+  priority: 7,
+  maxAttempts: 2,
+  maxCrashes: 5,
+  deadlineMs: 9_000,
+  stuckMs: 8_000,
+  limited: false,
+  version: 3,
+};
 
 function replaceFacts({ fact, timed }: Suite): void {
   timed("replaces body, version, lane and limits of a waiting job, not its due time", async ({ store, clock }) => {

@@ -23,6 +23,7 @@ describe("JSON text", () => {
 
 describe("other text", () => {
   it("loses the passwords of connection strings", () => {
+    expect(redactText("postgres//u:hunter2@host")).toBe("postgres//u:***@host");
     expect(redactText("cannot reach amqp://u:p@host/x?token=abc")).toBe("cannot reach amqp://u:***@host/x?token=***");
   });
 });

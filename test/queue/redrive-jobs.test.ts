@@ -16,6 +16,54 @@ async function withJobs(kind: Kind, count: number): Promise<{ redrive: Redrive; 
   return { redrive, ids };
 }
 
+describe.each(KINDS)("the event of a cancelled job on %s", (kind) => {
+  it("comes once for every waiting job that was cancelled, with the job as it is then", async () => {
+    const { redrive, ids } = await withJobs(kind, 3);
+    const [first = "", second = "", third = ""] = ids;
+    await redrive.jobs.cancel(third);
+    const told: unknown[] = [];
+    redrive.on("job.cancelled", ({ job, verdict }) => told.push([job, verdict]));
+    expect(await redrive.jobs.cancel([first, second, first, third, "nobody"])).toEqual({
+      ...NONE,
+      cancelled: 2,
+      finished: 2,
+      missing: 1,
+    });
+    const jobs = await Promise.all([first, second].map((id) => redrive.jobs.get(id)));
+    expect(jobs).toMatchObject([{ state: "cancelled" }, { state: "cancelled" }]);
+    expect(told).toEqual(jobs.map((job) => [job, { kind: "cancel" }]));
+  });
+
+  it("reaches those who listen to everything, and nobody else any more", async () => {
+    const { redrive, ids } = await withJobs(kind, 2);
+    const kinds: string[] = [];
+    const stop = redrive.on("*", (event) => kinds.push(event.kind));
+    await redrive.jobs.cancel(ids[0] ?? "");
+    stop();
+    await redrive.jobs.cancel(ids[1] ?? "");
+    expect(kinds).toEqual(["job.cancelled"]);
+  });
+
+  it("comes from the worker where the job runs, and only from there", async () => {
+    let started = (): void => undefined;
+    const running = new Promise<void>((resolve) => (started = resolve));
+    const waiting = defineJob("waiting", {
+      run: (_input: object, { signal }) => {
+        started();
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+      },
+    });
+    const redrive = await openRedrive(kind, { jobs: [waiting] });
+    const told: string[] = [];
+    redrive.on("job.cancelled", ({ job }) => told.push(job.id));
+    const { id } = await redrive.enqueue(waiting, {});
+    await redrive.worker({ poll: 20, lease: "3s" }).start();
+    await running;
+    expect(await redrive.jobs.cancel(id)).toEqual({ ...NONE, requested: 1 });
+    await expect.poll(() => told, { timeout: 5_000 }).toEqual([id]);
+  });
+});
+
 describe.each(KINDS)("looking at jobs on %s", (kind) => {
   it("gives one, its history, or says that there is none", async () => {
     const { redrive, ids } = await withJobs(kind, 1);

@@ -1,6 +1,11 @@
 // Waiting for a job, schemas on both sides of the store, and versions of payloads.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { defineJob, fixed, immediate, PermanentError, type Redrive, type StandardSchema } from "../../src/index.ts";
+import { assemble } from "../../src/redrive.ts";
+import { createMemoryStore } from "../../src/store/memory/index.ts";
+import type { Store } from "../../src/store/store.ts";
+import { realSystem } from "../../src/system/real.ts";
+import type { System } from "../../src/system/system.ts";
 import { collectLog, createTestRedrive } from "../../src/testing/index.ts";
 import { beside, codeOf, drain, type Kind, KINDS, openRedrive } from "./redrive-kinds.ts";
 
@@ -113,6 +118,48 @@ describe.each(KINDS)("run on %s", (kind) => {
     const signal = AbortSignal.abort();
     expect(await codeOf(() => redrive.run(resize, { width: "1" }, { signal }))).toBe("aborted");
     expect((await redrive.jobs.count()).queued).toBe(0);
+  });
+});
+
+describe("run, waiting for a job that is cancelled here", () => {
+  /** A queue on which no sleep ends by itself, so that only what is heard ends the wait. */
+  async function sleepless(store: Store) {
+    let sleeping = 0;
+    const sleep: System["sleep"] = (_ms, signal) => {
+      sleeping += 1;
+      return new Promise((resolve) => signal?.addEventListener("abort", () => resolve()));
+    };
+    const process = { pid: 1, host: "test", isAlive: () => true };
+    const surroundings = { system: { ...realSystem, sleep }, process };
+    const redrive = await assemble({ store, jobs: [resize], log: "silent" }, surroundings);
+    onTestFinished(() => redrive.close());
+    return { redrive, sleeping: () => sleeping };
+  }
+
+  it("hears it while it sleeps", async () => {
+    const { redrive, sleeping } = await sleepless(createMemoryStore({ clock: Date.now }));
+    const outcome = redrive.run(resize, { width: "1" }, { key: "k" });
+    await expect.poll(sleeping).toBe(1);
+    expect(await redrive.jobs.cancel({ key: "k" })).toMatchObject({ cancelled: 1 });
+    expect(await outcome).toMatchObject({ success: false, error: { name: "Cancelled" } });
+  });
+
+  it("hears it while a look is under way that came too early", async () => {
+    const memory = createMemoryStore({ clock: Date.now });
+    let meanwhile = (_ids: readonly string[]): Promise<unknown> => Promise.resolve();
+    const store: Store = {
+      ...memory,
+      async get(ids) {
+        const [found, then] = [await memory.get(ids), meanwhile];
+        meanwhile = () => Promise.resolve();
+        await then(ids);
+        return found;
+      },
+    };
+    const { redrive, sleeping } = await sleepless(store);
+    meanwhile = (ids) => redrive.jobs.cancel(ids);
+    expect(await redrive.run(resize, { width: "1" })).toMatchObject({ success: false, error: { name: "Cancelled" } });
+    expect(sleeping()).toBe(0);
   });
 });
 

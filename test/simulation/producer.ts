@@ -63,6 +63,7 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
     maxCrashes: dice.pick([1, 3, 3, 3]),
     deadlineMs: dice.chance(0.1) ? dice.between(500, 8000) : null,
     stuckMs: null,
+    limited: true,
     ...more,
   };
 }

@@ -37,6 +37,7 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     maxCrashes: 3,
     deadlineMs: null,
     stuckMs: null,
+    limited: true,
     ...overrides,
   };
 }

@@ -1,7 +1,7 @@
 // A real Postgres server for tests, on a free port and a folder of its own: the one that npm brings, or another version
 // where it is installed. It can be killed, frozen and started again.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -36,8 +36,8 @@ function binaries18(): string {
   return join(dirname(createRequire(import.meta.url).resolve(name)), "..", "native", "bin");
 }
 
-/** Postgres does not run as root; it gets somebody else to run as. */
-function owner(): { readonly uid: number; readonly gid: number } | null {
+/** Servers do not run as root; they get somebody else to run as. */
+export function owner(): { readonly uid: number; readonly gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   for (const name of ["postgres", "nobody"]) {
     try {
@@ -63,7 +63,8 @@ function reachable(bin: string, folder: string, as: { readonly uid: number; read
   }
 }
 
-async function freePort(): Promise<number> {
+/** A port of this host that nobody listens on. */
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
@@ -84,9 +85,11 @@ export async function startPostgres(
     readonly bin?: string;
     readonly durable?: boolean;
     readonly settings?: Readonly<Record<string, string>>;
+    /** Asked for with SCRAM; without it everybody on this host is trusted. */
+    readonly password?: string;
   } = {},
 ): Promise<PostgresServer> {
-  const { bin = POSTGRES_18, durable = false, settings = {} } = options;
+  const { bin = POSTGRES_18, durable = false, settings = {}, password = null } = options;
   const folder = mkdtempSync(join(tmpdir(), "redrive-pg-"));
   const as = owner();
   chmodSync(folder, 0o700);
@@ -94,11 +97,14 @@ export async function startPostgres(
   const from = reachable(bin, folder, as);
   const data = join(folder, "data");
   const user = as ?? {};
-  execFileSync(
-    join(from, "initdb"),
-    ["-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"],
-    { ...user, stdio: "pipe", cwd: folder },
-  );
+  const secret = join(folder, "password");
+  if (password !== null) writeFileSync(secret, password);
+  const auth = password === null ? ["-A", "trust"] : ["-A", "scram-sha-256", `--pwfile=${secret}`];
+  execFileSync(join(from, "initdb"), ["-D", data, "-U", "postgres", ...auth, "--no-sync", "-E", "UTF8", "--locale=C"], {
+    ...user,
+    stdio: "pipe",
+    cwd: folder,
+  });
   const port = await freePort();
   const fast = durable ? {} : { fsync: "off", full_page_writes: "off" };
   const all = {
@@ -110,7 +116,8 @@ export async function startPostgres(
   };
   const flags = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   let server: ChildProcess | null = null;
-  const url = (database = "postgres"): string => `postgres://postgres@127.0.0.1:${port}/${database}`;
+  const login = password === null ? "postgres" : `postgres:${encodeURIComponent(password)}`;
+  const url = (database = "postgres"): string => `postgres://${login}@127.0.0.1:${port}/${database}`;
   const signal = (name: NodeJS.Signals): void => {
     if (!server?.pid) return;
     // The first one goes first: it would start others, or end them in order.
@@ -122,11 +129,20 @@ export async function startPostgres(
       }
     }
   };
+  const hasEnded = (): boolean => !server || server.exitCode !== null || server.signalCode !== null;
   const ended = (): Promise<void> =>
     new Promise((resolve) => {
-      if (!server || server.exitCode !== null || server.signalCode !== null) return resolve();
-      server.once("exit", () => resolve());
+      if (hasEnded()) return resolve();
+      server?.once("exit", () => resolve());
     });
+  const launch = (): void => {
+    server = spawn(join(from, "postgres"), ["-D", data, "-p", String(port), ...flags], {
+      ...user,
+      cwd: folder,
+      detached: true,
+      stdio: "ignore",
+    });
+  };
   const handle: PostgresServer = {
     port,
     url,
@@ -137,12 +153,7 @@ export async function startPostgres(
     },
     freeze: (on) => signal(on ? "SIGSTOP" : "SIGCONT"),
     async start() {
-      server = spawn(join(from, "postgres"), ["-D", data, "-p", String(port), ...flags], {
-        ...user,
-        cwd: folder,
-        detached: true,
-        stdio: "ignore",
-      });
+      launch();
       const until = Date.now() + READY_MS;
       for (;;) {
         const client = new pg.Client({ connectionString: url(), connectionTimeoutMillis: 1_000 });
@@ -154,6 +165,8 @@ export async function startPostgres(
         } catch (error) {
           await client.end().catch(() => undefined);
           if (Date.now() > until) throw error;
+          // It does not start beside the last processes of one that was killed, which may still be ending.
+          if (hasEnded()) launch();
           await new Promise((resolve) => setTimeout(resolve, 50));
         }
       }

@@ -23,13 +23,19 @@ export async function sql(url: string, text: string, values: unknown[] = []): Pr
 
 const free = new Map<string, string[]>();
 
-/** Empties a schema for the next test; making a new one takes ten times as long. */
+const NUMBERED = ["job", "claim", "dead_letter", "worker", "pause"];
+
+/** Empties a schema for the next test; making a new one, or truncating this one, takes ten times as long. */
 export async function empty(url: string, schema: string): Promise<void> {
+  const numbers = NUMBERED.map((table) => {
+    const column = table === "claim" ? "n" : "seq";
+    return `select setval(pg_get_serial_sequence('${schema}.${table}', '${column}'), 1, false);`;
+  });
   const tables = await sql(url, "select tablename as name from pg_tables where schemaname = $1", [schema]);
   const names = tables.map(({ name }) => String(name)).filter((name) => name !== "migration");
   await sql(
     url,
-    `truncate ${names.map((name) => `${schema}.${name}`).join(", ")} restart identity;
+    `${names.map((name) => `delete from ${schema}.${name};`).join(" ")} ${numbers.join(" ")}
      alter sequence ${schema}.lane_n restart; insert into ${schema}.control values (1, 1)`,
   );
 }

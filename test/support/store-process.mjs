@@ -24,6 +24,7 @@ const newJob = (id) => ({
   maxCrashes: 3,
   deadlineMs: null,
   stuckMs: null,
+  limited: true,
 });
 
 const roles = {

@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
-import { around, createBench, unavailable } from "../support/worker-bench.ts";
+import type { Lease, SettleRequest } from "../../src/store/store.ts";
+import { around, createBench, forever, unavailable } from "../support/worker-bench.ts";
 
 describe("an idle worker", () => {
   it("takes a new job at once when it is enqueued in its process", async () => {
@@ -115,6 +116,22 @@ describe("a claim", () => {
     await bench.advance(60_000);
     expect(await bench.store.count()).toMatchObject({ completed: 3, running: 0 });
     for (const id of ids) expect(await bench.read(id)).toMatchObject({ attempts: 0, crashes: 0 });
+  });
+
+  it("that is held under another nonce than the run in hand is not taken for it", async () => {
+    const bench = createBench();
+    const released: Lease[] = [];
+    // As after a crash of the server: it forgot the claim of this run, and gave out its epoch again.
+    const through = around(bench.store, async (verb, next, [request]) => {
+      if (verb === "held") return ((await next()) as Lease[]).map((lease) => ({ ...lease, nonce: "another" }));
+      if (verb === "settle") released.push(...(request as SettleRequest).settlements);
+      return next();
+    });
+    const job = defineJob("thumbnail", { run: forever });
+    const id = await bench.add(job);
+    await bench.employ([job], { lease: "5s", through });
+    await bench.advance(8_000);
+    expect(released).toMatchObject([{ id, epoch: 1, nonce: "another", verdict: { kind: "release" } }]);
   });
 
   it("that reaches the store long after it was given up for lost loses no job either", async () => {

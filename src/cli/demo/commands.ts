@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { isRetryable } from "../../core/classify.ts";
 import type { CauseCount } from "../../store/store.ts";
 import { cutTo } from "../table.ts";
+import { quoted } from "../words.ts";
 import { shortCause } from "./cause.ts";
 
 /** Commands with what they are good for. */
@@ -44,9 +45,4 @@ export function nextCommands(options: {
     commands: [type(`dlq retry --fingerprint ${cause.fingerprint}`), type(`drain --jobs ${quoted(jobs)}`)],
   };
   return [{ why: "Why did they die, and after which tries?", commands: look.map(type) }, ...(again ? [again] : [])];
-}
-
-/** A word for a shell, in quotes where it needs them. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,7 +1,7 @@
 // The file of the demo: fresh for every run, in a folder of its own that nobody else may read.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { RedriveError } from "../../core/errors.ts";
+import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { isAlive } from "../../system/processes.ts";
 
 /** Where it is unless somebody says otherwise, from the working directory. */
@@ -21,17 +21,29 @@ export function freshFile(given: string | undefined, cwd: string): DemoFile {
   const absolute = resolve(cwd, path);
   if (given !== undefined && existsSync(absolute))
     throw refusal(`expected a file that does not exist yet; ${given} does; remove it or name another one`);
-  mkdirSync(dirname(absolute), { recursive: true, mode: 0o700 });
-  if (given !== undefined) return { path, release: () => undefined };
   const mark = `${absolute}.pid`;
+  try {
+    mkdirSync(dirname(absolute), { recursive: true, mode: 0o700 });
+    if (given !== undefined) return { path, release: () => undefined };
+    takeOver(absolute, mark, path);
+  } catch (cause) {
+    if (isRedriveError(cause)) throw cause;
+    const said = cause instanceof Error ? cause.message : String(cause);
+    const remedy = "go to a folder of yours, or name a file in one with --file";
+    throw refusal(`expected a place that can be written; ${absolute} is none (${said}); ${remedy}`, cause);
+  }
+  return { path, release: () => rmSync(mark, { force: true }) };
+}
+
+/** Makes the file of the last demo ours, and removes it. */
+function takeOver(absolute: string, mark: string, path: string): void {
   const owner = existsSync(mark) ? Number(readFileSync(mark, "utf8")) : 0;
   if (owner > 0 && owner !== process.pid && isAlive(owner))
     throw refusal(`process ${owner} works on ${path}; wait for its end or name another one with --file`);
   writeFileSync(mark, String(process.pid));
   for (const end of ["", "-wal", "-shm"]) rmSync(absolute + end, { force: true });
-  return { path, release: () => rmSync(mark, { force: true }) };
 }
 
-function refusal(message: string): RedriveError {
-  return new RedriveError("invalid_argument", `file: ${message}`);
+function refusal(message: string, cause?: unknown): RedriveError {
+  return new RedriveError("invalid_argument", `file: ${message}`, { cause });
 }

@@ -43,8 +43,8 @@ function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null
 function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   stopWaiting(tables, row);
   const { queue, service, tenant, priority, payload, version } = job;
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs } = job;
-  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs };
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, limited } = job;
+  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, limited };
   Object.assign(row, { queue, service, tenant, priority, payload, version, ...limits, updatedAt: now });
   if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);
   row.lane = laneOfKind(internLane(tables, job), kindOfLane(row.lane));

@@ -12,7 +12,7 @@ export const jobColumns = (
   l.service, l.tenant, coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at, j.due_at, j.created_at, j.updated_at,
   j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, j.epoch,
   j.worker, j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
-  j.version, ${lastStack(s)}`;
+  j.version, ${lastStack(s)}, j.limited::int`;
 
 /** Joins jobs with what they belong to. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;

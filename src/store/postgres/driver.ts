@@ -106,7 +106,6 @@ export function queryOf(
 
 /** A database over a pool. */
 export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOptions): Database {
-  const ignore = (): void => undefined;
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
   pool.on("error", ignore);
   const again = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -122,8 +121,6 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
   const heard = openHearing(pool, system.monotonic);
   const within = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
     const client = await heard.connect();
-    // The query under way hears of a broken connection too; without a listener it would end the process.
-    client.on("error", ignore);
     let broken = true;
     try {
       const answer = await work(client);
@@ -163,6 +160,23 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
   };
 }
 
+const ignore = (): void => undefined;
+
+/**
+ * Takes a connection from the pool, with a listener for its errors: the query under way hears of them too, but without a
+ * listener they would end the process. By callback, because the packet that makes a connection ready may go on with the
+ * server's last words, and whoever awaits would begin to listen too late.
+ */
+function take(pool: pg.Pool): Promise<pg.PoolClient> {
+  return new Promise((resolve, reject) => {
+    pool.connect((error, client) => {
+      if (!client) return reject(error ?? new Error("The pool gave no connection."));
+      client.on("error", ignore);
+      resolve(client);
+    });
+  });
+}
+
 /** Which connections of a pool have answered lately. */
 interface Hearing {
   /** A connection of which there is no reason to think that it is dead. */
@@ -188,7 +202,7 @@ function openHearing(pool: pg.Pool, now: () => number): Hearing {
     from,
     async connect() {
       for (;;) {
-        const client = await pool.connect();
+        const client = await take(pool);
         if ((heardAt.get(client) ?? Number.NEGATIVE_INFINITY) >= silentSince) return client;
         client.release(true);
       }

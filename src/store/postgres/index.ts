@@ -138,7 +138,8 @@ function withinVerb(parts: Parts, enqueue: Enqueue): PostgresStore["within"] {
     return {
       async enqueue(jobs) {
         CHECKS.enqueue?.(jobs);
-        return enqueue(ask, jobs, await lanesOf(parts, jobs, ask));
+        // A new lane of an open transaction would keep others from it; but the only client of a pool may be in there.
+        return enqueue(ask, jobs, await lanesOf(parts, jobs, parts.place.pool === null ? undefined : ask));
       },
       complete: (lease, result) => complete(ask, lease, result),
     };

@@ -41,10 +41,10 @@ export function keyKeeper(s: string): KeyKeeper {
       return holders;
     },
     async replace(ask, job, id, lane) {
-      const { payload, version, maxAttempts, maxCrashes, deadlineMs, stuckMs, runAt, delayMs } = job;
+      const { payload, version, maxAttempts, maxCrashes, deadlineMs, stuckMs, limited, runAt, delayMs } = job;
       const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
       const moved = job.unique === "debounce";
-      const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs);
+      const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs, limited);
       if (rows.length === 0) return false;
       await keeper.take(ask, [{ ...job, id }]);
       return true;
@@ -84,7 +84,8 @@ function keyStatements(s: string) {
     changed as (
       update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, max_attempts = $5, max_crashes = $6,
         deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
-        due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, updated_at = ${NOW}
+        due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
+        updated_at = ${NOW}
       from held where j.seq = held.seq returning j.lane, j.run_at, j.seq)
     insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed returning seq`,
   };

@@ -28,13 +28,19 @@ export interface Parts extends Context {
 }
 
 const CONNECT_MS = 5_000;
+/**
+ * Statements are prepared once for any values, while tables may be empty; a plan that scans them would be kept when they
+ * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs.
+ */
+const PLANS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off";
 
 /** Puts the parts together; nothing is asked of the server. */
 export function openParts(options: PostgresOptions, { clock }: Surroundings): Parts {
   const place = readPlace(options);
   const config = configOf(place);
   const pool = place.pool ?? openPool(config, place.maxConnections);
-  const prepare = !place.pooler;
+  // On connections of somebody else's pool, plans are made anew for tables as they are.
+  const prepare = !place.pooler && place.pool === null;
   const real = openDatabase({ pool, owned: place.pool === null, prepare, system: realSystem, place: place.shown });
   const db = clock ? withClock(real, clock) : real;
   const s = place.schema;
@@ -49,8 +55,7 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
 /** What a connection of our own is made with; null where a pool does not say. */
 function configOf({ url, pool, tls, pooler }: Place): pg.ClientConfig | null {
   const bounds = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "redrive" };
-  // Statements are prepared for any values: a plan made for the first few would be wrong for a full table.
-  const plans = pooler ? {} : { options: "-c plan_cache_mode=force_generic_plan" };
+  const plans = pooler ? {} : { options: PLANS };
   if (url !== null) return { connectionString: url, ...plans, ...bounds, ...(tls && { ssl: true }) };
   const options = (pool as unknown as { readonly options?: Record<string, unknown> }).options;
   if (!options) return null;
@@ -59,7 +64,7 @@ function configOf({ url, pool, tls, pooler }: Place): pg.ClientConfig | null {
   const ssl = cloned(options["ssl"]);
   if (typeof password === "function" || typeof stream === "function" || ssl === null) return null;
   const plain = Object.entries(options).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value));
-  return { ...Object.fromEntries(plain), ...(password ? { password: String(password) } : {}), ...ssl, ...bounds };
+  return { ...Object.fromEntries(plain), ...(typeof password === "string" && { password }), ...ssl, ...bounds };
 }
 
 /** How a pool encrypts; null if that cannot go to another thread. */

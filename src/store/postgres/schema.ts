@@ -48,6 +48,7 @@ create table ${s}.job (
   last_delay_ms bigint not null default 0,
   deadline_ms bigint,
   stuck_ms bigint,
+  limited boolean not null default true,
   cancel_requested boolean not null default false,
   nonce text collate "C",
   worker text collate "C",
@@ -195,6 +196,10 @@ select j.id, l.type, l.queue, ${status} as status,
   ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
+/** Waiting jobs with their places in the queue; all of the place, so that the way from a job to it is by an index too. */
+const queued = (s: string): string =>
+  `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
+
 const views = (s: string): string => `
 create view ${s}.jobs as ${[
   withStatus(
@@ -203,9 +208,11 @@ create view ${s}.jobs as ${[
     `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`,
     "d.redriven_at is null and j.state = 'dead'",
   ),
-  withStatus(s, "'retrying'::text", `${s}.waiting w join ${s}.job j on j.seq = w.seq`, "j.attempts > 0"),
-  withStatus(s, "'queued'::text", `${s}.waiting w join ${s}.job j on j.seq = w.seq`, "j.attempts <= 0"),
-  withStatus(s, "j.state", `${s}.job j`, "j.state in ('running', 'completed', 'cancelled')"),
+  withStatus(s, "'retrying'::text", queued(s), "j.attempts > 0"),
+  withStatus(s, "'queued'::text", queued(s), "j.attempts <= 0"),
+  ...["running", "completed", "cancelled"].map((state) =>
+    withStatus(s, `'${state}'::text`, `${s}.job j`, `j.state = '${state}'`),
+  ),
 ].join("\nunion all")};
 
 create view ${s}.attempts as
@@ -228,7 +235,7 @@ from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq;
 create view ${s}.retry_queue as
 select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
   j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after
-from ${s}.waiting w join ${s}.job j on j.seq = w.seq left join ${s}.lane l on l.base = j.lane - j.lane % 4
+from ${queued(s)} left join ${s}.lane l on l.base = j.lane - j.lane % 4
 where w.lane % 4 <> 0 and j.attempts > 0;
 `;
 

@@ -31,7 +31,7 @@ export function lanesText(s: string): string {
             (select w.lane, w.run_at, w.seq from ${s}.waiting w where w.lane > head.lane and w.lane < p.below
              order by w.lane, w.run_at, w.seq limit 1) n)
         select lane, run_at, seq from head) n limit $5) h on true
-    left join ${s}.lane l on l.base = h.lane - h.lane % 4 order by h.lane`;
+    left join lateral (select * from ${s}.lane where base = h.lane - h.lane % 4 limit 1) l on true order by h.lane`;
 }
 
 /** The verb that looks for lanes with work. */
@@ -124,7 +124,7 @@ export function claimText(s: string): string {
     update ${s}.job j set state = 'running', epoch = j.epoch + 1, nonce = $7, worker = $1, started_at = ${NOW}, updated_at = ${NOW}
     where j.seq = any(array(select seq from taken))
     returning j.id, j.payload, j.epoch, j.run_at, j.due_at, j.created_at, j.max_attempts, j.max_crashes, j.version, j.lane,
-      j.seq, j.started_at, ${rest(s)}`;
+      j.seq, j.started_at, ${rest(s)}, j.limited`;
 }
 
 /** The verb that takes work. */
@@ -233,6 +233,7 @@ function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Be
     crashes: more[1],
     maxCrashes: row[7] as number,
     version: row[8] as number,
+    limited: row[13] as boolean,
     releases: more[2],
     generation: more[3],
     epoch: row[2] as number,

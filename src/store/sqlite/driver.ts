@@ -49,6 +49,11 @@ export function openDatabase(path: string): Database {
   };
 }
 
+const NO_BINDING =
+  "The SQLite store needs the package better-sqlite3 on Node below 24, and it could not be loaded. " +
+  "Run `npm install better-sqlite3` with this version of Node, `npm rebuild better-sqlite3` where it is installed " +
+  "already, or use Node 24 or newer.";
+
 function openBuiltIn(path: string): RawDatabase {
   const { DatabaseSync } = require("node:sqlite") as {
     DatabaseSync: new (path: string, options: object) => RawDatabase;
@@ -57,16 +62,15 @@ function openBuiltIn(path: string): RawDatabase {
 }
 
 function openBetterSqlite(path: string): RawDatabase {
-  let Binding: new (path: string, options: object) => RawDatabase;
   try {
-    Binding = require("better-sqlite3") as typeof Binding;
+    const Binding = require("better-sqlite3") as new (path: string, options: object) => RawDatabase;
+    // The first of these loads the native part.
+    return new Binding(path, { timeout: 0 });
   } catch (cause) {
-    const message =
-      "The SQLite store needs the package better-sqlite3 on Node below 24, and it could not be loaded. " +
-      "Run `npm install better-sqlite3` with this version of Node, or use Node 24 or newer.";
-    throw new RedriveError("store_unusable", message, { cause });
+    // About the file, not about the package.
+    if (sqliteCode(cause) !== null || cause instanceof TypeError) throw cause;
+    throw new RedriveError("store_unusable", NO_BINDING, { cause });
   }
-  return new Binding(path, { timeout: 0 });
 }
 
 function adapt(statement: RawStatement): Statement {

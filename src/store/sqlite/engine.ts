@@ -60,10 +60,10 @@ const LOCK_PATIENCE_MS = 5_000;
 
 /** Opens the file, brings its schema up to date, and prepares every statement. */
 export function openEngine(options: EngineOptions): Engine {
-  const db = translated(() => openDatabase(options.path));
+  const db = translated(options.path, () => openDatabase(options.path));
   const retry = lockRetry(options);
   try {
-    return translated(() => prepareEngine(db, retry, options));
+    return translated(options.path, () => prepareEngine(db, retry, options));
   } catch (error) {
     db.close();
     throw error;
@@ -109,7 +109,7 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
       } catch (error) {
         // A lock or a full disk concerns them all; trying each would only wait as often.
         if (group.length === 1 || TRY_AGAIN.has(sqliteCode(error) ?? -1))
-          return group.map(() => ({ error: translate(error) }));
+          return group.map(() => ({ error: translate(error, options.path) }));
         return group.flatMap((request) => this.carryOut([request]));
       }
     },
@@ -226,6 +226,10 @@ function lockRetry({ blockMs, random }: EngineOptions): Retry {
 /** Too big, against a constraint, of the wrong type. */
 const REFUSED: ReadonlySet<number> = new Set([18, 19, 20]);
 
+/** What helps where rights are missing. */
+export const OWNER_REMEDY =
+  "make the file, those beside it (-wal, -shm) and their folder writable with `chmod u+w`, or run as their owner";
+
 const TRY_AGAIN = new Map([
   [3, "may not be accessed"],
   [5, "is locked by another process"],
@@ -236,14 +240,21 @@ const TRY_AGAIN = new Map([
   [14, "cannot be opened"],
 ]);
 
-function translate(error: unknown): RedriveError {
+/** What to do where trying again is of no use. */
+const REMEDIES = new Map([
+  [3, OWNER_REMEDY],
+  [8, OWNER_REMEDY],
+  [14, "check that its folder exists and that you may read and write both"],
+]);
+
+function translate(error: unknown, path: string): RedriveError {
   if (isRedriveError(error)) return error;
   const code = sqliteCode(error);
   const why = TRY_AGAIN.get(code ?? -1);
-  if (why !== undefined)
-    return new RedriveError("store_unavailable", `The database file ${why}. Nothing was written; try again.`, {
-      cause: error,
-    });
+  if (why !== undefined) {
+    const message = `The database file ${path} ${why}. Nothing was written; ${REMEDIES.get(code ?? -1) ?? "try again"}.`;
+    return new RedriveError("store_unavailable", message, { cause: error });
+  }
   const said = error instanceof Error ? error.message : String(error);
   // One write that the schema refuses says nothing about the store: others must go on.
   if (REFUSED.has(code ?? -1))
@@ -257,10 +268,10 @@ function translate(error: unknown): RedriveError {
   return new RedriveError("store_unusable", message, { cause: error });
 }
 
-function translated<T>(work: () => T): T {
+function translated<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw translate(error);
+    throw translate(error, path);
   }
 }

@@ -8,8 +8,8 @@ import { unlessBroken } from "./quarantine.ts";
 import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
 const INSERT = `insert into job (id, lane, state, run_at, due_at, created_at, updated_at, max_attempts, max_crashes,
-  deadline_ms, stuck_ms, version, key, payload) values`;
-const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  deadline_ms, stuck_ms, limited, version, key, payload) values`;
+const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /** Jobs written by one statement, which costs not much more than half of one statement for each. */
 const TOGETHER = 10;
 
@@ -25,9 +25,9 @@ export function enqueuer(db: Database, lanes: Lanes, clock: () => number): (flat
     return same ? { kind: "duplicate", id, state: same[0] as State } : null;
   };
   const rowOf = (job: NewJob, now: number): Value[] => {
-    const { id, maxAttempts, maxCrashes, deadlineMs, stuckMs, version, key, payload } = job;
+    const { id, version, key, payload } = job;
     const [lane, due] = [lanes.intern(job), dueAt(job, now)];
-    return [id, lane, due, due, now, now, maxAttempts, maxCrashes, deadlineMs, stuckMs, version, key, payload];
+    return [id, lane, due, due, now, now, ...limitsOf(job), version, key, payload];
   };
   const one = (job: NewJob, now: number): EnqueueAnswer => {
     const { id, key } = job;
@@ -66,7 +66,11 @@ function pushRow(values: Value[], flat: readonly Value[], at: number, lane: numb
   const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
   const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
   values.push(of("id"), lane, due, due, now, now, of("maxAttempts"), of("maxCrashes"), of("deadlineMs"), of("stuckMs"));
-  values.push(of("version"), null, of("payload"));
+  values.push(of("limited"), of("version"), null, of("payload"));
+}
+
+function limitsOf({ maxAttempts, maxCrashes, deadlineMs, stuckMs, limited }: NewJob): Value[] {
+  return [maxAttempts, maxCrashes, deadlineMs, stuckMs, Number(limited)];
 }
 
 function dueAt(job: NewJob, now: number): number {
@@ -92,7 +96,7 @@ function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
   // The lanes of one belonging lie side by side in fours; the job keeps its kind.
   const replace = db.prepare(
     `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, max_attempts = ?, max_crashes = ?, deadline_ms = ?,
-       stuck_ms = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ? where id = ?`,
+       stuck_ms = ?, limited = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ? where id = ?`,
   );
   const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);
   return {
@@ -105,10 +109,9 @@ function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
       if (met === "duplicate") return { kind: "duplicate", id, state };
       if (met === "conflict") return { kind: "conflict", id };
       if (met === "create") return null;
-      const { payload, version, maxAttempts, maxCrashes, deadlineMs, stuckMs } = job;
+      const { payload, version } = job;
       const due = job.unique === "debounce" ? dueAt(job, now) : null;
-      const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
-      replace.run(lanes.intern(job), payload, version, ...limits, due, due, now, id);
+      replace.run(lanes.intern(job), payload, version, ...limitsOf(job), due, due, now, id);
       take(job, id, now);
       return { kind: "replaced", id };
     },

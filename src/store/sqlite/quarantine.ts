@@ -21,7 +21,7 @@ const STRAY = "state = 'queued' and not exists (select 1 from lane where base = 
 const LEGAL = `attempts = min(max(attempts, 0), 900000), max_attempts = max(max_attempts, 1),
   crashes = min(max(crashes, 0), 900000), max_crashes = max(max_crashes, 1), releases = min(max(releases, 0), 900000000000),
   generation = min(max(generation, 1), 900000000), epoch = min(max(epoch, 0), 900000000000),
-  cancel_requested = cancel_requested <> 0`;
+  cancel_requested = cancel_requested <> 0, limited = limited <> 0`;
 
 /** A quarantine for one database. */
 export function quarantine(db: Database, intern: (belonging: Belonging) => number, clock: () => number): Quarantine {
@@ -63,7 +63,7 @@ export function unlessBroken(write: () => unknown): boolean {
 /** True in a row that breaks a rule which a verdict would run into. */
 export const BROKEN = `(attempts not between 0 and 900000 or max_attempts < 1 or crashes not between 0 and 900000
   or max_crashes < 1 or releases not between 0 and 900000000000 or generation not between 1 and 900000000
-  or cancel_requested not in (0, 1) or finished_at is not null)`;
+  or cancel_requested not in (0, 1) or limited not in (0, 1) or finished_at is not null)`;
 
 /** Makes the row of a running job legal again. */
 export function mender(db: Database): (id: string) => void {

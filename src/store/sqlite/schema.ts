@@ -56,6 +56,7 @@ create table job (
   last_delay_ms integer not null default 0,
   deadline_ms integer,
   stuck_ms integer,
+  limited integer not null default 1 check (limited in (0, 1)),
   key text,
   error_message text,
   payload text not null,

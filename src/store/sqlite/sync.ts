@@ -8,6 +8,7 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { RedriveError } from "../../core/errors.ts";
+import { OWNER_REMEDY } from "./engine.ts";
 import { fileIdentity, syncFolder } from "./file.ts";
 import { type Disk, SYNCS } from "./held.ts";
 
@@ -26,7 +27,9 @@ export function openLog(path: string): Log {
     return openFile(`${realpathSync(path)}-wal`);
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
-    throw new RedriveError("store_unavailable", `The log of ${path} cannot be opened: ${said}.`, { cause });
+    const remedy = said.startsWith("EACCES") ? OWNER_REMEDY : "try again";
+    const message = `The log of ${path} cannot be opened: ${said}. Nothing was written; ${remedy}.`;
+    throw new RedriveError("store_unavailable", message, { cause });
   }
 }
 

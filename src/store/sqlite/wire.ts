@@ -17,7 +17,7 @@ export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coales
   coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at,
   j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
   j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
-  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}`;
+  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited`;
 
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
 export function packNewJobs(jobs: readonly NewJob[]): Value[] {
@@ -25,13 +25,13 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
   for (const job of jobs) {
     flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.priority, job.key, job.digest, job.payload);
     flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs, job.version);
-    flat.push(job.key === null ? null : job.unique);
+    flat.push(job.key === null ? null : job.unique, Number(job.limited));
   }
   return flat;
 }
 
 /** How many values a new job has in `packNewJobs`. */
-export const NEW_JOB_WIDTH = 17;
+export const NEW_JOB_WIDTH = 18;
 
 /** Where in those values each field stands; type, queue, service, tenant and priority follow each other. */
 export const NEW_JOB = {
@@ -46,6 +46,7 @@ export const NEW_JOB = {
   deadlineMs: 13,
   stuckMs: 14,
   version: 15,
+  limited: 17,
 } as const;
 
 /** The new job that begins at this place of the flat array. */
@@ -68,6 +69,7 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
     stuckMs: flat[at + 14] as number | null,
     version: flat[at + 15] as number,
     unique: (flat[at + 16] ?? "key") as UniqueMode,
+    limited: flat[at + 17] === 1,
   };
 }
 
@@ -80,18 +82,19 @@ export interface ClaimWire {
 }
 
 /** The columns a claim reads of every job; what all its jobs share is not among them. */
-export const CLAIM_COLUMNS = "seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version";
+export const CLAIM_COLUMNS =
+  "seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version, limited";
 
 /** What most jobs have never used; read only where PLAIN is false. */
 export const CLAIM_REST = `attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure,
   ${lastStack("job")}`;
 
-/** True for a job that was never run, moved or limited: nothing in CLAIM_REST says anything. */
+/** True for a job that was never run or moved and has no time limits: nothing in CLAIM_REST says anything. */
 export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generation = 1 and last_delay_ms = 0
   and deadline_ms is null and stuck_ms is null and key is null and progress is null and failure is null`;
 
-/** How many values a claimed job has on the wire: id to version, its lane, and its CLAIM_REST or null. */
-export const CLAIM_WIDTH = 11;
+/** How many values a claimed job has on the wire: id to limited, its lane, and its CLAIM_REST or null. */
+export const CLAIM_WIDTH = 12;
 
 const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null];
 
@@ -101,8 +104,8 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
   const belongings = new Map(wire.belongings);
   const jobs: ClaimedJob[] = [];
   for (let at = 0; at < flat.length; at += CLAIM_WIDTH) {
-    const of = belongings.get(flat[at + 9] as number) as Belonging;
-    const rest = (flat[at + 10] ?? NO_REST) as readonly Value[];
+    const of = belongings.get(flat[at + 10] as number) as Belonging;
+    const rest = (flat[at + 11] ?? NO_REST) as readonly Value[];
     jobs.push({
       id: flat[at] as string,
       type: of.type,
@@ -124,6 +127,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       crashes: rest[1] as number,
       maxCrashes: flat[at + 7] as number,
       version: flat[at + 8] as number,
+      limited: flat[at + 9] === 1,
       releases: rest[2] as number,
       generation: rest[3] as number,
       epoch: (flat[at + 2] as number) + 1,

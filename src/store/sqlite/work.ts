@@ -81,8 +81,8 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     if (control.all()[0]?.[0] !== version) return { flat: [], belongings: [], now, refused: "control" };
     const flat: (Value | Value[])[] = [];
     const put = (row: Value[], lane: number): void => {
-      for (let at = 1; at <= 9; at++) flat.push(row[at] as Value);
-      flat.push(lane, row[10] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
+      for (let at = 1; at <= 10; at++) flat.push(row[at] as Value);
+      flat.push(lane, row[11] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
     };
     const belongings = new Map<number, Belonging>();
     let taken = 0;

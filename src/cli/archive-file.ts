@@ -1,0 +1,19 @@
+// The archive of a worker, checked when it starts: days later, when the first dead letter is due for it, nobody looks.
+import { accessSync, constants, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { RedriveError } from "../core/errors.ts";
+
+/** Throws unless dead letters can be appended to this file, or a new one made; `given` says where its path comes from. */
+export function checkArchive(path: string, given: "flag" | "config"): void {
+  try {
+    const file = statSync(path, { throwIfNoEntry: false });
+    if (file?.isDirectory()) throw new Error("it is a folder");
+    accessSync(file === undefined ? dirname(path) : path, constants.W_OK);
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    const [code, name] =
+      given === "flag" ? (["invalid_argument", "archive"] as const) : (["config_refused", "worker.archive"] as const);
+    const message = `${name}: expected a file that can be written; ${path} is none (${said}); make its folder, or name another file`;
+    throw new RedriveError(code, message, { cause });
+  }
+}

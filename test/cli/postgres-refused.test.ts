@@ -1,0 +1,219 @@
+// The command line with a Postgres address that is wrong, unsafe or not Postgres at all: one clear line, the right exit
+// code, no stack trace, no password, and soon.
+import { createServer, type Server, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { createBench, type Outcome } from "../support/cli.ts";
+import { freePort, type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+
+const SERVER = new URL(inject("postgres18"));
+const PASSWORD = "hunter2";
+
+/** Runs one command on a store, and checks what holds for every refusal. */
+async function refusal(store: string, args: readonly string[] = ["enqueue", "thing", "{}"]): Promise<Outcome> {
+  const outcome = await createBench().run([...args, "--store", store]);
+  expect(outcome.out).toBe("");
+  expect(outcome.err.trimEnd().split("\n"), outcome.err).toHaveLength(1);
+  expect(outcome.err).not.toMatch(/\n\s+at |node_modules|this is a bug/);
+  expect(outcome.err).not.toContain(PASSWORD);
+  return outcome;
+}
+
+/** A server of our own making; ends with the test. */
+async function listening(greet: (socket: Socket) => void): Promise<number> {
+  const server: Server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    greet(socket);
+  });
+  const open = new Set<Socket>();
+  server.on("connection", (socket) => open.add(socket));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    for (const socket of open) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return (server.address() as { port: number }).port;
+}
+
+describe("a URL that is none", () => {
+  it.each([
+    ["postgres://"],
+    ["postgres:"],
+    ["postgres:///"],
+    [`postgres://app:${PASSWORD}@`],
+    [`postgres://app:${PASSWORD}@host:port/db`],
+    [`postgres://app:${PASSWORD}@host:99999/db`],
+    [`postgres://app:it's${PASSWORD}@host:99999/db`],
+    [`postgres://app:a"b${PASSWORD}@host:99999/db`],
+    [`postgres://app:a/b${PASSWORD}@host:99999/db`],
+    [`mysql://app:${PASSWORD}@host/db`],
+  ])("%s is refused before anything is asked", async (url) => {
+    const { code, err } = await refusal(url);
+    // What only lacks a host or a database is the local server's default, which is not there or refuses us.
+    expect([2, 3]).toContain(code);
+    if (code === 2) expect(err).toMatch(/expected .*postgres:\/\/USER:\S+@HOST:PORT\/DATABASE; got/);
+  });
+});
+
+describe("a schema that cannot be", () => {
+  it.each([
+    ['"quoted"'],
+    ["Upper"],
+    ["pg_x"],
+    ["a".repeat(60)],
+    ["1st"],
+    ["a-b"],
+    ["a.b"],
+    ["a b"],
+    ["täbelle"],
+    ["x';drop table y;--"],
+    [""],
+  ])("%j is refused with the rule", async (schema) => {
+    const { code, err } = await refusal(`${SERVER.href}?schema=${encodeURIComponent(schema)}`);
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/^error: schema: expected .*; got .*; choose another name/),
+    });
+  });
+
+  it.each([["user"], ["select"], ["order"], ["table"], ["default"]])(
+    "%s is refused as a word of SQL",
+    async (schema) => {
+      const { code, err } = await refusal(`${SERVER.href}?schema=${schema}`);
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("a name that is no word of SQL") });
+    },
+  );
+
+  it.each([["pooler=yes"], ["pooler=1"], ["insecure=1"]])("nor can %s", async (part) => {
+    const { code, err } = await refusal(`${SERVER.href}?${part}`);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("expected true or false") });
+  });
+});
+
+describe("a server that is not there", () => {
+  it.each([
+    ["a closed port", async () => `postgres://app:${PASSWORD}@127.0.0.1:${await freePort()}/db`],
+    ["an unknown host", async () => `postgres://app:${PASSWORD}@no-such-host.invalid/db`],
+  ])("behind %s ends every command with 3", async (_what, address) => {
+    const store = await address();
+    for (const args of [["enqueue", "thing", "{}"], ["migrate"], ["migrate", "--plan"], ["stats"], ["dlq", "list"]]) {
+      const { code, err } = await refusal(store, args);
+      expect({ code, err }).toEqual({
+        code: 3,
+        err: expect.stringMatching(/^error: Postgres at .* does not answer \(E/),
+      });
+    }
+  });
+
+  it("is what the doctor finds, and nothing worse", async () => {
+    const { code, out, err } = await createBench().run([
+      "doctor",
+      "--store",
+      `postgres://app:${PASSWORD}@127.0.0.1:${await freePort()}/db`,
+    ]);
+    expect(code).toBe(3);
+    expect(out + err).toContain("does not answer");
+    expect(out + err).not.toMatch(/hunter2|\n\s+at |this is a bug/);
+  });
+});
+
+const STRANGERS: Readonly<Record<string, (socket: Socket) => void>> = {
+  "answers in HTTP": (socket) => void socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
+  "answers in HTTP and stays": (socket) => void socket.write("HTTP/1.1 400 Bad Request\r\n\r\n"),
+  "hangs up": (socket) => void socket.destroy(),
+  "says nothing": () => undefined,
+  "talks nonsense": (socket) => void socket.write(Buffer.alloc(4_000, 0xff)),
+};
+
+describe("a server that is not Postgres", () => {
+  it("ends the command with 3 within seconds, whatever it says", async () => {
+    const from = performance.now();
+    // All at once, because each that says too little is waited for.
+    const ends = Object.entries(STRANGERS).map(async ([what, greet]) => {
+      const port = await listening(greet);
+      return { what, port, outcome: await refusal(`postgres://app:${PASSWORD}@127.0.0.1:${port}/db`) };
+    });
+    for (const { what, port, outcome } of await Promise.all(ends)) {
+      expect(outcome.code, what).toBe(3);
+      expect(outcome.err, what).toContain(`127.0.0.1:${port}/db does not answer`);
+    }
+    expect(performance.now() - from).toBeLessThan(15_000);
+  });
+});
+
+describe("a server that refuses us", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres({ password: PASSWORD });
+  });
+  afterAll(() => server.stop());
+  const as = (login: string, database = "postgres"): string =>
+    `postgres://${login}@127.0.0.1:${server.port}/${database}`;
+
+  it("says so where the password is wrong", async () => {
+    const { code, err } = await refusal(as("postgres:wrong"));
+    expect({ code, err }).toEqual({
+      code: 3,
+      err: expect.stringMatching(/refused the password\. Check user and password/),
+    });
+    expect(err).not.toContain("wrong");
+  });
+
+  it("says so where there is no password", async () => {
+    const { code, err } = await refusal(as("postgres"));
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/asks for a password/) });
+  });
+
+  it("says so where the user is unknown", async () => {
+    const { code, err } = await refusal(as(`nobody:${PASSWORD}`));
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/refused the (password|login)/) });
+  });
+
+  it("says so where there is no such database", async () => {
+    const { code, err } = await refusal(as(`postgres:${PASSWORD}`, "nowhere"));
+    expect({ code, err }).toEqual({
+      code: 3,
+      err: expect.stringMatching(/database "nowhere" does not exist\. Create it/),
+    });
+  });
+
+  it("works with the right password, and never shows it", async () => {
+    const bench = createBench();
+    const store = as(`postgres:${PASSWORD}`);
+    for (const args of [["migrate"], ["enqueue", "thing", "{}"], ["stats"], ["doctor"], ["migrate", "--plan"]]) {
+      const { code, out, err } = await bench.run([...args, "--store", store], { env: { REDRIVE_LOG: "debug" } });
+      expect(code, err).toBe(0);
+      expect(out + err).not.toContain(PASSWORD);
+    }
+  });
+});
+
+describe("an unsafe way to another host", () => {
+  it.each([
+    ["sslmode=disable"],
+    ["sslmode=allow"],
+    ["sslmode=prefer"],
+    ["sslmode=require"],
+    ["sslmode=no-verify"],
+    ["ssl=0"],
+    ["ssl=false"],
+    ["sslmode=verify-full&sslmode=disable"],
+  ])("is refused: %s", async (parts) => {
+    const { code, err } = await refusal(`postgres://app:${PASSWORD}@db.example.com/db?${parts}`);
+    expect({ code, err }).toEqual({ code: 78, err: expect.stringMatching(/sslmode=verify-full|insecure=true/) });
+  });
+
+  it.each([
+    ["postgres://app:hunter2@localhost/db?host=db.example.com&sslmode=disable"],
+    ["postgres:///db?host=db.example.com&sslmode=disable"],
+    ["postgres:///db?host=%2Ftmp&host=db.example.com&sslmode=disable"],
+  ])("is refused also where the host hides: %s", async (url) => {
+    expect((await refusal(url)).code).toBe(78);
+  });
+
+  it("is refused as configuration also from the environment", async () => {
+    const env = { REDRIVE_STORE: `postgres://app:${PASSWORD}@db.example.com/db?sslmode=disable` };
+    const { code, err } = await createBench().run(["stats"], { env });
+    expect({ code, err }).toEqual({ code: 78, err: expect.stringContaining("sslmode=disable to db.example.com") });
+    expect(err).not.toContain(PASSWORD);
+  });
+});

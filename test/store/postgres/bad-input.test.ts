@@ -1,0 +1,109 @@
+// What the library refuses before it asks the server anything, and what it refuses to work with.
+import pg from "pg";
+import { describe, expect, it } from "vitest";
+import { createRedrive } from "../../../src/index.ts";
+import type { Ask } from "../../../src/store/postgres/driver.ts";
+import { createPostgresStore, postgres } from "../../../src/store/postgres/index.ts";
+import { schemaVersion } from "../../../src/store/postgres/migrate.ts";
+import { readPlace } from "../../../src/store/postgres/place.ts";
+
+const URL_HERE = "postgres://app:hunter2@127.0.0.1:1/db";
+
+function refused(call: () => unknown): Error {
+  try {
+    call();
+  } catch (error) {
+    expect(error).toMatchObject({ name: "RedriveError", code: "invalid_argument" });
+    expect((error as Error).message).not.toContain("hunter2");
+    return error as Error;
+  }
+  throw new Error("It was not refused.");
+}
+
+describe("postgres()", () => {
+  it.each([[undefined], [null], [5], [true], [() => undefined]])(
+    "refuses %s, as an empty variable gives it",
+    (where) => {
+      expect(refused(() => postgres(where as never)).message).toMatch(/^postgres: expected a URL, a pool or/);
+    },
+  );
+
+  it.each([
+    ["", /^store: expected postgres:\/\//],
+    ["host/db", /^store: expected postgres:\/\//],
+    ["postgres://app:hunter2@host:x/db", /^store: expected postgres:\/\//],
+    [{}, /^postgres: expected a url or a pool; got "neither"/],
+    [{ url: URL_HERE, pool: new pg.Pool() }, /^postgres: expected a url or a pool; got "both"/],
+    [{ url: 5 }, /^store: expected postgres:\/\//],
+    [{ pool: "postgres://app:hunter2@host/db" }, /^pool: expected a pool of pg/],
+    [{ uri: URL_HERE }, /did you mean "url"\?/],
+    [{ url: URL_HERE, schema: 5 }, /^schema: expected/],
+    [{ url: URL_HERE, schema: "Jobs" }, /^schema: expected 1 to 48 small letters/],
+    [{ url: URL_HERE, schema: "pg_jobs" }, /^schema: expected a name that does not begin with pg_/],
+    [{ url: URL_HERE, schema: "user" }, /^schema: expected a name that is no word of SQL/],
+    [{ url: URL_HERE, maxConnections: 0 }, /^maxConnections: expected a whole number from 1 to 1000/],
+    [{ url: URL_HERE, maxConnections: "5" }, /^maxConnections: expected/],
+    [{ url: URL_HERE, pooler: "yes" }, /^pooler: expected true or false/],
+  ])("refuses %j", (where, message) => {
+    expect(refused(() => postgres(where as never)).message).toMatch(message);
+  });
+
+  it("asks nothing before it is used", async () => {
+    const store = postgres(URL_HERE);
+    await store.close();
+    await expect(store.count()).rejects.toMatchObject({ code: "closed" });
+  });
+
+  it("asks again after a failure", async () => {
+    const store = createPostgresStore({ url: URL_HERE });
+    for (let n = 0; n < 2; n++) await expect(store.count()).rejects.toMatchObject({ code: "store_unavailable" });
+    await store.close();
+  });
+});
+
+describe("the place of a server", () => {
+  it.each([
+    ["postgres://app:hunter2@db.example.com/jobs", { tls: true, shown: "db.example.com:5432/jobs" }],
+    ["postgresql://db.example.com:6543/jobs?sslmode=verify-full", { tls: false, shown: "db.example.com:6543/jobs" }],
+    ["postgres://db.example.com/jobs?insecure=true", { tls: false }],
+    ["postgres://db.example.com/jobs?sslmode=require&insecure=true", { tls: false }],
+    ["postgres://localhost/jobs?sslmode=disable", { tls: false }],
+    ["postgres://[::1]/jobs?sslmode=disable", { tls: false }],
+    ["postgres:///jobs?host=/var/run/postgresql", { tls: false, shown: "/var/run/postgresql:5432/jobs" }],
+    ["postgres://%2Fvar%2Frun/jobs", { tls: false }],
+    ["postgres://localhost/jobs?host=db.example.com", { tls: true, shown: "db.example.com:5432/jobs" }],
+    ["postgres://h/jobs?schema=a&pooler=true", { schema: "a", pooler: true, tls: true }],
+  ])("is read from %s", (url, place) => {
+    expect(readPlace({ url })).toMatchObject(place);
+  });
+
+  it("keeps what is the driver's in the URL, and only that", () => {
+    const { url } = readPlace({ url: "postgres://h/jobs?schema=a&pooler=true&insecure=true&application_name=x" });
+    expect(url).toBe("postgres://h/jobs?application_name=x");
+  });
+});
+
+describe("a server that is too old", () => {
+  /** A server's answer, as an older version would give it. */
+  const old: Ask = (statement) => {
+    expect(statement.text).toContain("server_version_num");
+    return Promise.resolve([[140_011, "14.11 (Debian 14.11-1)", false]]);
+  };
+
+  it("is refused with its version and the one that is needed, and asked nothing more", async () => {
+    await expect(schemaVersion(old, "redrive", "db:5432/jobs")).rejects.toMatchObject({
+      code: "store_unusable",
+      message:
+        "Postgres at db:5432/jobs is version 14.11 (Debian 14.11-1); Redrive needs 15 or newer. Upgrade the server.",
+    });
+  });
+});
+
+describe("createRedrive", () => {
+  it("does not leave a connection behind where the server is not there", async () => {
+    await expect(createRedrive({ store: URL_HERE, log: "silent" })).rejects.toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(/^Postgres at 127\.0\.0\.1:1\/db does not answer \(ECONNREFUSED/),
+    });
+  });
+});

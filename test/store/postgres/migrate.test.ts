@@ -1,0 +1,205 @@
+// How a schema comes to be: by many processes at once, by hand from the printed plan, by an owner for a role that may
+// not make tables; and what happens to one that is not ours, or newer than this program.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createRedrive, defineJob, PermanentError } from "../../../src/index.ts";
+import { createPostgresStore } from "../../../src/store/postgres/index.ts";
+import { MIGRATIONS } from "../../../src/store/postgres/schema.ts";
+import { builtModule, importBuilt } from "../../support/built.ts";
+import { createBench } from "../../support/cli.ts";
+import { newJob } from "../../support/new-job.ts";
+import { testSchema } from "../../support/postgres-queue.ts";
+import { freshSchema, sql } from "../../support/postgres-world.ts";
+
+const SERVER = inject("postgres18");
+const OLD = inject("postgres15");
+const SERVERS = [["18", SERVER] as const, ...(OLD ? [["15", OLD] as const] : [])];
+const VERSION = MIGRATIONS.length;
+const BUILT = builtModule("cli/process.js").slice(0, -"cli/process.js".length);
+const CLI = fileURLToPath(new URL("../../support/cli-process.mjs", import.meta.url));
+
+/** Everything a schema is made of, and how many rows its tables have. */
+async function picture(server: string, schema: string): Promise<unknown> {
+  const made = await sql(
+    server,
+    `select c.relname, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_viewdef(c.oid) as view
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+     where n.nspname = $1 order by 1, 2, a.attnum`,
+    [schema],
+  );
+  const tables = [...new Set(made.filter(({ relkind }) => relkind === "r").map(({ relname }) => String(relname)))];
+  const rows: Record<string, unknown> = {};
+  for (const table of tables) rows[table] = await sql(server, `select count(*)::int as n from ${schema}.${table}`);
+  return { made, rows };
+}
+
+/** A database of its own on the server. */
+async function testDatabase(): Promise<string> {
+  const name = freshSchema();
+  await sql(SERVER, `create database ${name}`);
+  onTestFinished(async () => void (await sql(SERVER, `drop database ${name} with (force)`)));
+  const url = new URL(SERVER);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+/** A role that may log in and nothing else; gives the URL of the store as it uses it. */
+async function testRole(server: string): Promise<{ readonly role: string; readonly url: (schema: string) => string }> {
+  const role = freshSchema();
+  await sql(server, `create role ${role} login`);
+  onTestFinished(async () => void (await sql(server, `drop owned by ${role}; drop role ${role}`)));
+  const url = new URL(server);
+  url.username = role;
+  return { role, url: (schema) => `${url.href}?schema=${schema}` };
+}
+
+async function enqueueElsewhere(store: string): Promise<{ readonly code: number; readonly output: string }> {
+  const child = spawn(process.execPath, [CLI, "enqueue", "thing", "{}", "--store", store], {
+    env: { ...process.env, REDRIVE_BUILT: BUILT },
+  });
+  let output = "";
+  child.stdout.on("data", (text) => (output += text));
+  child.stderr.on("data", (text) => (output += text));
+  const [code] = (await once(child, "close")) as [number];
+  return { code, output };
+}
+
+describe("a schema that is not there", () => {
+  it.each(SERVERS)("is made once on Postgres %s, however many begin at the same time", async (_version, server) => {
+    const { schema, url } = testSchema(server);
+    const stores = Array.from({ length: 20 }, () => createPostgresStore({ url: server, schema, maxConnections: 2 }));
+    onTestFinished(async () => void (await Promise.all(stores.map((store) => store.close()))));
+    const writes = stores.map((store) => store.enqueue([newJob()]));
+    const ends = await Promise.all([enqueueElsewhere(url), enqueueElsewhere(url), enqueueElsewhere(url)]);
+    expect(
+      ends.map(({ code }) => code),
+      ends.map(({ output }) => output).join(""),
+    ).toEqual([0, 0, 0]);
+    for (const answers of await Promise.all(writes)) expect(answers).toMatchObject([{ kind: "created" }]);
+    const [first] = stores as [(typeof stores)[0]];
+    expect((await first.count()).queued).toBe(23);
+    expect(await sql(server, `select version from ${schema}.migration`)).toEqual([{ version: VERSION }]);
+  });
+
+  it("is not made by looking at the plan", async () => {
+    const { schema, url } = testSchema(SERVER);
+    const bench = createBench();
+    expect(await bench.run(["migrate", "--plan", "--store", url])).toMatchObject({ code: 0, err: "" });
+    expect((await bench.json(["migrate", "--plan", "--store", url])).document).toMatchObject({ from: 0, to: VERSION });
+    expect(await sql(SERVER, "select from pg_namespace where nspname = $1", [schema])).toEqual([]);
+  });
+
+  it("made by hand from the plan is the one that the program makes", async () => {
+    const [byHand, itself] = [await testDatabase(), await testDatabase()];
+    const bench = createBench();
+    const { out } = await bench.run(["migrate", "--plan", "--store", byHand]);
+    await sql(byHand, out);
+    await bench.run(["migrate", "--store", itself]);
+    expect(await picture(byHand, "redrive")).toEqual(await picture(itself, "redrive"));
+    expect(await bench.run(["migrate", "--store", byHand])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("nothing to do"),
+    });
+    await bench.run(["enqueue", "thing", "{}", "--store", byHand]);
+    expect((await bench.json(["stats", "--store", byHand])).document.jobs.queued).toBe(1);
+  });
+});
+
+describe("a schema that is newer than the program", () => {
+  it("is refused by everything with a clear message, and left alone", async () => {
+    const { schema, url } = testSchema(SERVER);
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", "{}", "--store", url]);
+    await sql(SERVER, `insert into ${schema}.migration (version) values (${VERSION + 1})`);
+    const before = await picture(SERVER, schema);
+    const { pathname, host } = new URL(SERVER);
+    const message = `The schema ${schema} at ${host}${pathname} is of version ${VERSION + 1}; this version of Redrive knows ${VERSION}. Update redrive, or name another schema.`;
+    for (const args of [["migrate"], ["migrate", "--plan"], ["stats"], ["enqueue", "thing", "{}"], ["jobs", "list"]])
+      expect(await bench.run([...args, "--store", url]), args.join(" ")).toEqual({
+        code: 3,
+        out: "",
+        err: expect.stringContaining(message),
+      });
+    await expect(createRedrive({ store: url, log: "silent" })).rejects.toMatchObject({
+      code: "store_unusable",
+      message,
+    });
+    expect(await picture(SERVER, schema)).toEqual(before);
+  });
+});
+
+describe("a schema of somebody else", () => {
+  it.each([
+    ["has a table of ours", "create table @.job (id int)"],
+    ["has migrations of its own", "create table @.migration (name text, done_at timestamptz)"],
+  ])("that %s is refused and left as it was", async (_what, text) => {
+    const { schema, url } = testSchema(SERVER);
+    await sql(SERVER, `create schema ${schema}; ${text.replace("@", schema)}`);
+    const before = await picture(SERVER, schema);
+    const { code, err } = await createBench().run(["enqueue", "thing", "{}", "--store", url]);
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining("another schema") });
+    expect(err.trimEnd().split("\n")).toHaveLength(1);
+    expect(await picture(SERVER, schema)).toEqual(before);
+  });
+});
+
+describe("a role that may not make tables", () => {
+  it("is told what to do where nobody has migrated yet", async () => {
+    const { schema } = testSchema(SERVER);
+    const { url } = await testRole(SERVER);
+    const { code, err } = await createBench().run(["enqueue", "thing", "{}", "--store", url(schema)]);
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/permission denied.*redrive migrate.*grant/) });
+    expect(await sql(SERVER, "select from pg_namespace where nspname = $1", [schema])).toEqual([]);
+  });
+
+  it.each([
+    ["no rights at all", ""],
+    ["only a view of the schema", "grant usage on schema @ to %"],
+    ["only reading", "grant usage on schema @ to %; grant select on all tables in schema @ to %"],
+  ])("is told what is missing where it has %s", async (_what, grants) => {
+    const { schema, url: owner } = testSchema(SERVER);
+    const { role, url } = await testRole(SERVER);
+    const bench = createBench();
+    await bench.run(["migrate", "--store", owner]);
+    if (grants) await sql(SERVER, grants.replaceAll("@", schema).replaceAll("%", role));
+    const { code, err } = await bench.run(["enqueue", "thing", "{}", "--store", url(schema)]);
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/permission denied.*grant/) });
+    expect(await sql(SERVER, `select count(*)::int as n from ${schema}.job`)).toEqual([{ n: 0 }]);
+  });
+
+  it("does everything with the grants of the guide", async () => {
+    const { schema, url: owner } = testSchema(SERVER);
+    const { role, url } = await testRole(SERVER);
+    await createBench().run(["migrate", "--store", owner]);
+    await sql(
+      SERVER,
+      `grant usage on schema ${schema} to ${role};
+       grant select, insert, update, delete on all tables in schema ${schema} to ${role};
+       grant usage on all sequences in schema ${schema} to ${role};`,
+    );
+    const library = await importBuilt<typeof import("../../../src/index.ts")>("index.js");
+    const fix = { now: false };
+    const work = defineJob("work", {
+      async run({ n }: { n: number }, ctx) {
+        await ctx.progress(n);
+        if (!fix.now && n === 1) throw new PermanentError("not yet");
+        return n;
+      },
+    });
+    const redrive = await library.createRedrive({ store: url(schema), jobs: [work], log: "silent" });
+    onTestFinished(() => redrive.close());
+    await redrive.enqueueMany(work, [{ n: 0 }, { n: 1 }, { n: 2 }], { each: ({ n }) => ({ key: `k${n}` }) });
+    await redrive.pause({ kind: "type", name: "work" });
+    await redrive.resume({ kind: "type", name: "work" });
+    expect(await redrive.worker({ poll: 20 }).drain({ grace: 0 })).toMatchObject({ completed: 2, dead: 1 });
+    fix.now = true;
+    await redrive.deadLetters.retry({ type: "work" });
+    expect(await redrive.worker({ poll: 20 }).drain({ grace: 0 })).toMatchObject({ completed: 1, dead: 0 });
+    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 100, cursor: null };
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await redrive.store.prune(retention)).toMatchObject({ completed: 3 });
+    expect((await createBench().run(["doctor", "--store", url(schema)])).code).toBe(0);
+  });
+});

@@ -1,0 +1,116 @@
+// A pool of the user's own: as small as it can be, with a password that it hides, with one that only a function knows.
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { defineJob, fixed, PermanentError, type Redrive } from "../../../src/index.ts";
+import { importBuilt } from "../../support/built.ts";
+import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
+import { testPool, testSchema } from "../../support/postgres-queue.ts";
+import { withPg } from "../../support/transaction-kinds.ts";
+
+const SERVER = inject("postgres18");
+const PASSWORD = "hunter2";
+const { createRedrive, postgres } = {
+  ...(await importBuilt<typeof import("../../../src/index.ts")>("index.js")),
+  ...(await importBuilt<typeof import("../../../src/store/postgres/index.ts")>("store/postgres/index.js")),
+};
+
+describe("a pool of one connection", () => {
+  it("is enough for everything, also for a transaction that holds it", async () => {
+    const { schema } = testSchema(SERVER);
+    const pool = testPool(SERVER, 1);
+    const broken = { now: true };
+    const work = defineJob("work", {
+      maxAttempts: 3,
+      backoff: fixed(1),
+      async run({ n }: { n: number }, ctx) {
+        await ctx.progress(n);
+        if (n === 1 && ctx.attempt === 1) throw new Error("once");
+        if (n === 2 && broken.now) throw new PermanentError("not yet");
+        if (n === 3) await withPg(pool, (tx) => ctx.complete(n, { tx }));
+        return n;
+      },
+    });
+    const store = postgres({ pool, schema });
+    const redrive: Redrive = await createRedrive({ store, jobs: [work], log: "silent" });
+    onTestFinished(async () => {
+      await redrive.close();
+      await store.close();
+    });
+    await Promise.all(
+      Array.from({ length: 5 }, (_, n) => redrive.enqueue(work, { n }, { key: `k${n % 4}` })).map((each) =>
+        each.catch(() => null),
+      ),
+    );
+    await withPg(pool, async (tx) => {
+      await redrive.enqueue(work, { n: 5 }, { tx, tenant: "new", key: "own" });
+      await redrive.enqueueMany(work, [{ n: 6 }, { n: 7 }], { tx, each: ({ n }) => ({ tenant: `t${n}` }) });
+    });
+    const drain = () => redrive.worker({ poll: 20, concurrency: 5 }).drain({ grace: "100ms" });
+    expect(await drain()).toMatchObject({ completed: 6, dead: 1, retried: 1, stale: 0 });
+    broken.now = false;
+    await redrive.deadLetters.retry({ type: "work" });
+    await redrive.pause({ kind: "type", name: "other" });
+    expect(await drain()).toMatchObject({ completed: 1, dead: 0, stale: 0 });
+    expect(await redrive.jobs.count()).toMatchObject({ queued: 0, running: 0, completed: 7, dead: 0 });
+  }, 20_000);
+});
+
+describe("a lane that came and went with a transaction of the pool", () => {
+  it("takes no later job with it", async () => {
+    const { schema } = testSchema(SERVER);
+    const pool = testPool(SERVER);
+    const store = postgres({ pool, schema });
+    const redrive = await createRedrive({ store, log: "silent" });
+    onTestFinished(() => redrive.close());
+    const undo = withPg(pool, async (tx) => {
+      await redrive.enqueue("work", 1, { tenant: "new", tx });
+      await redrive.enqueue("work", 2, { tenant: "new", tx });
+      throw new Error("undo");
+    });
+    await expect(undo).rejects.toThrow("undo");
+    expect((await pool.query(`select from ${schema}.lane`)).rows).toEqual([]);
+    await redrive.enqueue("work", 3, { tenant: "new" });
+    await withPg(pool, (tx) => redrive.enqueue("work", 4, { tenant: "new", tx }));
+    expect((await store.lanes(null, 10)).lanes).toMatchObject([{ type: "work", tenant: "new" }]);
+    expect((await redrive.jobs.list({ tenant: "new" })).items).toHaveLength(2);
+    const homeless = `select from ${schema}.job j left join ${schema}.lane l on l.base = j.lane - j.lane % 4 where l.base is null`;
+    expect((await pool.query(homeless)).rows).toEqual([]);
+  });
+});
+
+describe("a pool with a password", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres({ password: PASSWORD });
+  });
+  afterAll(() => server.stop());
+
+  it.each([
+    ["in its options", () => PASSWORD],
+    ["in a URL", null],
+    ["that a function gives", () => () => Promise.resolve(PASSWORD)],
+  ])("%s keeps the leases of a worker", async (_where, password) => {
+    const { port } = server;
+    const { schema } = testSchema(server.url());
+    const login = { host: "127.0.0.1", port, user: "postgres", database: "postgres" };
+    const pool = new pg.Pool(password ? { ...login, password: password() } : { connectionString: server.url() });
+    onTestFinished(() => pool.end());
+    let aborted = true;
+    const slow = defineJob("slow", {
+      async run(_input: null, { signal }) {
+        await new Promise((resolve) => setTimeout(resolve, 3_500));
+        aborted = signal.aborted;
+      },
+    });
+    const store = postgres({ pool, schema });
+    const redrive = await createRedrive({ store, jobs: [slow], log: "silent" });
+    onTestFinished(async () => {
+      await redrive.close();
+      await store.close();
+    });
+    await redrive.enqueue(slow, null);
+    const counts = await redrive.worker({ lease: "2s", heartbeat: "400ms", poll: 20 }).drain();
+    expect(counts).toMatchObject({ claimed: 1, completed: 1, stale: 0, released: 0 });
+    expect(aborted).toBe(false);
+  });
+});

@@ -1,0 +1,268 @@
+// How Postgres goes about a claim, a look at the lanes and a settle: by an index whatever it believes about the tables,
+// with plans made for the values and with plans made for any, so that they cost what they return and not what is kept.
+// Each trap here was met and measured once.
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { openParts } from "../../../src/store/postgres/parts.ts";
+import { settleStatements } from "../../../src/store/postgres/settle-statements.ts";
+import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
+import { openWaker, wakeNames } from "../../../src/store/postgres/wake.ts";
+import { claimText, lanesText } from "../../../src/store/postgres/work.ts";
+import { newJob } from "../../support/new-job.ts";
+import { type PlanStep, planOf, products, wholeTables } from "../../support/postgres-plan.ts";
+import { freshSchema } from "../../support/postgres-world.ts";
+import { claimBy, nextNonce, signUp } from "../../support/runs.ts";
+
+const URL = inject("postgres18");
+const BIG = 1_000_000;
+const HOT = ["job", "waiting"];
+const LEASES = 500;
+
+/** A schema of its own with a store and a connection, both gone with the test. */
+async function setup(): Promise<{ readonly store: PostgresStore; readonly client: pg.Client; readonly s: string }> {
+  const s = freshSchema();
+  const store = createPostgresStore({ url: URL, schema: s });
+  await store.migrate();
+  const client = new pg.Client({ connectionString: URL });
+  await client.connect();
+  onTestFinished(async () => {
+    await store.close();
+    await client.query(`drop schema ${s} cascade`);
+    await client.end();
+  });
+  return { store, client, s };
+}
+
+type Setup = Awaited<ReturnType<typeof setup>>;
+
+/** What Postgres believes about the tables. */
+const BELIEFS: Readonly<Record<string, (at: Setup) => Promise<void>>> = {
+  "no statistics": async () => undefined,
+  "fresh statistics": async ({ store, client, s }) => {
+    for (let n = 0; n < 3; n++) await store.enqueue(Array.from({ length: 1_000 }, () => newJob()));
+    await client.query(`analyze ${s}.job, ${s}.waiting, ${s}.lane, ${s}.worker, ${s}.control`);
+  },
+  "statistics of a million rows": async (at) => {
+    await BELIEFS["fresh statistics"]?.(at);
+    // What it counts is the rows of a page; the pages it sees for itself.
+    await at.client.query(
+      `update pg_class set reltuples = $2, relpages = pg_relation_size(oid) / 8192 where oid in ($1::regclass, $3::regclass)`,
+      [`${at.s}.job`, BIG, `${at.s}.waiting`],
+    );
+  },
+};
+
+const list = (count: number, value: (n: number) => string, type: string): string =>
+  `array[${Array.from({ length: count }, (_, n) => value(n)).join(", ")}]::${type}[]`;
+const texts = (count: number): string => list(count, (n) => `'t${n}'`, "text");
+const numbers = (count: number, value = (n: number): number => n): string =>
+  list(count, (n) => String(value(n)), "bigint");
+const ints = (count: number): string => list(count, () => "1", "int");
+
+/** The statements of the hot path, with values as a busy worker sends them. */
+function hot(s: string): Readonly<Record<string, readonly [text: string, values: string]>> {
+  const settles = settleStatements(s, openWaker(wakeNames(s)));
+  const leases = `${numbers(LEASES)}, ${numbers(LEASES)}, ${texts(LEASES)}`;
+  const lanes = 3;
+  const blame = `${ints(LEASES)}, ${ints(LEASES)}${`, ${texts(LEASES)}`.repeat(6)}`;
+  return {
+    claim: [
+      claimText(s),
+      `'w', 1, 1, ${numbers(lanes, (n) => n * 4)}, ${ints(lanes)}, 500, 'n', 1, ${texts(3)}, ${numbers(lanes)}, ${numbers(lanes)}`,
+    ],
+    lanes: [lanesText(s), `${numbers(2)}, ${numbers(2)}, ${numbers(2)}, ${numbers(2, (n) => n + 9)}, 1000`],
+    complete: [settles.complete.text, `${leases}, ${texts(LEASES)}, 'w', 7`],
+    retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${blame}`],
+  };
+}
+
+/** Sets the connection up as the store does with its own. */
+async function likeOurs(client: pg.Client): Promise<void> {
+  const { config, db } = openParts({ url: URL }, {});
+  await db.close();
+  for (const [, setting] of (config?.options ?? "").matchAll(/-c (\S+)/g)) await client.query(`set ${setting}`);
+}
+
+const isSearched = (step: PlanStep): boolean => HOT.includes(step["Relation Name"] ?? "");
+
+function expectBounded(name: string, steps: readonly PlanStep[]): void {
+  const joins = steps.map((step) => step["Node Type"]).filter((kind) => /^(Hash|Merge) Join$/.test(kind));
+  // A look goes from lane to lane by itself; what it searches it must find by its index.
+  const found = name === "lanes" ? steps.filter((step) => isSearched(step) && !step["Index Cond"]) : products(steps);
+  expect([name, wholeTables(steps, HOT), found, joins]).toEqual([name, [], [], []]);
+}
+
+describe.each(Object.keys(BELIEFS))("with %s", (belief) => {
+  it("no hot statement that was prepared once scans, joins or multiplies", async () => {
+    const at = await setup();
+    await likeOurs(at.client);
+    await BELIEFS[belief]?.(at);
+    for (const [name, [text, values]] of Object.entries(hot(at.s))) {
+      await at.client.query(`prepare ${name} as ${text}`);
+      expectBounded(name, await planOf(at.client, `execute ${name} (${values})`));
+    }
+  });
+});
+
+it("on a connection of somebody else's, plans for large tables are as good without being prepared", async () => {
+  const at = await setup();
+  await BELIEFS["statistics of a million rows"]?.(at);
+  for (const [name, [text, values]] of Object.entries(hot(at.s))) {
+    await at.client.query(`prepare ${name} as ${text}`);
+    // Five plans for the values come before the first for any.
+    for (let time = 0; time < 7; time++) expectBounded(name, await planOf(at.client, `execute ${name} (${values})`));
+  }
+});
+
+it("what was prepared on empty tables is as good when they are full and nobody has analysed them", async () => {
+  const at = await setup();
+  const worker = await signUp(at.store);
+  await at.client.query(`alter table ${at.s}.job set (autovacuum_enabled = false)`);
+  await at.client.query(`alter table ${at.s}.waiting set (autovacuum_enabled = false)`);
+  const round = async (): Promise<number> => {
+    const began = performance.now();
+    const { jobs } = await claimBy(at.store, worker, { limit: 100 });
+    const took = performance.now() - began;
+    const verdict = { kind: "complete", result: null } as const;
+    await at.store.settle({ settlements: jobs.map(({ id, epoch, nonce }) => ({ id, epoch, nonce, verdict })) });
+    return took;
+  };
+  // More rounds than the pool has connections.
+  for (let n = 0; n < 12; n++) await at.store.enqueue([newJob()]).then(round);
+  for (let n = 0; n < 30; n++) await at.store.enqueue(Array.from({ length: 1_000 }, () => newJob()));
+  const scans = `select sum(seq_tup_read)::int as read from pg_stat_user_tables where schemaname = $1 and relname in ('job', 'waiting')`;
+  const read = async (): Promise<number> => {
+    await at.client.query("select pg_stat_clear_snapshot()");
+    return Number((await at.client.query<{ read: number }>(scans, [at.s])).rows[0]?.read);
+  };
+  const before = await read();
+  const took: number[] = [];
+  for (let n = 0; n < 5; n++) took.push(await round());
+  await at.store.close();
+  expect(Math.min(...took)).toBeLessThan(100);
+  // A backend says what it read when it ends.
+  await expect.poll(read, { timeout: 5_000 }).toBeLessThan(before + 30_000);
+});
+
+describe("a claim", () => {
+  const stepsOf = async ({ client, s }: Setup): Promise<PlanStep[]> => {
+    await likeOurs(client);
+    const [text, values] = hot(s)["claim"] as [string, string];
+    await client.query(`prepare claim as ${text}`);
+    return planOf(client, `execute claim (${values})`);
+  };
+
+  it("has the time in its index condition, which clock_timestamp() could not be", async () => {
+    const steps = await stepsOf(await setup());
+    const search = steps.find((step) => step["Relation Name"] === "waiting" && step["Index Name"] === "waiting_pkey");
+    expect(search?.["Index Cond"]).toMatch(/run_at <= .*statement_timestamp/);
+    expect(search?.["Index Cond"]).toContain("lane = q.lane");
+    expect(search).not.toHaveProperty("Filter");
+  });
+
+  it("finds the jobs it took by their numbers, not by joining what it took", async () => {
+    const steps = await stepsOf(await setup());
+    const jobs = steps.filter((step) => step["Index Name"] === "job_pkey");
+    expect(jobs.map((step) => step["Index Cond"])).toContainEqual(expect.stringContaining("seq = ANY"));
+  });
+
+  it("takes from each lane in the order of the index, without a sort of what waits", async () => {
+    const at = await setup();
+    await BELIEFS["fresh statistics"]?.(at);
+    const steps = await stepsOf(at);
+    const sorts = steps.filter((step) => step["Node Type"].includes("Sort"));
+    const overWaiting = sorts.filter((step) => JSON.stringify(step).includes('"waiting"'));
+    expect(overWaiting).toEqual([]);
+  });
+});
+
+describe("a settle", () => {
+  it("is fenced by job, epoch and nonce, and asks for no state", () => {
+    for (const { text } of [settleStatements("s", null).complete, settleStatements("s", null).retry])
+      expect(text).not.toMatch(/where[^)]*\bstate\b/);
+  });
+
+  it("finds each job by its number, and writes no row that other workers write", async () => {
+    const at = await setup();
+    await likeOurs(at.client);
+    for (const name of ["complete", "retry"]) {
+      const [text, values] = hot(at.s)[name] as [string, string];
+      await at.client.query(`prepare ${name} as ${text}`);
+      const steps = await planOf(at.client, `execute ${name} (${values})`);
+      const job = steps.find((step) => step["Relation Name"] === "job" && /Index Scan/.test(step["Node Type"]));
+      expect(job?.["Index Name"]).toBe("job_pkey");
+      const written = steps.filter((step) => step["Node Type"] === "ModifyTable").map((step) => step["Relation Name"]);
+      const allowed = ["job", "ended", "waiting", "attempt", "worker"];
+      expect(written.filter((table) => !allowed.includes(table ?? ""))).toEqual([]);
+    }
+  });
+});
+
+describe("over a million waiting jobs", () => {
+  let store: PostgresStore;
+  let worker: string;
+  const s = freshSchema();
+  const client = new pg.Client({ connectionString: URL });
+
+  beforeAll(async () => {
+    await client.connect();
+    store = createPostgresStore({ url: URL, schema: s });
+    await store.migrate();
+    worker = await signUp(store);
+    await store.enqueue([newJob({ type: "later", delayMs: 86_400_000 }), newJob({ type: "parked" })]);
+    const rows = (count: number, type: string, due: string): string =>
+      `insert into ${s}.waiting (lane, run_at, seq) select l.base, ${due} + n, ${count} * 10 + n
+       from ${s}.lane l, generate_series(1, ${count}) n where l.type = '${type}'`;
+    const now = "(extract(epoch from now()) * 1000)::bigint";
+    await client.query(rows(BIG, "later", `${now} + 86400000`));
+    await client.query(rows(120_000, "parked", `${now} - 1000000`));
+    await client.query(`analyze ${s}.waiting`);
+  }, 60_000);
+  afterAll(async () => {
+    await store.close();
+    await client.query(`drop schema ${s} cascade`);
+    await client.end();
+  });
+
+  /** The quickest of many; the machine has other things to do, but not always. */
+  const quickest = async (act: () => Promise<unknown>): Promise<number> => {
+    const took: number[] = [];
+    for (let n = 0; n < 30; n++) {
+      const began = performance.now();
+      await act();
+      took.push(performance.now() - began);
+    }
+    return Math.min(...took);
+  };
+
+  it("an empty claim takes less than 5 ms", async () => {
+    const { lanes } = await store.lanes(null, 100);
+    const later = (lanes[0]?.lane as number) - 4;
+    const control = (await store.control()).version;
+    const request = {
+      worker,
+      quotas: [{ lane: later, limit: 500 }],
+      limit: 500,
+      control,
+      ticket: 1,
+      startedThrough: 0,
+    };
+    expect((await store.claim({ ...request, nonce: "0".repeat(32) })).jobs).toEqual([]);
+    expect(await quickest(() => store.claim({ ...request, nonce: "1".repeat(32) }))).toBeLessThan(5);
+  });
+
+  it("a claim behind 120,000 parked jobs takes less than 5 ms, and so does a look", async () => {
+    await store.enqueue(Array.from({ length: 40 }, () => newJob({ type: "wanted" })));
+    expect(await quickest(() => store.lanes(null, 100))).toBeLessThan(5);
+    const wanted = (await store.lanes(null, 100)).lanes.find(({ type }) => type === "wanted");
+    const quotas = [{ lane: wanted?.lane as number, limit: 1 }];
+    const control = (await store.control()).version;
+    let taken = 0;
+    const take = async (): Promise<void> => {
+      const request = { worker, quotas, limit: 1, control, nonce: nextNonce(), ticket: 1, startedThrough: 0 };
+      taken += (await store.claim(request)).jobs.length;
+    };
+    expect(await quickest(take)).toBeLessThan(5);
+    expect(taken).toBe(30);
+  });
+});

@@ -1,0 +1,243 @@
+// Wake-ups by NOTIFY. A worker that idles hears of new work at once, wherever it was enqueued; nobody is notified while
+// nobody idles, and what a transaction takes back is never announced. The workers here poll so rarely that only a
+// wake-up can explain that they run anything.
+import pg from "pg";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createRedrive, defineJob, type Redrive } from "../../../src/index.ts";
+import { importBuilt } from "../../support/built.ts";
+import { newJob } from "../../support/new-job.ts";
+import { openQueue, type PostgresQueue } from "../../support/postgres-queue.ts";
+import { withPg } from "../../support/transaction-kinds.ts";
+import { sql } from "../../support/postgres-world.ts";
+
+const SERVER = inject("postgres18");
+const { createPostgresStore } =
+  await importBuilt<typeof import("../../../src/store/postgres/index.ts")>("store/postgres/index.js");
+const SELDOM = "10m";
+const other = defineJob("other", { run: () => undefined });
+
+async function until(holds: () => boolean | Promise<boolean>, what: string, withinMs = 10_000): Promise<number> {
+  const from = performance.now();
+  while (!(await holds())) {
+    if (performance.now() - from > withinMs) throw new Error(`Waited ${withinMs} ms in vain: ${what}.`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return performance.now() - from;
+}
+
+/** How many processes say on the server that they idle. */
+async function idlers({ schema }: PostgresQueue): Promise<number> {
+  const rows = await sql(
+    SERVER,
+    `select count(*)::int as n from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and granted
+       and objid::bigint = hashtext($1)::bigint & 4294967295`,
+    [schema],
+  );
+  return rows[0]?.["n"] as number;
+}
+
+/** Counts the notifications of a schema from now on. */
+async function ear({ schema }: PostgresQueue): Promise<() => Promise<number>> {
+  const client = new pg.Client({ connectionString: SERVER });
+  await client.connect();
+  onTestFinished(() => client.end());
+  let heard = 0;
+  client.on("notification", () => void (heard += 1));
+  await client.query(`listen redrive_${schema}`);
+  // Whatever was sent before this is answered has come with the answer.
+  return async () => client.query("select 1").then(() => heard);
+}
+
+/** A worker on connections of its own, and the numbers of the jobs that it ran. */
+async function employ(
+  queue: PostgresQueue,
+  options: { pooler?: boolean; poll?: string; takesMs?: number; concurrency?: number } = {},
+) {
+  const { pooler = false, poll = SELDOM, takesMs = 0, concurrency = 10 } = options;
+  const ran: number[] = [];
+  const note = defineJob("note", {
+    async run({ n }: { n: number }) {
+      if (takesMs > 0) await new Promise((resolve) => setTimeout(resolve, takesMs));
+      ran.push(n);
+    },
+  });
+  const store = createPostgresStore({ url: SERVER, schema: queue.schema, pooler });
+  const { createRedrive: create } = await importBuilt<typeof import("../../../src/index.ts")>("index.js");
+  const redrive = await create({ store, jobs: [note], log: "silent" });
+  const worker = redrive.worker({ poll, concurrency });
+  await worker.start();
+  onTestFinished(async () => {
+    await redrive.close();
+    await store.close();
+  });
+  return { ran, worker };
+}
+
+async function idleWorker(queue: PostgresQueue) {
+  const hired = await employ(queue);
+  await until(async () => (await idlers(queue)) === 1, "the worker idles");
+  // The look that follows its word is over.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  return hired;
+}
+
+/** Enqueues, and says how long it took until the job had run. */
+async function lateness(redrive: Redrive, ran: readonly number[], n: number): Promise<number> {
+  await redrive.enqueue("note", { n });
+  return until(() => ran.includes(n), `job ${n} ran`);
+}
+
+describe("an idle worker", () => {
+  it("is woken within 100 ms by an enqueue elsewhere", async () => {
+    const queue = await openQueue(SERVER);
+    const { ran } = await idleWorker(queue);
+    const late: number[] = [];
+    for (let n = 0; n < 5; n++) late.push(await lateness(queue.redrive, ran, n));
+    // Of five, because the machine may be busy with something else meanwhile.
+    expect(Math.min(...late)).toBeLessThan(100);
+    expect(Math.max(...late)).toBeLessThan(3_000);
+  });
+
+  it("is woken although jobs that it does not serve are due", async () => {
+    const queue = await openQueue(SERVER);
+    await queue.redrive.enqueue(other, null);
+    const { ran } = await idleWorker(queue);
+    expect(await lateness(queue.redrive, ran, 1)).toBeLessThan(3_000);
+  });
+
+  it("is woken by the end of a pause", async () => {
+    const queue = await openQueue(SERVER);
+    await queue.redrive.pause({ kind: "type", name: "note" });
+    await queue.redrive.enqueue("note", { n: 1 });
+    const { ran } = await idleWorker(queue);
+    expect(ran).toEqual([]);
+    await queue.redrive.resume({ kind: "type", name: "note" });
+    await until(() => ran.includes(1), "the job ran after the pause", 3_000);
+  });
+
+  it("is woken with the commit of a transaction, and not before or without it", async () => {
+    const queue = await openQueue(SERVER);
+    const { ran } = await idleWorker(queue);
+    const heard = await ear(queue);
+    await withPg(queue.pool, async (tx) => {
+      await queue.redrive.enqueue("note", { n: 1 }, { tx });
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      expect(await heard()).toBe(0);
+    });
+    await until(() => ran.includes(1), "the job ran", 3_000);
+    expect(await heard()).toBe(1);
+    await until(async () => (await idlers(queue)) === 1, "the worker idles again");
+    const undo = withPg(queue.pool, async (tx) => {
+      await queue.redrive.enqueue("note", { n: 2 }, { tx });
+      throw new Error("undo");
+    });
+    await expect(undo).rejects.toThrow("undo");
+    expect(await heard()).toBe(1);
+  });
+
+  it("costs one notification for a group of jobs", async () => {
+    const queue = await openQueue(SERVER);
+    const { ran } = await idleWorker(queue);
+    const heard = await ear(queue);
+    const jobs = Array.from({ length: 100 }, () => newJob({ type: "note", payload: '{"n":1}' }));
+    await queue.redrive.store.enqueue(jobs);
+    expect(await heard()).toBe(1);
+    await until(() => ran.length === 100, "all ran", 5_000);
+  });
+});
+
+describe("nobody is notified", () => {
+  it("while there is no worker", async () => {
+    const queue = await openQueue(SERVER);
+    const heard = await ear(queue);
+    for (let n = 0; n < 5; n++) await queue.redrive.enqueue("note", { n });
+    await queue.redrive.enqueueMany("note", [{ n: 6 }, { n: 7 }]);
+    await withPg(queue.pool, (tx) => queue.redrive.enqueue("note", { n: 8 }, { tx }));
+    expect(await heard()).toBe(0);
+  });
+
+  it("after the last worker has gone", async () => {
+    const queue = await openQueue(SERVER);
+    const { worker } = await idleWorker(queue);
+    await worker.stop();
+    await until(async () => (await idlers(queue)) === 0, "nobody idles");
+    const heard = await ear(queue);
+    await queue.redrive.enqueue("note", { n: 1 });
+    expect(await heard()).toBe(0);
+  });
+
+  it("as a rule by those who enqueue for workers that are busy", async () => {
+    const queue = await openQueue(SERVER);
+    await queue.redrive.enqueueMany(
+      "note",
+      Array.from({ length: 600 }, (_, n) => ({ n })),
+    );
+    const { ran } = await employ(queue, { takesMs: 20, concurrency: 5 });
+    await until(() => ran.length > 50, "it works");
+    await until(async () => (await idlers(queue)) === 0, "it does not say that it idles");
+    const heard = await ear(queue);
+    for (let sent = 0; sent < 20; sent++) {
+      await queue.redrive.enqueue(other, null);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(ran.length).toBeLessThan(600);
+    // A worker that is slow to take what it saw passes for idle for a moment.
+    expect(await heard()).toBeLessThan(15);
+  });
+});
+
+describe("a listener that is cut off", () => {
+  it("is replaced within seconds, and wakes again", async () => {
+    const queue = await openQueue(SERVER);
+    const { ran } = await idleWorker(queue);
+    const cut = await sql(
+      SERVER,
+      `select pg_terminate_backend(l.pid) as cut, l.pid from pg_locks l where l.locktype = 'advisory' and l.mode = 'ShareLock'
+         and l.objid::bigint = hashtext($1)::bigint & 4294967295`,
+      [queue.schema],
+    );
+    expect(cut).toMatchObject([{ cut: true }]);
+    const again = await until(async () => (await idlers(queue)) === 1, "it listens and idles again", 8_000);
+    expect(again).toBeLessThan(5_000);
+    expect(await lateness(queue.redrive, ran, 1)).toBeLessThan(3_000);
+  });
+
+  it("misses nothing that was enqueued meanwhile", async () => {
+    const queue = await openQueue(SERVER);
+    const { ran } = await idleWorker(queue);
+    await sql(
+      SERVER,
+      `select pg_terminate_backend(l.pid) from pg_locks l where l.locktype = 'advisory' and l.mode = 'ShareLock'
+         and l.objid::bigint = hashtext($1)::bigint & 4294967295`,
+      [queue.schema],
+    );
+    await queue.redrive.enqueue("note", { n: 1 });
+    await until(() => ran.includes(1), "the job ran", 8_000);
+  });
+});
+
+describe("behind a pooler", () => {
+  it("nobody listens, and polling finds the work", async () => {
+    const queue = await openQueue(SERVER);
+    const { ran } = await employ(queue, { pooler: true, poll: "100ms" });
+    expect(await lateness(queue.redrive, ran, 1)).toBeLessThan(5_000);
+    const listening = await sql(SERVER, "select count(*)::int as n from pg_stat_activity where query ilike $1", [
+      `listen redrive_${queue.schema}%`,
+    ]);
+    expect(listening).toEqual([{ n: 0 }]);
+    expect(await idlers(queue)).toBe(0);
+  });
+
+  it("is said in the URL as well", async () => {
+    const queue = await openQueue(SERVER);
+    const redrive = await createRedrive({ store: `${queue.url}&pooler=true`, log: "silent" });
+    onTestFinished(() => redrive.close());
+    onTestFinished(redrive.store.onWake(() => undefined));
+    await redrive.enqueue("note", { n: 1 });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const prepared = await sql(SERVER, "select count(*)::int as n from pg_stat_activity where query ilike $1", [
+      `listen redrive_${queue.schema}%`,
+    ]);
+    expect(prepared).toEqual([{ n: 0 }]);
+  });
+});
