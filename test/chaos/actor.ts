@@ -3,9 +3,10 @@
 import { openStore } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createDice, type Dice } from "../simulation/dice.ts";
+import type { Busy } from "./busy.ts";
 import { operate } from "./operator.ts";
 import { produce } from "./producer.ts";
-import { storeUrl, told } from "./told.ts";
+import { told } from "./told.ts";
 import { work } from "./work.ts";
 
 /** What a role is played with. */
@@ -18,6 +19,8 @@ export interface Stage {
   readonly calm: AbortSignal;
   /** Tells the conductor that the role has begun. */
   readonly ready: () => void;
+  /** Tells the conductor that a claim which was sent then has taken work. */
+  readonly busy: (sentAt: number) => void;
 }
 
 const ROLES = { worker: work, producer: produce, operator: operate };
@@ -30,13 +33,14 @@ process.on("message", () => calm.abort());
 process.once("disconnect", () => process.exit(3));
 setTimeout(() => process.exit(4), Math.max(1, Number(told("until")) - Date.now())).unref();
 
-const store = openStore(storeUrl(told("folder")));
+const store = openStore(told("store"));
 await ROLES[role as Role]({
   store,
   dice: createDice(Number(told("seed")), name),
   predecessor: predecessor === "" ? null : predecessor,
   calm: calm.signal,
   ready: () => void process.send?.("ready"),
+  busy: (sentAt) => void process.send?.({ sentAt, answeredAt: Date.now() } satisfies Busy),
 });
 await store.close();
 process.exit(0);

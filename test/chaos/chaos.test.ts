@@ -1,5 +1,6 @@
-// A short chaos run as the command line starts it: real processes on one file, killed and halted. And the proof that the
-// way from history files to a verdict works: with actors broken on purpose the same command fails and says why.
+// Short chaos runs as the command line starts them: real processes on one file, or on a server that fails too. And the
+// proof that the way from history files to a verdict works: with actors broken on purpose the same command fails and says
+// why.
 import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -10,7 +11,7 @@ const COMMAND = fileURLToPath(new URL("../../scripts/prove.mjs", import.meta.url
 const PATIENCE_MS = 150_000;
 
 async function chaos(...args: string[]): Promise<{ readonly code: number | null; readonly output: string }> {
-  const child = spawn(process.execPath, [COMMAND, "chaos", "--store", "sqlite", ...args], { stdio: "pipe" });
+  const child = spawn(process.execPath, [COMMAND, "chaos", ...args], { stdio: "pipe" });
   // Its actors end with it: it is asked, not killed.
   const timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE_MS - 5_000);
   let output = "";
@@ -25,24 +26,32 @@ async function chaos(...args: string[]): Promise<{ readonly code: number | null;
 
 describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeout: PATIENCE_MS }, () => {
   it("finds nothing lost and nothing completed twice through 10 kills and 3 pauses", async () => {
-    const { code, output } = await chaos("--kills", "10", "--pauses", "3", "--seed", "7");
+    const { code, output } = await chaos("--store", "sqlite", "--kills", "10", "--pauses", "3", "--seed", "7");
     expect(output).toMatch(/ 10 kills, 3 pauses, 0 lost, 0 double-acked, [1-9]\d* stale refused, /);
+    expect(code, output).toBe(0);
+  });
+
+  it("finds the same on a server that is killed, behind a network that fails", async () => {
+    const faults = ["--kills", "4", "--pauses", "3", "--server-kills", "1", "--proxy-faults", "6", "--seed", "9"];
+    const { code, output } = await chaos("--store", "postgres", "--workers", "3", ...faults);
+    expect(output).toMatch(
+      / 4 kills, 3 pauses, 1 server kills, 2 ended backends, 2 resets, 2 silences, 2 lost answers, 0 lost, 0 double-acked, /,
+    );
+    expect(output).toMatch(/ all busy again within \d+\.\d s .* Node \d.*, Postgres 18\..*, pg 8\./);
     expect(code, output).toBe(0);
   });
 
   // Real processes: whether one of three pauses catches a run in flight is chance, so it may be tried again.
   it("fails on actors that lose jobs and ignore the fence, and keeps their histories", { retry: 3 }, async () => {
-    const args = ["--kills", "1", "--pauses", "3", "--seed", "8", "--sabotage", "forgetful,unfenced"];
-    const { code, output } = await chaos(...args);
+    const args = ["--store", "sqlite", "--kills", "1", "--pauses", "3", "--seed", "8"];
+    const { code, output } = await chaos(...args, "--sabotage", "forgetful,unfenced");
     const [, folder = ""] = /are kept in (\S+)/.exec(output) ?? [];
     try {
       expect(code, output).toBe(1);
       expect(output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
       expect(output).toMatch(/^R5 job \S+: run \d+ ended twice under one lease$/m);
       expect(output).toContain("no stale write was refused");
-      expect(output).toContain(
-        `npm run prove -- chaos --store sqlite ${args.join(" ")}`.replace("--sabotage", "--workers 4 --sabotage"),
-      );
+      expect(output).toContain(`npm run prove -- chaos ${args.join(" ")} --workers 4 --sabotage forgetful,unfenced`);
       const again = await chaos("--judge", folder);
       expect(again.code, again.output).toBe(1);
       expect(again.output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
@@ -55,6 +64,10 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
     expect(await chaos("--kills", "many")).toMatchObject({
       code: 2,
       output: expect.stringContaining("--kills must be"),
+    });
+    expect(await chaos("--store", "sqlite", "--server-kills", "1")).toMatchObject({
+      code: 2,
+      output: expect.stringContaining("--server-kills needs --store postgres"),
     });
   });
 });

@@ -1,15 +1,16 @@
 // Judges a chaos run by what it left behind: the history files, through the one history checker, and the store as it was
 // found. The crash budget has rules of its own, because only the payloads tell who was a killer.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { openStore } from "../../src/open-store.ts";
 import type { DeadLetter, Job } from "../../src/core/job.ts";
-import type { Page } from "../../src/store/store.ts";
+import type { Page, WorkerRecord } from "../../src/store/store.ts";
 import { Checker } from "../support/history/check.ts";
 import { type FinalJob, hashText, type Report } from "../support/history/event.ts";
 import { keyName } from "../support/history/scribe.ts";
 import { type Body, fragile } from "./jobs.ts";
 import { merge } from "./merge.ts";
 import { StuckWatch } from "./stuck.ts";
-import { storeUrl } from "./told.ts";
 
 /** What the judge found. */
 export interface Judgement {
@@ -25,44 +26,59 @@ export interface Judgement {
 
 const PAGES_MOST = 100_000;
 
-/** Judges the run in this folder. */
-export async function judge(folder: string): Promise<Judgement> {
-  const store = openStore(storeUrl(folder));
+/** The store as it was found at the end. */
+interface Found {
+  readonly jobs: readonly Job[];
+  readonly letters: readonly DeadLetter[];
+  readonly workers: readonly WorkerRecord[];
+  readonly storeTime: number;
+}
+
+const FOUND = "found.json";
+
+/** Writes down what the store holds, beside the histories, so that a run can be judged again when its store is gone. */
+export async function writeFound(folder: string, url: string): Promise<void> {
+  const store = openStore(url);
   try {
     const jobs = await everything((cursor) => store.list({ limit: 200, cursor }));
     const letters = await everything((cursor) => store.deadLetters({ limit: 200, cursor, redriven: true }));
-    const checker = new Checker();
-    const watch = new StuckWatch();
-    for (const { at, event } of merge(folder)) {
-      checker.read(event);
-      watch.read(at, event);
-    }
-    const { now: storeTime } = await store.control();
-    const found = letters.map(({ job, generation, redrivenAt }) => ({
-      job: job.id,
-      generation,
-      redriven: redrivenAt !== null,
-    }));
     const workers = await store.workers();
-    const dump = { jobs: jobs.map(finalJob), letters: found, workers, storeTime, drained: true };
-    const report = checker.finish(dump);
-    const broken = report.violations.map(
-      ({ rule, job, message }) => `${rule} ${job === null ? "" : `job ${job}: `}${message}`,
-    );
-    const killed = letters.filter(({ job }) => isKiller(job));
-    const problems = [...broken, ...letters.flatMap(letterProblems), ...jobs.flatMap(jobProblems)];
-    return {
-      report,
-      problems,
-      stuckMs: watch.longestMs,
-      stuckJob: watch.longestJob,
-      takenBackMs: watch.longestUntilTakenBackMs,
-      killed: killed.length,
-      proven: killed.filter(({ failure }) => failure.code === "SIGKILL").length,
-    };
+    const { now: storeTime } = await store.control();
+    const found: Found = { jobs, letters, workers, storeTime };
+    writeFileSync(join(folder, FOUND), JSON.stringify(found), { mode: 0o600 });
   } finally {
     await store.close();
   }
+}
+
+/** Judges the run in this folder. */
+export function judge(folder: string): Judgement {
+  const { jobs, letters, workers, storeTime } = JSON.parse(readFileSync(join(folder, FOUND), "utf8")) as Found;
+  const checker = new Checker();
+  const watch = new StuckWatch();
+  for (const { at, event } of merge(folder)) {
+    checker.read(event);
+    watch.read(at, event);
+  }
+  const found = letters.map(({ job, generation, redrivenAt }) => ({
+    job: job.id,
+    generation,
+    redriven: redrivenAt !== null,
+  }));
+  const report = checker.finish({ jobs: jobs.map(finalJob), letters: found, workers, storeTime, drained: true });
+  const broken = report.violations.map(
+    ({ rule, job, message }) => `${rule} ${job === null ? "" : `job ${job}: `}${message}`,
+  );
+  const killed = letters.filter(({ job }) => isKiller(job));
+  return {
+    report,
+    problems: [...broken, ...letters.flatMap(letterProblems), ...jobs.flatMap(jobProblems)],
+    stuckMs: watch.longestMs,
+    stuckJob: watch.longestJob,
+    takenBackMs: watch.longestUntilTakenBackMs,
+    killed: killed.length,
+    proven: killed.filter(({ failure }) => failure.code === "SIGKILL").length,
+  };
 }
 
 /** A killer dies of its crashes once they are used up; nobody else does, however many of its processes were killed. */

@@ -5,17 +5,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { conduct, type Course } from "./conductor.ts";
-import { type Judgement, judge } from "./judge.ts";
+import { type Judgement, judge, writeFound } from "./judge.ts";
+import { PROXY_FAULTS } from "./network-faults.ts";
+import { openScene, STORES } from "./scene.ts";
 import { SABOTAGES, TOLD } from "./told.ts";
 
 const USAGE = `Usage: npm run prove -- chaos [options]
 
-  --store sqlite      the store (only this one so far)
+  --store S           sqlite (the default), or postgres: a server of its own with a proxy before it
   --kills N           processes to kill (default 20)
   --pauses M          workers to halt beyond their lease (default a quarter of the kills)
+  --server-kills K    times to kill the server and start it again (default a tenth of the kills; postgres only)
+  --proxy-faults P    connections reset, networks fallen silent, answers to commits lost, a third each, and a quarter as
+                      many times connections ended by the server (default half the kills; postgres only)
   --seed S            what happens when follows from it (default: a new one)
   --workers W         worker processes (default 4)
-  --seconds-limit T   when to stop waiting for kills and pauses (default 60 and 4 for each)
+  --seconds-limit T   when to stop waiting for faults (default 120 and 10 for each)
   --judge FOLDER      only judge again what an earlier run left behind
   --keep              keep what the run leaves behind even if all is well
   --sabotage LIST     break actors on purpose: ${SABOTAGES.join(", ")}
@@ -30,6 +35,8 @@ function readArguments() {
       store: { type: "string", default: "sqlite" },
       kills: { type: "string", default: "20" },
       pauses: { type: "string" },
+      "server-kills": { type: "string" },
+      "proxy-faults": { type: "string" },
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
       workers: { type: "string", default: "4" },
       "seconds-limit": { type: "string" },
@@ -43,17 +50,29 @@ function readArguments() {
     process.stdout.write(USAGE);
     process.exit(0);
   }
-  if (values.store !== "sqlite") throw new Error(`--store must be sqlite; got ${values.store}.`);
+  const store = STORES.find((known) => known === values.store);
+  if (store === undefined) throw new Error(`--store must be ${STORES.join(" or ")}; got ${values.store}.`);
   for (const name of values.sabotage.split(",").filter(Boolean)) {
     if (!SABOTAGES.some((known) => known === name)) throw new Error(`--sabotage knows no ${name}.`);
   }
   const kills = whole("--kills", values.kills, 0);
   const pauses = whole("--pauses", values.pauses ?? String(Math.ceil(kills / 4)), 0);
-  const secondsLimit = whole("--seconds-limit", values["seconds-limit"] ?? String(60 + 4 * (kills + pauses)), 1);
+  const onServer = (name: "server-kills" | "proxy-faults", usual: number): number => {
+    if (store !== "postgres" && values[name] !== undefined) throw new Error(`--${name} needs --store postgres.`);
+    return whole(`--${name}`, values[name] ?? String(store === "postgres" ? Math.ceil(usual) : 0), 0);
+  };
+  const wanted = {
+    kills,
+    pauses,
+    serverKills: onServer("server-kills", kills / 10),
+    proxyFaults: onServer("proxy-faults", kills / 2),
+  };
+  const all = Object.values(wanted).reduce((sum, count) => sum + count, 0);
+  const secondsLimit = whole("--seconds-limit", values["seconds-limit"] ?? String(120 + 10 * all), 1);
   const { sabotage, keep, judge: again } = values;
   const seed = whole("--seed", values.seed, 0);
   const workers = whole("--workers", values.workers, 2);
-  return { kills, pauses, secondsLimit, seed, workers, sabotage, keep, again };
+  return { store, ...wanted, secondsLimit, seed, workers, sabotage, keep, again };
 }
 
 function whole(name: string, text: string, least: number): number {
@@ -71,25 +90,17 @@ const AFTERMATH_MS = 300_000;
 async function run(asked: Asked): Promise<boolean> {
   const startedAt = performance.now();
   const folder = asked.again ?? mkdtempSync(join(tmpdir(), "redrive-chaos-"));
-  const environment = {
-    folder,
-    epoch: String(process.hrtime.bigint()),
-    seed: String(asked.seed),
-    sabotage: asked.again ? "" : asked.sabotage,
-    until: String(Date.now() + asked.secondsLimit * 1_000 + AFTERMATH_MS),
-  };
-  for (const [what, value] of Object.entries(environment)) process.env[TOLD[what as keyof typeof TOLD]] = value;
   let remove = !asked.again;
   process.once("exit", () => {
     if (remove) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
   let good = false;
   try {
-    const course = asked.again ? null : await conduct({ ...asked, folder });
-    const judgement = await judge(folder);
-    const problems = [...judgement.problems, ...(course ? shortcomings(asked, course, judgement) : [])];
+    const played = asked.again ? null : await play(asked, folder);
+    const judgement = judge(folder);
+    const problems = [...judgement.problems, ...(played ? shortcomings(asked, played, judgement) : [])];
     for (const line of some(problems)) process.stdout.write(`${line}\n`);
-    process.stdout.write(`${summary(asked, course, judgement, (performance.now() - startedAt) / 1_000)}\n`);
+    process.stdout.write(`${summary(asked, played, judgement, (performance.now() - startedAt) / 1_000)}\n`);
     if (asked.keep || asked.again) process.stdout.write(`longest stuck was job ${judgement.stuckJob}\n`);
     good = problems.length === 0;
   } finally {
@@ -98,6 +109,30 @@ async function run(asked: Asked): Promise<boolean> {
   }
   return good;
 }
+
+/** Conducts a run and writes down how the store was left. */
+async function play(asked: Asked, folder: string): Promise<Played> {
+  const scene = await openScene(asked.store, folder);
+  process.once("exit", () => scene.abandon());
+  const environment = {
+    folder,
+    store: scene.url,
+    epoch: String(process.hrtime.bigint()),
+    seed: String(asked.seed),
+    sabotage: asked.sabotage,
+    until: String(Date.now() + asked.secondsLimit * 1_000 + AFTERMATH_MS),
+  };
+  for (const [what, value] of Object.entries(environment)) process.env[TOLD[what as keyof typeof TOLD]] = value;
+  try {
+    const course = await conduct({ ...asked, folder, scene });
+    await writeFound(folder, scene.directUrl);
+    return { ...course, versions: scene.versions };
+  } finally {
+    await scene.close();
+  }
+}
+
+type Played = Course & { readonly versions: readonly string[] };
 
 /** A few problems of every kind; the kind is the first word. */
 function some(problems: readonly string[]): string[] {
@@ -111,37 +146,54 @@ function some(problems: readonly string[]): string[] {
 }
 
 /** What makes a run worthless although no rule was broken. */
-function shortcomings(asked: Asked, course: Course, { report }: Judgement): string[] {
-  const found = [...course.troubles];
-  if (course.kills < asked.kills) found.push(`only ${course.kills} of ${asked.kills} kills in time`);
-  if (course.pauses < asked.pauses) found.push(`only ${course.pauses} of ${asked.pauses} pauses in time`);
+function shortcomings(asked: Asked, { done, troubles }: Course, { report }: Judgement): string[] {
+  const found = [...troubles];
+  const lacking = (kinds: readonly string[], name: string, wanted: number): void => {
+    const count = kinds.reduce((sum, kind) => sum + (done[kind] ?? 0), 0);
+    if (count < wanted) found.push(`only ${count} of ${wanted} ${name} in time`);
+  };
+  lacking(["kills"], "kills", asked.kills);
+  lacking(["pauses"], "pauses", asked.pauses);
+  lacking(["server kills"], "server kills", asked.serverKills);
+  lacking(PROXY_FAULTS, "proxy faults", asked.proxyFaults);
   if (asked.pauses > 0 && report.staleRefused === 0) found.push("no stale write was refused, so fencing was not tried");
   return found;
 }
 
-function summary({ seed }: Asked, course: Course | null, judgement: Judgement, seconds: number): string {
+function summary({ seed, store }: Asked, played: Played | null, judgement: Judgement, seconds: number): string {
   const { report, stuckMs, takenBackMs, killed, proven } = judgement;
+  const inSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
   const parts = [
     `${report.jobs} jobs`,
-    ...(course ? [`${course.kills} kills`, `${course.pauses} pauses`] : []),
+    ...Object.entries(played?.done ?? {}).map(([kind, count]) => `${count} ${kind}`),
     `${report.lost} lost`,
     `${report.doubleAcked} double-acked`,
     `${report.staleRefused} stale refused`,
     `${report.extraRuns} extra runs`,
     `${report.ambiguous} ambiguous`,
-    `longest stuck ${(stuckMs / 1_000).toFixed(1)} s (taken back within ${(takenBackMs / 1_000).toFixed(1)} s)`,
-    `${killed} deaths by crash, ${proven} with evidence${course ? `, ${course.killedByJobs} workers taken along` : ""}`,
+    ...(played?.done["server kills"] ? [`${report.takenBack} claims taken back by a crash`] : []),
+    ...(played
+      ? [
+          `all busy again within ${inSeconds(played.busyAgain.ms)} (${played.busyAgain.worker} after one of the ${played.busyAgain.fault})`,
+        ]
+      : []),
+    `longest stuck ${inSeconds(stuckMs)} (taken back within ${inSeconds(takenBackMs)})`,
+    `${killed} deaths by crash, ${proven} with evidence`,
+    ...(played ? [`${played.workersKilled} workers killed, ${played.killedByJobs} more taken along by jobs`] : []),
     `${report.events} events`,
     `seed ${seed}`,
     `${seconds.toFixed(0)} s`,
+    ...(played?.versions ?? []),
   ];
-  return `chaos sqlite  ${parts.join(", ")}`;
+  return `chaos ${played ? store : "again"}  ${parts.join(", ")}`;
 }
 
-function remedy({ kills, pauses, seed, workers, sabotage }: Asked, folder: string): string {
+function remedy(asked: Asked, folder: string): string {
+  const { store, kills, pauses, serverKills, proxyFaults, seed, workers, sabotage } = asked;
+  const network = store === "postgres" ? ` --server-kills ${serverKills} --proxy-faults ${proxyFaults}` : "";
   const broken = sabotage === "" ? "" : ` --sabotage ${sabotage}`;
-  const again = `npm run prove -- chaos --store sqlite --kills ${kills} --pauses ${pauses} --seed ${seed} --workers ${workers}${broken}`;
-  return `Histories, logs and the database are kept in ${folder}\nTo judge them again: npm run prove -- chaos --judge ${folder}\nTo run it again: ${again}`;
+  const again = `npm run prove -- chaos --store ${store} --kills ${kills} --pauses ${pauses}${network} --seed ${seed} --workers ${workers}${broken}`;
+  return `Histories, logs and what was found are kept in ${folder}\nTo judge them again: npm run prove -- chaos --judge ${folder}\nTo run it again: ${again}`;
 }
 
 let asked: Asked | null = null;

@@ -1,15 +1,19 @@
 // Opens the store of a chaos run so that every call is written down before it is sent and after it is answered. It takes
 // the place of src/open-store.ts in the copy of the library that chaos runs.
 import { isRedriveError } from "../../src/core/errors.ts";
+import { createPostgresStore } from "../../src/store/postgres/index.ts";
 import { createSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Pulse, PulseListener, PulseRequest, Store } from "../../src/store/store.ts";
 import type { Verb } from "../../src/store/verbs.ts";
 import { type FileScribe, ownScribe } from "./file-scribe.ts";
 import { sabotaged } from "./sabotage.ts";
 
-/** Opens `sqlite:PATH`, recorded. */
+/** Opens `sqlite:PATH` or `postgres://…`, recorded. */
 export function openStore(url: string): Store {
-  return recorded(sabotaged(createSqliteStore({ path: url.slice("sqlite:".length) })), ownScribe());
+  const store = url.startsWith("sqlite:")
+    ? createSqliteStore({ path: url.slice("sqlite:".length) })
+    : createPostgresStore({ url });
+  return recorded(sabotaged(store), ownScribe());
 }
 
 type Call = (...args: never[]) => Promise<unknown>;

@@ -133,6 +133,7 @@ function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null):
     maxCrashes,
     deadlineMs,
     stuckMs,
+    limited: true,
   };
 }
 

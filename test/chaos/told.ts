@@ -1,9 +1,10 @@
-// What every process of a chaos run is told through its environment: where histories go, when the run began, the seed,
-// and which actors are broken on purpose.
+// What every process of a chaos run is told through its environment: where histories go, where the store is, when the run
+// began, the seed, and which actors are broken on purpose.
 
 /** Names of the environment variables, in one place for those who set them and those who read them. */
 export const TOLD = {
   folder: "REDRIVE_CHAOS_FOLDER",
+  store: "REDRIVE_CHAOS_STORE",
   epoch: "REDRIVE_CHAOS_EPOCH",
   seed: "REDRIVE_CHAOS_SEED",
   sabotage: "REDRIVE_CHAOS_SABOTAGE",
@@ -27,11 +28,6 @@ export function ownName(): string {
   const [, program = "", name = "conductor"] = process.argv;
   if (program.endsWith("isolated.js")) return `isolated-${process.pid}-${process.ppid}`;
   return program.endsWith("actor.js") ? name : "conductor";
-}
-
-/** The address of the store of a run. */
-export function storeUrl(folder: string): string {
-  return `sqlite:${folder}/jobs.db`;
 }
 
 /** Waits for real. */

@@ -5,6 +5,7 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Role } from "./actor.ts";
+import type { Busy } from "./busy.ts";
 import type { FileScribe } from "./file-scribe.ts";
 
 const PROGRAM = fileURLToPath(new URL("./actor.js", import.meta.url));
@@ -31,6 +32,8 @@ export class Troupe {
   readonly actors: Actor[] = [];
   /** Ends that nobody wanted. */
   readonly accidents: string[] = [];
+  /** Workers that the conductor killed. */
+  workersKilled = 0;
   /** Processes that a job took along. */
   killedByJobs = 0;
   calm = false;
@@ -38,12 +41,14 @@ export class Troupe {
   readonly #folder: string;
   readonly #scribe: FileScribe;
   readonly #restartMs: () => number;
+  readonly #onBusy: (name: string, busy: Busy) => void;
   #lives = 0;
 
-  constructor(folder: string, scribe: FileScribe, restartMs: () => number) {
+  constructor(folder: string, scribe: FileScribe, restartMs: () => number, onBusy: (name: string, busy: Busy) => void) {
     this.#folder = folder;
     this.#scribe = scribe;
     this.#restartMs = restartMs;
+    this.#onBusy = onBusy;
   }
 
   add(role: Role, count: number): void {
@@ -65,6 +70,7 @@ export class Troupe {
     actor.doomed = true;
     // Said first: from now on others may rightly find that the process is gone.
     this.#scribe.write("conductor", "gone", "ok", { answer: lifeName(actor) });
+    if (actor.role === "worker") this.workersKilled += 1;
     return actor.child.kill("SIGKILL");
   }
 
@@ -104,7 +110,8 @@ export class Troupe {
     closeSync(log);
     actor.child = child;
     this.#scribe.write("conductor", "mark", "ok", { answer: `start ${lifeName(actor)} as ${child.pid}` });
-    child.on("message", () => {
+    child.on("message", (word) => {
+      if (word !== "ready") return this.#onBusy(actor.name, word as Busy);
       actor.ready = true;
       if (this.calm && actor.role !== "worker" && child.connected) child.send("calm");
     });

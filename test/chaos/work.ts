@@ -9,7 +9,7 @@ import { realSystem } from "../../src/system/real.ts";
 import { resolveWorker } from "../../src/worker/settings.ts";
 import { createWorker } from "../../src/worker/worker.ts";
 import type { Stage } from "./actor.ts";
-import { storeUrl, told } from "./told.ts";
+import { told } from "./told.ts";
 
 /** The lease of every worker. */
 export const LEASE_MS = 1_500;
@@ -17,10 +17,18 @@ const HEARTBEAT_MS = 250;
 const STOP_WITHIN_MS = 5_000;
 
 /** Works until it is calm, then stops as a deploy would stop it. */
-export async function work({ store, calm, ready }: Stage): Promise<void> {
+export async function work({ store, calm, ready, busy }: Stage): Promise<void> {
   const file = fileURLToPath(new URL("./jobs.js", import.meta.url));
   const worker = createWorker({
-    store,
+    store: {
+      ...store,
+      async claim(request) {
+        const sentAt = Date.now();
+        const answer = await store.claim(request);
+        if (answer.jobs.length > 0) busy(sentAt);
+        return answer;
+      },
+    },
     system: realSystem,
     jobs: await loadJobs(file),
     settings: resolveWorker({
@@ -34,7 +42,7 @@ export async function work({ store, calm, ready }: Stage): Promise<void> {
     events: { emit: () => undefined },
     process: { pid: process.pid, host: hostId(), isAlive },
     isolation: childIsolation({
-      store: storeUrl(told("folder")),
+      store: told("store"),
       jobs: file,
       leaseMs: LEASE_MS,
       heartbeatMs: HEARTBEAT_MS,
