@@ -117,9 +117,9 @@ export class ClaimLoop {
     const { pollMs, leaseMs } = settings;
     // Once in a lease anyway: a claim that was given up for lost may reach the store any time later.
     if (this.#unknown || system.monotonic() - this.#askedForUnknownAt >= leaseMs) {
+      this.#askedForUnknownAt = system.monotonic();
       await onUnknown();
       this.#unknown = false;
-      this.#askedForUnknownAt = system.monotonic();
     }
     const singles = wantSuspect();
     this.#handsFull = want() === 0;
