@@ -41,6 +41,11 @@ export class HeldAnswers<T> {
     this.#release = release;
   }
 
+  /** True while something is not on disk yet. */
+  get isBusy(): boolean {
+    return this.#underWay.size > 0 || this.#later.length > 0;
+  }
+
   /** Takes answers about what has just been written; alone means that nobody else has anything to do meanwhile. */
   hold(answers: readonly T[], alone: boolean): void {
     this.#later.push(...answers);

@@ -33,7 +33,8 @@ const CHECK_FILE_EVERY_MS = 1_000;
 /**
  * Answers that promise something which must outlast a power loss: sent when it is on disk, even if they wrote nothing,
  * because what they tell of (the job that has the key) may have been written a moment ago. A claim is not among them:
- * with the power goes whoever held it, and its jobs run again, as after any crash.
+ * with the power goes whoever held it, and its jobs run again, as after any crash. It waits only while others do, so that
+ * a busy worker does not claim ahead of what it has settled.
  */
 const PROMISES: ReadonlySet<Verb> = new Set([
   "migrate",
@@ -184,9 +185,11 @@ function work(messages: unknown[]): boolean {
   const group = nextGroup(waiting);
   const replies = carryOut(group.map(([, request]) => request));
   const [now, held]: [Answer[], Answer[]] = [[], []];
+  const isBusy = (opened?.held?.isBusy ?? false) || group.some(([, { verb }]) => PROMISES.has(verb));
   group.forEach(([number, { verb }], at) => {
     const reply = replies[at] as Reply;
-    const waits = opened?.held && PROMISES.has(verb) && !("error" in reply);
+    const promises = PROMISES.has(verb) || (verb === "claim" && isBusy);
+    const waits = opened?.held && promises && !("error" in reply);
     (waits ? held : now).push(answer(number, reply));
   });
   if (now.length > 0) thread.post(now);
