@@ -59,6 +59,15 @@ describe("an answer", () => {
     expect(told).toEqual(["begin", "end", "sent a b"]);
   });
 
+  it("keeps its holder busy until it is sent", () => {
+    const { held, end } = setup();
+    expect(held.isBusy).toBe(false);
+    held.hold(["a"], false);
+    expect(held.isBusy).toBe(true);
+    end();
+    expect(held.isBusy).toBe(false);
+  });
+
   it("about a commit made during a sync is not sent with it, but with one that begins later", () => {
     const { held, told, end } = setup();
     held.hold(["a"], false);
