@@ -3,10 +3,14 @@
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
 import { insideThread } from "../../system/threads.ts";
+import type { BeatAnswer } from "../store.ts";
 import { type Cell, loadPg, queryOf } from "./driver.ts";
 import { translate } from "./errors.ts";
-import type { PulseData, PulseWord } from "./pulse.ts";
+import type { PulseData } from "./pulse.ts";
 import { beatAnswer, beatText } from "./workers.ts";
+
+/** What the thread says after every beat. */
+export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: string };
 
 const thread = insideThread();
 const { request, shared, config, schema, place } = thread.data as PulseData;

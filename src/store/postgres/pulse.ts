@@ -4,7 +4,9 @@
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import { startThread } from "../../system/threads.ts";
-import type { BeatAnswer, Pulse, PulseListener, PulseRequest } from "../store.ts";
+import { realSystem } from "../../system/real.ts";
+import type { Pulse, PulseListener, PulseRequest } from "../store.ts";
+import type { PulseWord } from "./pulse-thread.ts";
 
 /** What the thread is started with. */
 export interface PulseData {
@@ -16,14 +18,12 @@ export interface PulseData {
   readonly place: string;
 }
 
-/** What the thread says after every beat. */
-export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: string };
-
 /** Starts a heartbeat in a thread; it is started again should the thread ever end by itself. */
 export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListener): Pulse {
   const shared = new SharedArrayBuffer(16);
   const view = new Float64Array(shared);
   let stopped = false;
+  let takeBack = (): void => undefined;
   const start = (): ReturnType<typeof startThread> => {
     const started = startThread(
       new URL("./pulse-thread.js", import.meta.url),
@@ -40,7 +40,9 @@ export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListe
           listener.failure(
             new RedriveError("store_unavailable", `The thread of the heartbeat ended: ${cause.message}`),
           );
-          thread = start();
+          takeBack = realSystem.after(data.request.everyMs, () => {
+            thread = start();
+          });
         },
       },
     );
@@ -55,6 +57,7 @@ export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListe
     },
     stop() {
       stopped = true;
+      takeBack();
       void thread.stop();
     },
   };
