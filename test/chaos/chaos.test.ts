@@ -31,9 +31,7 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
     expect(code, output).toBe(0);
   });
 
-  // A crash of the server may take back a claim, and the checker is at times too strict about which writes after it prove
-  // that it did not (R5); until that is settled the smoke may be tried again. Nothing was ever lost or completed twice.
-  it("finds the same on a server that is killed, behind a network that fails", { retry: 2 }, async () => {
+  it("finds the same on a server that is killed, behind a network that fails", async () => {
     const faults = ["--kills", "4", "--pauses", "3", "--server-kills", "1", "--proxy-faults", "6", "--seed", "9"];
     const { code, output } = await chaos("--store", "postgres", "--workers", "3", ...faults);
     expect(output).toMatch(

@@ -61,6 +61,16 @@ describe("a good history passes", () => {
     expect(claimedAgain((f) => crash(f))).toMatchObject({ violations: [], takenBack: 1 });
   });
 
+  it("when the verdict of such a run is refused before the job is claimed again", () => {
+    const report = claimedAgain((f, first) => (crash(f), f.stale(first, "complete")));
+    expect(report).toMatchObject({ violations: [], takenBack: 1 });
+  });
+
+  it("but not when a verdict is refused without a crash", () => {
+    const report = claimedAgain((f, first) => f.stale(first, "complete"));
+    expect(report.violations.map(({ rule }) => rule)).toContain("R5");
+  });
+
   it("but not when there was no crash", () => {
     expect(claimedAgain(() => {}).violations.map(({ rule }) => rule)).toEqual(["R6", "R6", "R5"]);
   });
@@ -143,7 +153,7 @@ function reapedAfterStep(before: (f: Forge) => void, after: (f: Forge) => void =
 
 /** A job is claimed, something happens, and it is claimed again under the same epoch. */
 function claimedAgain(
-  between: (f: Forge) => void,
+  between: (f: Forge, first: ForgedLease) => void,
   before: (f: Forge) => void = () => {},
   after: (f: Forge, first: ForgedLease) => void = () => {},
 ): Report {
@@ -151,7 +161,7 @@ function claimedAgain(
   f.enqueue("a");
   before(f);
   const first = f.claim("a");
-  between(f);
+  between(f, first);
   f.job("a").epoch--;
   const nonce = "another";
   const second = { ...f.claim("a", { nonce }), nonce };

@@ -134,7 +134,8 @@ export function onStale(ledger: Ledger, track: Track, event: HistoryEvent): void
   ledger.totals.staleRefused++;
   const run = findRun(track, event.epoch);
   if (run === undefined || !ledger.mayHold(run, event.nonce)) return;
-  if (event.epoch === track.topEpoch && run.end === 0 && run.tries === 1 && run.claimedAt !== 0) {
+  const isCurrent = event.epoch === track.topEpoch && run.end === 0 && run.tries === 1 && run.claimedAt !== 0;
+  if (isCurrent && !ledger.crashes.takeBack(ledger, track, run, event)) {
     ledger.flag("R5", `${event.answer} of run ${event.epoch} was refused although its lease was current`, track.id);
   }
 }
