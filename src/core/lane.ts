@@ -20,6 +20,11 @@ export function firstLane(n: number, priority: number): number {
   return (9 - priority) * PRIORITY_SPAN + n * KINDS;
 }
 
+/** A name for what the jobs of a lane belong to, to find its number by; none of its parts can hold a space but the last. */
+export function laneName({ type, queue, service, tenant, priority }: Belonging): string {
+  return `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
+}
+
 /** The sibling of a lane for another kind. */
 export function laneOfKind(lane: number, kind: LaneKind): number {
   return lane - (lane % KINDS) + LANE_KINDS.indexOf(kind);

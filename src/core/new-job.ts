@@ -67,10 +67,15 @@ const ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** The last instant that a date can name. */
 export const LATEST_INSTANT = 8_640_000_000_000_000;
 
+/** True for text that can be the id of a job. */
+export function isJobId(id: unknown): id is string {
+  return typeof id === "string" && ID.test(id);
+}
+
 /** Throws `invalid_argument` or `payload_too_large` unless the job may be stored as it is. */
 export function checkNewJob(job: NewJob): void {
   if (typeof job !== "object" || job === null) refuse("job", "a job", job);
-  if (typeof job.id !== "string" || !ID.test(job.id)) refuse("id", "1 to 64 letters, digits, _ or -", job.id);
+  if (!isJobId(job.id)) refuse("id", "1 to 64 letters, digits, _ or -", job.id);
   checkName("type", job.type);
   checkName("queue", job.queue);
   if (job.service !== null) checkName("service", job.service);

@@ -9,8 +9,11 @@ import {
   FAILURE_CLASSES,
   type Failure,
   type Job,
+  type Lease,
   type State,
 } from "../core/job.ts";
+import type { ExpiredRun, WorkerRecord } from "./presence.ts";
+import type { LetterGroup } from "./tally.ts";
 
 /** What unreadable jobs are counted under. */
 export const UNREADABLE: Belonging = {
@@ -84,6 +87,12 @@ export function failureFromText(text: string | null, stack: string | null): Fail
   return { class: "system", severity: "error", name: "UnreadableFailure", message: text, stack: null, fingerprint: "" };
 }
 
+/** The columns of a dead letter, before those of its job. */
+export const DEATH_COLUMNS =
+  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack";
+/** How many these are. */
+export const DEATH_WIDTH = 8;
+
 /** A dead letter from its own columns followed by those of its job. */
 export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
   return {
@@ -94,7 +103,7 @@ export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
     crashes: row[4] as number,
     diedAt: row[5] as number,
     redrivenAt: row[6] as number | null,
-    job: jobFromRow(row.slice(8)),
+    job: jobFromRow(row.slice(DEATH_WIDTH)),
   };
 }
 
@@ -111,4 +120,30 @@ export function attemptFromRow(row: readonly Value[]): AttemptRecord {
     delayMs: row[7] as number | null,
     failure: failureFromText(row[8] as string, row[9] as string | null) as Failure,
   };
+}
+
+/** A lease from its row. */
+export function leaseFromRow(row: readonly Value[]): Lease {
+  return { id: row[0] as string, epoch: row[1] as number, nonce: row[2] as string };
+}
+
+/** A worker from its row; whether it was given up is 1 or 0. */
+export function workerFromRow(row: readonly Value[]): WorkerRecord {
+  const [id, host, release] = [row[0], row[2], row[3]] as [string, string, string | null];
+  const [pid, leaseEnd, startedAt, beatAt] = [row[1], row[4], row[5], row[6]] as [number, number, number, number];
+  return { id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp: row[7] === 1, running: row[8] as number };
+}
+
+/** A run of a worker that was given up: a job, its nonce, whether it had started, and its position. */
+export function expiredFromRow(row: readonly Value[]): ExpiredRun {
+  const job = jobFromRow(row);
+  const lease = { id: job.id, epoch: job.epoch, nonce: row[JOB_WIDTH] as string };
+  return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
+}
+
+/** Dead letters that were counted together. */
+export function groupFromRow(row: readonly Value[]): LetterGroup {
+  const [fingerprint, failureClass, type, reason] = row as string[] as [string, string, string, string];
+  const [count, firstAt, lastAt, newest] = row.slice(4) as [number, number, number, number];
+  return { fingerprint, class: failureClass, type, reason, count, firstAt, lastAt, newest };
 }

@@ -1,6 +1,6 @@
 // What holds work back, on Postgres: pauses and the state of services, under one version that every claim names.
-import type { Pause, Store } from "../store.ts";
-import { type Context, NOW } from "./context.ts";
+import type { Control, Pause, Store } from "../store.ts";
+import { type Ask, type Context, NOW } from "./context.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about pauses and services. */
@@ -15,7 +15,8 @@ export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
       (select json_agg(json_build_array(name, version, value) order by name)::text from ${s}.service)
       from ${s}.control`,
   };
-  // Every change begins with this row, so that changes follow one another.
+  // Every change begins with a lock on this row, so that changes follow one another.
+  const lock = { text: `select version from ${s}.control for update` };
   const change = { text: `update ${s}.control set version = version + 1` };
   const end = {
     text: `update ${s}.pause set until_at = ${NOW} where kind = $1 and name = $2 and (until_at is null or until_at > ${NOW}) returning seq`,
@@ -23,9 +24,12 @@ export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
   const begin = {
     text: `insert into ${s}.pause (kind, name, from_at, until_at, reason) values ($1, $2, ${NOW}, ${NOW} + $3::bigint, $4)`,
   };
-  // What was held back may be due.
   const wake = { text: `select ${waker.notify}` };
-  const undo = { text: `update ${s}.control set version = version - 1` };
+  /** What was held back may be due. */
+  const released = async (ask: Ask): Promise<void> => {
+    await ask(change);
+    await ask(wake);
+  };
   const set = {
     text: `insert into ${s}.service (name, version, value) select $1, $2::bigint + 1, $3
       where coalesce((select version from ${s}.service where name = $1), 0) = $2
@@ -34,35 +38,39 @@ export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
   return {
     async control() {
       const [row] = await db.ask(read);
-      const [version, now, pauses, services] = row as [number, number, string | null, string | null];
-      const held = JSON.parse(pauses ?? "[]") as [Pause["kind"], string, number, number | null, string][];
-      const states = JSON.parse(services ?? "[]") as [string, number, string][];
-      return {
-        version,
-        now,
-        pauses: held.map(([kind, name, from, until, reason]) => ({ kind, name, from, until, reason })),
-        services: states.map(([name, at, value]) => ({ name, version: at, value })),
-      };
+      return controlFromRow(row as [number, number, string | null, string | null]);
     },
     pause: ({ kind, name }, { forMs, reason }) =>
       db.together(async (ask) => {
-        await ask(change);
+        await ask(lock);
         await ask(end, kind, name);
         await ask(begin, kind, name, forMs, reason);
+        await ask(change);
       }),
     resume: ({ kind, name }) =>
       db.together(async (ask) => {
-        await ask(change);
+        await ask(lock);
         const ended = (await ask(end, kind, name)).length > 0;
-        await ask(ended ? wake : undo);
+        if (ended) await released(ask);
         return ended;
       }),
     setService: (name, version, value) =>
       db.together(async (ask) => {
-        await ask(change);
+        await ask(lock);
         const written = (await ask(set, name, version, value)).length > 0;
-        await ask(written ? wake : undo);
+        if (written) await released(ask);
         return written;
       }),
+  };
+}
+
+function controlFromRow([version, now, pauses, services]: [number, number, string | null, string | null]): Control {
+  const held = JSON.parse(pauses ?? "[]") as [Pause["kind"], string, number, number | null, string][];
+  const states = JSON.parse(services ?? "[]") as [string, number, string][];
+  return {
+    version,
+    now,
+    pauses: held.map(([kind, name, from, until, reason]) => ({ kind, name, from, until, reason })),
+    services: states.map(([name, at, value]) => ({ name, version: at, value })),
   };
 }

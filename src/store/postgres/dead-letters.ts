@@ -1,21 +1,27 @@
 // Dead letters on Postgres: list them, count them, send them back.
 import type { Failure } from "../../core/job.ts";
+import { isJobId } from "../../core/new-job.ts";
 import { readCursor } from "../cursor.ts";
-import { attemptFromRow, deadLetterFromRow, failureFromText, JOB_WIDTH, type Value } from "../rows.ts";
+import {
+  attemptFromRow,
+  DEATH_COLUMNS,
+  DEATH_WIDTH,
+  deadLetterFromRow,
+  failureFromText,
+  groupFromRow,
+  JOB_WIDTH,
+  type Value,
+} from "../rows.ts";
 import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
-import { type LetterGroup, tallyOf } from "../tally.ts";
+import { tallyOf } from "../tally.ts";
 import { jobColumns, withLane } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
-import type { Cell } from "./driver.ts";
-import { isId, narrow, page } from "./jobs.ts";
+import { narrow, page } from "./jobs.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about dead letters. */
 export type DeadLetterVerbs = Pick<Store, "deadLetters" | "tally" | "history" | "redrive">;
 
-const DEATH_COLUMNS =
-  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack";
-const DEATH_WIDTH = 8;
 const COLUMNS = {
   type: "d.type",
   service: "l.service",
@@ -37,9 +43,10 @@ export function deadLetterVerbs(context: Context, waker: Waker): DeadLetterVerbs
   return {
     deadLetters: (query) => list(context, query),
     tally: (filter) => tally(context, filter),
-    history: async (id) => (isId(id) ? (await db.ask(history, id)).map((row) => attemptFromRow(row as Value[])) : []),
+    history: async (id) =>
+      isJobId(id) ? (await db.ask(history, id)).map((row) => attemptFromRow(row as Value[])) : [],
     async redrive(requests) {
-      const legal = placed(requests).filter(({ item }) => isId(item.id) && Number.isSafeInteger(item.generation));
+      const legal = placed(requests).filter(({ item }) => isJobId(item.id) && Number.isSafeInteger(item.generation));
       const groups = rounds(legal, ({ id }) => id);
       const answers: RedriveAnswer[] = requests.map(() => "missing");
       const all = async (ask: Ask): Promise<void> => {
@@ -81,7 +88,7 @@ function conditions(
   };
   const { jobId, from, until, text } = filter;
   if (jobId !== undefined)
-    add(isId(jobId) ? jobId : "", (id) => `d.job_seq = (select seq from ${s}.job where id = ${id})`);
+    add(isJobId(jobId) ? jobId : "", (id) => `d.job_seq = (select seq from ${s}.job where id = ${id})`);
   if (from !== undefined) add(from, (at) => `d.died_at >= ${at}`);
   if (until !== undefined) add(until, (at) => `d.died_at < ${at}`);
   if (!filter.redriven) where.push("d.redriven_at is null");
@@ -101,19 +108,13 @@ async function tally({ db, s }: Context, filter: LetterFilter): Promise<Tally> {
       from ${s}.dead_letter d ${ofJobs ? withJob(s) : ""} where ${where} group by 1, 2, 3, 4`,
   };
   const failures = { text: `select seq, failure from ${s}.dead_letter where seq = any($1::bigint[])` };
-  const found = (await db.ask(groups, ...values)).map(groupFromRow);
+  const found = (await db.ask(groups, ...values)).map((row) => groupFromRow(row as Value[]));
   const newest = await db.ask(
     failures,
     found.map((group) => group.newest),
   );
   const texts = new Map(newest as [number, string][]);
   return tallyOf(found, (seq) => failureFromText(texts.get(seq) ?? "", null) as Failure);
-}
-
-function groupFromRow(row: readonly Cell[]): LetterGroup {
-  const [fingerprint, failureClass, type, reason] = row as string[] as [string, string, string, string];
-  const [count, firstAt, lastAt, newest] = row.slice(4) as [number, number, number, number];
-  return { fingerprint, class: failureClass, type, reason, count, firstAt, lastAt, newest };
 }
 
 type Redrive = (ask: Ask, group: readonly RedriveRequest[]) => Promise<Map<RedriveRequest, RedriveAnswer>>;

@@ -79,10 +79,15 @@ function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf): Enqueue 
     laneOf: (job: NewJob) => number,
   ): Promise<EnqueueAnswer[]> => {
     const answers = new Map<NewJob, EnqueueAnswer>();
-    const ids = jobs.map(({ id }) => id);
-    for (const [id, state] of await statesOf(ask, ids))
-      for (const job of jobs) if (job.id === id) answers.set(job, { kind: "duplicate", id, state });
-    const open = jobs.filter((job) => !answers.has(job));
+    const known = await statesOf(
+      ask,
+      jobs.map(({ id }) => id),
+    );
+    const open = jobs.filter((job) => {
+      const state = known.get(job.id);
+      if (state) answers.set(job, { kind: "duplicate", id: job.id, state });
+      return !state;
+    });
     const holders = await keys.lock(ask, open);
     const fresh: NewJob[] = [];
     for (const job of open) {

@@ -18,14 +18,15 @@ export function isSilence(error: unknown): boolean {
 /** Conditions that pass: the server starts, stops, is full, or has too many connections. */
 const PASSING = /^(08|53|57P|25006|40|58|XX)/;
 /** A value that Postgres cannot store. */
-const BAD_VALUE = /^(22)/;
+const BAD_VALUE = /^22/;
 
-type Meaning = readonly [code: RedriveError["code"], message: (error: Error, place: string) => string];
+/** What an error means for people, and what they can do. */
+type Meaning = (error: Error, place: string) => string;
 
-const pooled: Meaning[1] = (error, place) =>
+const pooled: Meaning = (error, place) =>
   `Postgres at ${place} says: ${error.message}. A pooler in transaction mode seems to stand between: say so with pooler: true, or pooler=true in the store URL.`;
 
-const UNUSABLE: Readonly<Record<string, Meaning[1]>> = {
+const UNUSABLE: Readonly<Record<string, Meaning>> = {
   "28P01": (_, place) => `Postgres at ${place} refused the password. Check user and password of the store URL.`,
   "28000": (error, place) =>
     `Postgres at ${place} refused the login: ${error.message}. Check the user of the store URL.`,
@@ -73,7 +74,7 @@ export function translate(error: unknown, place: string): RedriveError {
 }
 
 /** What has no code of its own, or one that says too little. */
-function unusableByText(message: string): Meaning[1] | undefined {
+function unusableByText(message: string): Meaning | undefined {
   if (message.includes("unsupported startup parameter")) return pooled;
   if (/^SASL: .*password must be/.test(message))
     return (_, place) => `Postgres at ${place} asks for a password. Add it to the store URL.`;

@@ -64,12 +64,13 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
   const store = storeFrom("postgres", carryOut, {
     wake,
     ...(live && { pulse }),
+    within: withinVerb(parts, enqueue) as NonNullable<Store["within"]>,
     async close() {
       await listening.close();
       await idle();
       await db.close();
     },
-  }) as Store & { readonly name: "postgres" };
+  }) as Store & Pick<PostgresStore, "name" | "within">;
   return {
     ...store,
     onWake(hears) {
@@ -80,7 +81,6 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
         if (wake.size === 0) void listening.close();
       };
     },
-    within: withinVerb(parts, enqueue),
     async schema() {
       const from = await schemaVersion(db.ask, s, place.shown);
       return { from, to: MIGRATIONS.length, statements: migrationPlan(s, from) };

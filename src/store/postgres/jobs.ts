@@ -2,6 +2,7 @@
 // that is the one place where a claim and a change meet, and only one of them finds it.
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
+import { isJobId } from "../../core/new-job.ts";
 import { readCursor } from "../cursor.ts";
 import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
@@ -28,7 +29,7 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
   const reschedule = rescheduler(context, waker);
   return {
     async get(ids) {
-      const possible = ids.filter(isId);
+      const possible = ids.filter(isJobId);
       const rows = possible.length === 0 ? [] : await db.ask(read, possible);
       const byId = new Map(rows.map((row) => [row[0], jobFromRow(row as Value[])]));
       return ids.map((id) => byId.get(id) ?? null);
@@ -41,7 +42,7 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
     },
     async cancel(ids) {
       const answers: CancelAnswer[] = [];
-      const unique = [...new Set(ids.filter(isId))].sort();
+      const unique = [...new Set(ids.filter(isJobId))].sort();
       const found =
         unique.length === 0 ? new Map<string, CancelAnswer>() : await db.together((ask) => cancel(ask, unique));
       // The second mention of a job meets what the first one left.
@@ -62,11 +63,6 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
       return answers;
     },
   };
-}
-
-/** Text that can be an id; anything else belongs to no job and is not asked for. */
-export function isId(id: unknown): id is string {
-  return typeof id === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(id);
 }
 
 function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map<string, CancelAnswer>> {
@@ -131,7 +127,7 @@ function rescheduler(
   };
   return async (changes) => {
     const answers = new Map<Reschedule, RescheduleAnswer>();
-    let open = changes.filter(({ id }) => isId(id));
+    let open = changes.filter(({ id }) => isJobId(id));
     for (let turn = 0; turn < TURNS && open.length > 0; turn++) {
       const rows = (await db.ask(
         read,

@@ -1,6 +1,6 @@
 // The numbers of lanes on Postgres: interned once, cached, never changed.
 import type { Belonging } from "../../core/job.ts";
-import { LANE_KINDS, laneOfKind } from "../../core/lane.ts";
+import { firstLane, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
 import type { Ask, Database } from "./driver.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
@@ -21,8 +21,6 @@ export interface Lanes {
   numbers(): Iterable<number>;
 }
 
-const PRIORITY_SPAN = 2 ** 40;
-
 /** Lanes with a cache in front of their table; rows of that table never change. */
 export function openLanes(db: Database, s: string): Lanes {
   const byName = new Map<string, number>();
@@ -32,9 +30,9 @@ export function openLanes(db: Database, s: string): Lanes {
     text: `select base from ${s}.lane where type = $1 and queue = $2 and coalesce(service, '') = coalesce($3, '')
       and coalesce(tenant, '') = coalesce($4, '') and priority = $5`,
   };
+  const next = { text: `select nextval('${s}.lane_n') as n` };
   const insert = {
-    text: `insert into ${s}.lane (base, type, queue, service, tenant, priority)
-      select (9 - $5::bigint) * ${PRIORITY_SPAN} + nextval('${s}.lane_n') * 4, $1, $2, $3, $4, $5
+    text: `insert into ${s}.lane (type, queue, service, tenant, priority, base) values ($1, $2, $3, $4, $5, $6)
       on conflict do nothing returning base`,
   };
   const read = {
@@ -43,16 +41,18 @@ export function openLanes(db: Database, s: string): Lanes {
   };
   const through = async (ask: Ask, { type, queue, service, tenant, priority }: Belonging): Promise<number> => {
     const values = [type, queue, service, tenant, priority];
-    const [row] = await ask(find, ...values);
-    const [made] = row ? [row] : await ask(insert, ...values);
-    // Somebody else made it between the two.
+    const [known] = await ask(find, ...values);
+    if (known) return Number(known[0]);
+    const [number] = (await ask(next)) as [[number]];
+    const [made] = await ask(insert, ...values, firstLane(Number(number[0]), priority));
+    // Somebody else made it meanwhile.
     const [base] = made ?? ((await ask(find, ...values))[0] as [number]);
     return Number(base);
   };
   const lanes: Lanes = {
-    known: (belonging) => byName.get(nameOf(belonging)),
+    known: (belonging) => byName.get(laneName(belonging)),
     async intern(belonging) {
-      const name = nameOf(belonging);
+      const name = laneName(belonging);
       const base = byName.get(name) ?? (await through(db.ask, belonging));
       byName.set(name, base);
       return base;
@@ -76,8 +76,4 @@ export function openLanes(db: Database, s: string): Lanes {
     },
   };
   return lanes;
-}
-
-function nameOf({ type, queue, service, tenant, priority }: Belonging): string {
-  return `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
 }

@@ -3,9 +3,11 @@
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
 import { insideThread } from "../../system/threads.ts";
+import { watchOwner } from "../owner.ts";
 import type { BeatAnswer } from "../store.ts";
 import { type Cell, loadPg, queryOf } from "./driver.ts";
 import { translate } from "./errors.ts";
+import { inTime } from "./in-time.ts";
 import type { PulseData } from "./pulse.ts";
 import { beatAnswer, beatText } from "./workers.ts";
 
@@ -15,7 +17,7 @@ export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: st
 const thread = insideThread();
 const { request, shared, config, schema, place } = thread.data as PulseData;
 const { worker, leaseMs, everyMs, stallMs } = request;
-const view = new Float64Array(shared);
+const owner = watchOwner(shared, stallMs, realSystem.monotonic);
 const ending = new AbortController();
 const statement = { name: "beat", text: beatText(schema) };
 /** No beat may take so long that there is no time for another before the lease ends. */
@@ -29,25 +31,15 @@ function drop(): void {
   void old?.end().catch(() => undefined);
 }
 
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const late = new AbortController();
-  try {
-    const refuse = (): Promise<never> => Promise.reject(new Error(`no answer within ${PATIENCE_MS} ms`));
-    return await Promise.race([work, realSystem.sleep(PATIENCE_MS, late.signal).then(refuse)]);
-  } finally {
-    late.abort();
-  }
-}
-
 async function beat(startedThrough: number): Promise<PulseWord> {
   try {
     if (!client) {
       client = new (loadPg().Client)(config);
       client.on("error", drop);
-      await inTime(client.connect());
+      await inTime(client.connect(), PATIENCE_MS, realSystem);
     }
     const query = client.query<Cell[]>(queryOf(statement, [worker, leaseMs, startedThrough], false));
-    return { answer: beatAnswer((await inTime(query)).rows[0]) };
+    return { answer: beatAnswer((await inTime(query, PATIENCE_MS, realSystem)).rows[0]) };
   } catch (error) {
     drop();
     return { failure: translate(error, place).message };
@@ -55,19 +47,12 @@ async function beat(startedThrough: number): Promise<PulseWord> {
 }
 
 async function pulse(): Promise<void> {
-  let shown = -1;
-  let shownAt = realSystem.monotonic();
   let waitMs = everyMs;
   while (!ending.signal.aborted) {
     await realSystem.sleep(waitMs, ending.signal);
     if (ending.signal.aborted) break;
-    const count = view[0] as number;
-    if (count !== shown) {
-      shown = count;
-      shownAt = realSystem.monotonic();
-    }
-    if (realSystem.monotonic() - shownAt > stallMs) continue;
-    const word = await beat(view[1] as number);
+    if (owner.isStalled()) continue;
+    const word = await beat(owner.startedThrough());
     // Sooner than usual after a failure: the lease is running out.
     waitMs = "failure" in word ? Math.min(everyMs, leaseMs / 10) * (0.5 + realSystem.random()) : everyMs;
     thread.post(word);

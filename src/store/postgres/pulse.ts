@@ -1,17 +1,16 @@
 // Heartbeats from a thread of their own with a connection of its own, so that handlers that block the event loop, or a
-// pool that is busy, cost no lease. The owner's event loop shows itself by counting up in shared memory; as long as the
-// count moves, the thread beats.
+// pool that is busy, cost no lease.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import { startThread } from "../../system/threads.ts";
 import { realSystem } from "../../system/real.ts";
+import { openShared } from "../owner.ts";
 import type { Pulse, PulseListener, PulseRequest } from "../store.ts";
 import type { PulseWord } from "./pulse-thread.ts";
 
 /** What the thread is started with. */
 export interface PulseData {
   readonly request: PulseRequest;
-  /** Two numbers: how often the owner showed itself, and how far its runs have started. */
   readonly shared: SharedArrayBuffer;
   readonly config: pg.ClientConfig;
   readonly schema: string;
@@ -20,8 +19,7 @@ export interface PulseData {
 
 /** Starts a heartbeat in a thread; it is started again should the thread ever end by itself. */
 export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListener): Pulse {
-  const shared = new SharedArrayBuffer(16);
-  const view = new Float64Array(shared);
+  const { shared, show } = openShared();
   let stopped = false;
   let takeBack = (): void => undefined;
   const start = (): ReturnType<typeof startThread> => {
@@ -51,10 +49,7 @@ export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListe
   };
   let thread = start();
   return {
-    show(startedThrough) {
-      view[1] = startedThrough;
-      view[0] = (view[0] as number) + 1;
-    },
+    show,
     stop() {
       stopped = true;
       takeBack();

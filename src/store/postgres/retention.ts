@@ -1,11 +1,11 @@
 // How finished jobs go from Postgres: removed by hand, or pruned when their time is over, a bounded number at a time, so
 // that plain autovacuum keeps up. What belongs to a job goes with it by foreign key; its key learns that the job is gone.
+import { isJobId } from "../../core/new-job.ts";
 import { inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
 import { UNREADABLE } from "../rows.ts";
 import type { DeadTarget, PruneAnswer, Retention, Store } from "../store.ts";
 import { heldRuns } from "./columns.ts";
 import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
-import { isId } from "./jobs.ts";
 
 /** The verbs that delete. */
 export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prune"> {
@@ -22,7 +22,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   const clock = { text: `select ${NOW}` };
   return {
     async remove(targets) {
-      const legal = targets.map(targetOf).filter(({ id }) => isId(id));
+      const legal = targets.map(targetOf).filter(({ id }) => isJobId(id));
       const [row] = await db.ask(
         remove,
         legal.map(({ id }) => id),

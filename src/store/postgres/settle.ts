@@ -4,12 +4,12 @@
 import { plainText } from "../../core/failure.ts";
 import type { Failure, Lease } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
+import { isJobId } from "../../core/new-job.ts";
 import { failureText } from "../rows.ts";
 import type { Settlement, Store } from "../store.ts";
 import { isLease } from "../verbs.ts";
 import { type Ask, type Context, type Placed, placed, rounds } from "./context.ts";
 import type { Parameter } from "./driver.ts";
-import { isId } from "./jobs.ts";
 import type { Ledger } from "./ledger.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
@@ -27,7 +27,7 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     return (lease) => ledger.seqOf(lease) ?? seqs.get(lease.id);
   };
   return async ({ settlements, worker = null, startedThrough = 0 }) => {
-    const legal = placed(settlements).filter(({ item }) => isLease(item) && isId(item.id));
+    const legal = placed(settlements).filter(({ item }) => isLease(item) && isJobId(item.id));
     const seqOf = await finder(legal);
     const steps = rounds(
       legal.filter(({ item }) => seqOf(item) !== undefined),

@@ -4,6 +4,7 @@
 import type pg from "pg";
 import type { System } from "../../system/system.ts";
 import { ring } from "../verbs.ts";
+import { inTime } from "./in-time.ts";
 
 /** What makes work due needs of the wake-ups. */
 export interface Waker {
@@ -124,14 +125,8 @@ export class Listener {
     }
   }
 
-  async #inTime<T>(work: Promise<T>): Promise<T> {
-    const late = new AbortController();
-    const refuse = (): Promise<never> => Promise.reject(new Error("The listener got no answer."));
-    try {
-      return await Promise.race([work, this.#options.system.sleep(ANSWER_MS, late.signal).then(refuse)]);
-    } finally {
-      late.abort();
-    }
+  #inTime<T>(work: Promise<T>): Promise<T> {
+    return inTime(work, ANSWER_MS, this.#options.system);
   }
 
   #drop(client: pg.Client): void {

@@ -1,7 +1,6 @@
 // Workers and their leases on Postgres. A heartbeat is one write, however many jobs the worker holds.
-import type { Lease } from "../../core/job.ts";
-import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
-import type { Store, WorkerRecord } from "../store.ts";
+import { expiredFromRow, leaseFromRow, type Value, workerFromRow } from "../rows.ts";
+import type { Store } from "../store.ts";
 import { heldRuns, jobColumns, withLane } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import type { Cell } from "./driver.ts";
@@ -57,7 +56,7 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
     select 1`,
   };
   const all = {
-    text: `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up, coalesce(r.held, 0)
+    text: `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up::int, coalesce(r.held, 0)
       from ${s}.worker w left join (select c.worker, count(*) as held from ${heldRuns(s)} group by c.worker) r on r.worker = w.id
       order by w.seq`,
   };
@@ -69,35 +68,12 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
       beatAnswer((await db.ask(beat, worker, leaseMs, startedThrough))[0]),
     async expired({ gone, limit, after = 0, lapsedBy = null }) {
       await db.ask(giveUp, lapsedBy, gone);
-      return (await db.ask(lost, after, limit)).map((row) => {
-        const job = jobFromRow(row as Value[]);
-        const lease = { id: job.id, epoch: job.epoch, nonce: row[JOB_WIDTH] as string };
-        return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
-      });
+      return (await db.ask(lost, after, limit)).map((row) => expiredFromRow(row as Value[]));
     },
-    held: async (id) => (await db.ask(held, id)).map(leaseFromRow),
+    held: async (id) => (await db.ask(held, id)).map((row) => leaseFromRow(row as Value[])),
     async leave(id) {
       await db.ask(forget, id);
     },
-    workers: async () => (await db.ask(all)).map(workerFromRow),
+    workers: async () => (await db.ask(all)).map((row) => workerFromRow(row as Value[])),
   };
-}
-
-function leaseFromRow(row: readonly Cell[]): Lease {
-  return { id: row[0] as string, epoch: row[1] as number, nonce: row[2] as string };
-}
-
-function workerFromRow(row: readonly Cell[]): WorkerRecord {
-  const [id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp, running] = row as [
-    string,
-    number,
-    string,
-    string | null,
-    number,
-    number,
-    number,
-    boolean,
-    number,
-  ];
-  return { id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp, running };
 }

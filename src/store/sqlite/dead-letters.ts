@@ -3,11 +3,11 @@ import type { Failure } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { readCursor } from "../cursor.ts";
 import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
-import { type LetterGroup, tallyOf } from "../tally.ts";
+import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
-import { failureFromText, JOB_WIDTH } from "../rows.ts";
+import { DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow, JOB_WIDTH } from "../rows.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verbs about dead letters, with rows in the place of objects. */
@@ -16,9 +16,6 @@ export interface DeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
   history(id: string): Value[][];
 }
 
-const DEATH_COLUMNS =
-  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack";
-const DEATH_WIDTH = 8;
 const CONDITIONS = {
   jobId: "d.job_seq = (select seq from job where id = ?)",
   type: "d.type = ?",
@@ -87,12 +84,6 @@ function tally(db: Database, filter: LetterFilter): Tally {
     groups.all(...values).map(groupFromRow),
     (newest) => failureFromText(failure.all(newest)[0]?.[0] as string, null) as Failure,
   );
-}
-
-function groupFromRow(row: readonly Value[]): LetterGroup {
-  const [fingerprint, failureClass, type, reason] = row as string[] as [string, string, string, string];
-  const [count, firstAt, lastAt, newest] = row.slice(4) as [number, number, number, number];
-  return { fingerprint, class: failureClass, type, reason, count, firstAt, lastAt, newest };
 }
 
 function redriver(db: Database, clock: () => number): Verbs["redrive"] {

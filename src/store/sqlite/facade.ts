@@ -7,7 +7,7 @@ import { type StoreLife, storeFrom, type Verb } from "../verbs.ts";
 import type { Value } from "./driver.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
-import { attemptFromRow, deadLetterFromRow, JOB_WIDTH, jobFromRow } from "../rows.ts";
+import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow } from "../rows.ts";
 import { type ClaimWire, packNewJobs, packSettle, unpackClaim } from "./wire.ts";
 
 /** Carries out one request, now or in another thread. */
@@ -43,11 +43,7 @@ function unpack(verb: Verb, args: readonly unknown[], value: unknown): unknown {
       return { jobs: unpackClaim(args[0] as ClaimRequest, wire), now: wire.now, refused: wire.refused };
     }
     case "expired":
-      return (value as Value[][]).map((row) => {
-        const job = jobFromRow(row);
-        const lease = { id: job.id, epoch: job.epoch, nonce: row[JOB_WIDTH] as string };
-        return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
-      });
+      return (value as Value[][]).map(expiredFromRow);
     case "deadLetters":
       return { items: (value as RowPage).rows.map(deadLetterFromRow), next: (value as RowPage).next };
     case "history":

@@ -7,7 +7,7 @@ import type { Store } from "../store.ts";
 import { openEngine, type Reply } from "./engine.ts";
 import { sqliteStore } from "./facade.ts";
 import { Line } from "./line.ts";
-import { openShared } from "./pulse.ts";
+import { openShared } from "../owner.ts";
 import { WakeSet } from "./wake.ts";
 
 /** Opens a store on a file; the file is made when it is first used. */

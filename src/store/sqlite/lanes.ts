@@ -1,6 +1,6 @@
 // The numbers of lanes on SQLite: interned once, cached, never changed.
 import type { Belonging } from "../../core/job.ts";
-import { firstLane, laneOfKind } from "../../core/lane.ts";
+import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { Database, Value } from "./driver.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
@@ -37,8 +37,9 @@ export function openLanes(db: Database): Lanes {
       last = { belonging, base: lanes.intern(belonging) };
       return last.base;
     },
-    intern({ type, queue, service, tenant, priority }) {
-      const name = `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
+    intern(belonging) {
+      const { type, queue, service, tenant, priority } = belonging;
+      const name = laneName(belonging);
       const cached = byName.get(name);
       if (cached !== undefined) return cached;
       let base = find.all(type, queue, service ?? "", tenant ?? "", priority)[0]?.[0] as number | undefined;

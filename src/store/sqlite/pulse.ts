@@ -1,5 +1,5 @@
-// Heartbeats from the store thread. The owner's event loop shows itself by counting up in shared memory; as long as the
-// count moves, the thread beats, however busy that loop is in between.
+// Heartbeats from the store thread, however busy the owner's event loop is.
+import { watchOwner } from "../owner.ts";
 import type { PulseListener, PulseRequest } from "../store.ts";
 import type { System } from "../../system/system.ts";
 import type { Reply, Request } from "./engine.ts";
@@ -8,21 +8,7 @@ import type { Reply, Request } from "./engine.ts";
 export interface PulseWire {
   readonly number: number;
   readonly request: PulseRequest;
-  /** Two numbers: how often the owner showed itself, and how far its runs have started. */
   readonly shared: SharedArrayBuffer;
-}
-
-/** The owner's side of a pulse. */
-export function openShared(): { readonly shared: SharedArrayBuffer; show(startedThrough: number): void } {
-  const shared = new SharedArrayBuffer(16);
-  const view = new Float64Array(shared);
-  return {
-    shared,
-    show(startedThrough) {
-      view[1] = startedThrough;
-      view[0] = (view[0] as number) + 1;
-    },
-  };
 }
 
 /** A pulse in the store thread. */
@@ -39,21 +25,14 @@ export function startPulse(
   carry: (request: Request) => Reply,
   tell: (reply: Reply) => void,
 ): Beating {
-  const view = new Float64Array(shared);
-  let shown = -1;
-  let shownAt = system.monotonic();
-  let dueAt = shownAt + request.everyMs;
+  const owner = watchOwner(shared, request.stallMs, system.monotonic);
+  let dueAt = system.monotonic() + request.everyMs;
   const beat = (): void => {
     dueAt = system.monotonic() + request.everyMs;
     takeBack = system.after(request.everyMs, beat);
-    const count = view[0] as number;
-    if (count !== shown) {
-      shown = count;
-      shownAt = system.monotonic();
-    }
-    if (system.monotonic() - shownAt > request.stallMs) return;
+    if (owner.isStalled()) return;
     const { worker, leaseMs } = request;
-    tell(carry({ verb: "beat", args: [{ worker, leaseMs, startedThrough: view[1] as number }] }));
+    tell(carry({ verb: "beat", args: [{ worker, leaseMs, startedThrough: owner.startedThrough() }] }));
   };
   let takeBack = system.after(request.everyMs, beat);
   return {

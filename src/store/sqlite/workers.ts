@@ -1,6 +1,6 @@
 // Workers and their leases on SQLite. A heartbeat is one write, however many jobs the worker holds.
-import type { Lease } from "../../core/job.ts";
-import type { ExpiredRequest, WorkerRecord } from "../store.ts";
+import { leaseFromRow, workerFromRow } from "../rows.ts";
+import type { ExpiredRequest } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { RUNNING, WITH_LANE } from "./jobs.ts";
@@ -70,23 +70,4 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
 function hasOrphans(db: Database): boolean {
   const orphan = `select 1 from job j where ${RUNNING} and not exists (select 1 from worker w where w.id = j.worker) limit 1`;
   return db.prepare(orphan).all().length > 0;
-}
-
-function leaseFromRow(row: readonly Value[]): Lease {
-  return { id: row[0] as string, epoch: row[1] as number, nonce: row[2] as string };
-}
-
-function workerFromRow(row: readonly Value[]): WorkerRecord {
-  const [id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp, running] = row as [
-    string,
-    number,
-    string,
-    string | null,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  return { id, pid, host, release, leaseEnd, startedAt, beatAt, givenUp: givenUp === 1, running };
 }
