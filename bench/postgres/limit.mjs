@@ -13,6 +13,8 @@ const SET = 500;
 const LINES = 2;
 const RESULT = '{"ok":true}';
 const SCHEMA = "redrive";
+/** Places of these columns in what a claim answers. */
+const [EPOCH, SEQ] = [2, 10];
 
 /** Registers a worker as a store does; gives what a claim has to name. */
 async function prepare(url) {
@@ -42,10 +44,9 @@ await actor(async ({ url, count }, go) => {
       const rows = await ask(claim, [worker, ticket, version, [lane], [SET], SET, nonce, ticket, spent, ...from]);
       if (rows.length === 0) return;
       ticket += SET;
-      const ids = rows.map(([id]) => id).sort();
-      const epochs = new Map(rows.map(([id, , epoch]) => [id, epoch]));
-      const leases = [ids, ids.map((id) => epochs.get(id)), ids.map(() => nonce), ids.map(() => RESULT)];
-      const [[, done]] = await ask(complete, [...leases, worker, ticket]);
+      rows.sort((a, b) => a[SEQ] - b[SEQ]);
+      const leases = [rows.map((row) => row[SEQ]), rows.map((row) => row[EPOCH]), rows.map(() => nonce)];
+      const [[, done]] = await ask(complete, [...leases, rows.map(() => RESULT), worker, ticket]);
       completed += done.length;
       spent = [nonce];
     }
