@@ -1,5 +1,6 @@
 // Whether the memory of a worker process grows with what waits, and whether it goes on growing with what was done. In
-// between it does grow: V8's young generations and SQLite's page cache (64 MB at most) fill up with use, whatever waits.
+// between it does grow: V8's young generations and SQLite's page cache (64 MB at most) fill up with use, whatever waits,
+// and are full by the first million.
 import { join } from "node:path";
 import { play } from "../actor.mjs";
 import { against, fill, inScratch, row, withStore } from "../measure.mjs";
@@ -14,7 +15,7 @@ function drained(count, marks) {
 
 /** Rows about memory. */
 export async function memory({ short }) {
-  const [few, many] = short ? [1_000, 10_000] : [10_000, 1_000_000];
+  const [few, many] = short ? [1_000, 10_000] : [10_000, 2_000_000];
   const small = await drained(few, [few]);
   const large = await drained(many, [few, many / 2, many]);
   const judge = (name, before, after) => {
