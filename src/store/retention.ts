@@ -50,12 +50,17 @@ export interface Pruning {
   readonly keysUntil: number;
   /** What else nobody needs goes once it is as old as this. */
   readonly debrisUntil: number;
+  /** Cells with a holder go once they are as old as this. */
+  readonly cellsUntil: number;
   /** True if a job of this type is not kept any longer. */
   isOver(type: string, state: string, finishedAt: number): boolean;
 }
 
 /** How long old workers and pauses stay where the dead stay for ever. */
 const DEBRIS_MS = 30 * 86_400_000;
+
+/** How long the cell of a holder stays after its last write. */
+const CELL_MS = 86_400_000;
 
 /** Works out what a prune at this moment goes by. */
 export function pruning({ keep, types, keyMs, cursor }: Retention, now: number): Pruning {
@@ -68,6 +73,7 @@ export function pruning({ keep, types, keyMs, cursor }: Retention, now: number):
     deadUntil: deadMs.length === 0 ? null : now - Math.min(...deadMs),
     keysUntil: now - keyMs,
     debrisUntil: now - (keep.deadMs ?? DEBRIS_MS),
+    cellsUntil: now - CELL_MS,
     isOver(type, state, finishedAt) {
       const own = byType.get(type) ?? keep;
       const keepMs = state === "dead" ? own.deadMs : own.finishedMs;

@@ -12,6 +12,7 @@ import {
   type Lease,
   type State,
 } from "../core/job.ts";
+import type { Cell } from "./cells.ts";
 import type { ExpiredRun, WorkerRecord } from "./presence.ts";
 import type { LetterGroup } from "./tally.ts";
 
@@ -146,4 +147,10 @@ export function groupFromRow(row: readonly Value[]): LetterGroup {
   const [fingerprint, failureClass, type, reason] = row as string[] as [string, string, string, string];
   const [count, firstAt, lastAt, newest] = row.slice(4) as [number, number, number, number];
   return { fingerprint, class: failureClass, type, reason, count, firstAt, lastAt, newest };
+}
+
+/** A cell from its row. */
+export function cellFromRow(row: readonly Value[]): Cell {
+  const [kind, name, holder, version, value, at] = row as [string, string, string, number, string, number];
+  return { kind, name, holder, version, value, at };
 }

@@ -10,6 +10,7 @@ import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
 import type { Verdict } from "../core/verdict.ts";
+import type { Cell, CellChange, CellQuery } from "./cells.ts";
 import type {
   DeadTarget,
   DeadLetterQuery,
@@ -32,6 +33,7 @@ import type {
 import type { PruneAnswer, Retention } from "./retention.ts";
 
 export type { Lease } from "../core/job.ts";
+export type { Cell, CellChange, CellKey, CellQuery } from "./cells.ts";
 export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
 export type { Keep, PruneAnswer, Retention } from "./retention.ts";
@@ -105,12 +107,22 @@ export interface Store {
   /** Replaces the state of a service if its version is still the one given (0 for a new one); false if not. */
   setService(name: string, version: number, value: string): Promise<boolean>;
 
+  /** Small values that processes share: all of a kind, or of a kind and name; each once, by key, with the store's time. */
+  cells(queries: readonly CellQuery[]): Promise<{ readonly cells: readonly Cell[]; readonly now: number }>;
+  /**
+   * Writes cells in turn, each answered for itself: false if its version is not the one given (0 for a new one; null
+   * overwrites whatever is there). A null value deletes, and a deleted cell begins anew. An answer may be lost with the
+   * power, as a claim may.
+   */
+  setCells(changes: readonly CellChange[]): Promise<boolean[]>;
+
   /**
    * One step of deleting what is over: looks at up to `limit` finished jobs, oldest first from the cursor on, and deletes
    * those older than what their type keeps. Jobs too young for every retention are not looked at, and the cost of a step
    * depends on its limit alone. The first step also deletes what nobody needs any more: up to `limit` keys of jobs that
    * are gone, once old enough, and workers that were given up and hold nothing, and pauses that ended, once they are as
-   * old as the dead of `keep` may get (30 days where those stay for ever).
+   * old as the dead of `keep` may get (30 days where those stay for ever), and cells with a holder that were not written
+   * for a day.
    */
   prune(retention: Retention): Promise<PruneAnswer>;
   /** Calls back when work may have become due; a hint, never the truth. Returns the way to stop listening. */

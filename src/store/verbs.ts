@@ -14,6 +14,7 @@ import {
   LATEST_INSTANT,
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
+import type { CellChange } from "./cells.ts";
 import { readCursor } from "./cursor.ts";
 import { readPlace } from "./retention.ts";
 import type { LetterFilter, Retention, SettleRequest, Store } from "./store.ts";
@@ -38,6 +39,8 @@ const LEASE_MS_MOST = 86_400_000;
 const PAGE_MOST = 200;
 const SET_MOST = 10_000;
 const TEXT_MOST = 200;
+/** Room for a word and the longest tenant. */
+const CELL_NAME_MOST = 300;
 
 /** What each verb refuses before anything is touched, the same for every store. */
 export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) => void } = {
@@ -105,8 +108,36 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
     if (typeof value !== "string") throw invalid("value", "text", value, "send JSON text");
   },
+  cells: (queries) => {
+    for (const { kind, name = "" } of queries) {
+      checkName("kind", kind);
+      checkCellName("name", name);
+    }
+  },
+  setCells: (changes) => {
+    for (const change of changes) checkCell(change);
+  },
   prune: (retention) => checkRetention(retention),
 };
+
+function checkCell({ kind, name, holder, version, value }: CellChange): void {
+  checkName("kind", kind);
+  checkCellName("name", name);
+  checkCellName("holder", holder);
+  if (version !== null) checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
+  if (value === null || (typeof value === "string" && isPlain(value))) return;
+  throw invalid("value", "null or well-formed text without U+0000", value, "send JSON text");
+}
+
+function checkCellName(field: string, value: unknown): void {
+  if (typeof value === "string" && value.length <= CELL_NAME_MOST && isPlain(value)) return;
+  const expected = `well-formed text of up to ${CELL_NAME_MOST} characters without U+0000`;
+  throw invalid(field, expected, value, "correct it; nothing was written");
+}
+
+function isPlain(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
 
 function checkFilter({ service, tenant, from, until, text }: LetterFilter): void {
   if (service !== undefined) checkText("service", service);
@@ -115,7 +146,7 @@ function checkFilter({ service, tenant, from, until, text }: LetterFilter): void
   if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
   if (text === undefined) return;
   const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
-  if (legal && text.isWellFormed() && !text.includes("\0")) return;
+  if (legal && isPlain(text)) return;
   throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
 }
 
@@ -232,5 +263,7 @@ export const VERB_NAMES = Object.keys({
   pause: 0,
   resume: 0,
   setService: 0,
+  cells: 0,
+  setCells: 0,
   prune: 0,
 } satisfies Record<Verb, 0>) as Verb[];

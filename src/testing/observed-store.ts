@@ -2,6 +2,7 @@
 // go before all others. What it does with jobs is the memory store's own code.
 import { RedriveError } from "../core/errors.ts";
 import type { Job, Lease } from "../core/job.ts";
+import { cellVerbs } from "../store/memory/cells.ts";
 import { controlVerbs } from "../store/memory/control.ts";
 import { deadLetterVerbs } from "../store/memory/dead-letters.ts";
 import { jobVerbs } from "../store/memory/jobs.ts";
@@ -49,6 +50,7 @@ export class ObservedStore {
       ...deadLetterVerbs(tables),
       ...retentionVerbs(tables),
       ...controlVerbs(tables),
+      ...cellVerbs(tables),
     };
     this.store = storeFrom("memory", (verb, args) => this.#carryOut(verb, args), {
       wake: this.#wake,

@@ -2,6 +2,7 @@
 import { describe } from "vitest";
 import { badInputFacts } from "./bad-input.ts";
 import { byteFacts } from "./bytes.ts";
+import { cellFacts } from "./cells.ts";
 import { claimFacts, laneFacts } from "./claim.ts";
 import { pauseFacts, serviceFacts } from "./control.ts";
 import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
@@ -45,6 +46,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["prune", pruneFacts],
   ["pause", pauseFacts],
   ["service", serviceFacts],
+  ["cells", cellFacts],
   ["transitions", transitionFacts],
   ["bytes", byteFacts],
   ["bad input", badInputFacts],

@@ -39,6 +39,8 @@ const VERBS: {
   pause: (store) => store.pause(TARGET, { forMs: null, reason: "" }),
   resume: (store) => store.resume(TARGET),
   setService: (store) => store.setService("s", 0, "{}"),
+  cells: (store) => store.cells([{ kind: "k" }]),
+  setCells: (store) => store.setCells([{ kind: "k", name: "n", holder: "", version: null, value: "1" }]),
   tally: (store) => store.tally({}),
   prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, cursor: null }),
 };

@@ -21,7 +21,7 @@ export interface Shared {
 export function emptyShared(now: number): Shared {
   const counts = { queued: 0, running: 0, completed: 0, dead: 0, cancelled: 0 };
   const control = { version: 0, now, pauses: [], services: [] };
-  const latest = { jobs: [], counts, history: [], deadLetters: [], lanes: [], workers: [], control };
+  const latest = { jobs: [], counts, history: [], deadLetters: [], lanes: [], workers: [], control, cells: [] };
   return { clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
 }
 

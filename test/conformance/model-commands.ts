@@ -5,7 +5,7 @@ import { STATES } from "../../src/core/job.ts";
 import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../src/store/store.ts";
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
-import { allLanes } from "./model-dump.ts";
+import { allLanes, CELL_KINDS } from "./model-dump.ts";
 import { deadLetters, prune, tally } from "./model-letters.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
@@ -102,7 +102,11 @@ const settle = command("settle", settleSpec, (shared, { runs, worker, started })
   return (store) => store.settle({ settlements, ...by });
 });
 
-const advance = command("advance", fc.constantFrom(1, 10, 1_000, 1_000, 10_000, 60_000), (shared, ms) => {
+const anyWait = fc.oneof(
+  { weight: 20, arbitrary: fc.constantFrom(1, 10, 1_000, 1_000, 10_000, 60_000) },
+  fc.constant(86_400_000),
+);
+const advance = command("advance", anyWait, (shared, ms) => {
   shared.clock.now += ms;
   return async () => null;
 });
@@ -172,6 +176,23 @@ const setService = command("setService", serviceSpec, (_, { version, value }) =>
   return (store) => store.setService("s", version, value);
 });
 
+const cellKind = fc.constantFrom(...CELL_KINDS);
+const cellName = fc.constantFrom("", "\uffff", "😀");
+const cellChange = fc.record({
+  kind: cellKind,
+  name: cellName,
+  holder: fc.constantFrom("", "w0"),
+  version: rarely(fc.nat(2), 1),
+  value: fc.constantFrom("1", "2", '{"a":"\\u0000"}', null),
+});
+const setCells = command("setCells", fc.array(cellChange, { maxLength: 4 }), (_, changes) => {
+  return (store) => store.setCells(changes);
+});
+const cellQuery = fc.record({ kind: cellKind, name: cellName }, { requiredKeys: ["kind"] });
+const cells = command("cells", fc.array(cellQuery, { maxLength: 3 }), (_, queries) => {
+  return (store) => store.cells(queries);
+});
+
 const listFields = {
   limit: fc.constantFrom(0, 1, 2, 200),
   state: fc.constantFrom(...STATES),
@@ -205,6 +226,8 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   pause,
   resume,
   setService,
+  weighted(3, setCells),
+  cells,
   list,
   deadLetters,
   tally,

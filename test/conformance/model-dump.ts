@@ -1,7 +1,10 @@
 // Everything that can be read from a store, in an order that all stores share, and what must hold for it at any time.
 import type { AttemptRecord, DeadLetter, Job, State } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
-import type { Control, Page, Store, WorkerRecord } from "../../src/store/store.ts";
+import type { Cell, Control, Page, Store, WorkerRecord } from "../../src/store/store.ts";
+
+/** The kinds of cells that commands write. */
+export const CELL_KINDS = ["k1", "k2"] as const;
 
 /** All that a store says about itself. */
 export interface Dump {
@@ -12,6 +15,7 @@ export interface Dump {
   readonly lanes: readonly Omit<ActiveLane, "lane">[];
   readonly workers: readonly WorkerRecord[];
   readonly control: Control;
+  readonly cells: readonly Cell[];
 }
 
 /** A lane by what it holds: the number is each store's own affair. */
@@ -60,6 +64,7 @@ export async function dump(store: Store): Promise<Dump> {
     lanes: (await allLanes(store, 3)).map(({ lane: _lane, ...rest }) => rest),
     workers: (await store.workers()).toSorted(byText),
     control: { ...control, pauses: control.pauses.toSorted(byText) },
+    cells: (await store.cells(CELL_KINDS.map((kind) => ({ kind })))).cells,
   };
 }
 

@@ -39,7 +39,7 @@ export interface FaultPlan {
 }
 
 /** Workers look far more often than they act; what goes wrong is to hit the acting. */
-const LOOKS: ReadonlySet<Verb> = new Set(["control", "lanes", "workers", "expired", "beat", "get", "count"]);
+const LOOKS: ReadonlySet<Verb> = new Set(["control", "lanes", "workers", "expired", "beat", "get", "count", "cells"]);
 const LOOK_SHARE = 0.25;
 
 /** A plan that follows from the dice: some worlds are calm, some are wild, some lose their store for a while. */

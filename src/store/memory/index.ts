@@ -2,6 +2,7 @@
 // tools. Nothing survives the process.
 import type { Store } from "../store.ts";
 import { storeFrom, type Verbs } from "../verbs.ts";
+import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { jobVerbs } from "./jobs.ts";
@@ -21,6 +22,7 @@ export function createMemoryStore(options: { readonly clock: () => number }): St
     ...deadLetterVerbs(tables),
     ...retentionVerbs(tables),
     ...controlVerbs(tables),
+    ...cellVerbs(tables),
   };
   return storeFrom(
     "memory",

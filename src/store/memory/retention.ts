@@ -49,7 +49,7 @@ function prune(tables: Tables, retention: Retention): PruneAnswer {
 }
 
 /** Deletes what nobody needs any more beside jobs. */
-function clean(tables: Tables, { keysUntil, debrisUntil }: Pruning, limit: number): void {
+function clean(tables: Tables, { keysUntil, debrisUntil, cellsUntil }: Pruning, limit: number): void {
   const isFree = ({ jobId, createdAt }: KeyRow): boolean => !tables.jobs.has(jobId) && createdAt <= keysUntil;
   const free = [...tables.keys].filter(([, key]) => isFree(key));
   free.sort(([a, { createdAt: first }], [b, { createdAt: second }]) => first - second || (a < b ? -1 : 1));
@@ -60,4 +60,5 @@ function clean(tables: Tables, { keysUntil, debrisUntil }: Pruning, limit: numbe
   }
   const past = (until: number | null): boolean => until !== null && until <= debrisUntil;
   tables.pauses.splice(0, tables.pauses.length, ...tables.pauses.filter(({ until }) => !past(until)));
+  for (const [id, { holder, at }] of tables.cells) if (holder !== "" && at <= cellsUntil) tables.cells.delete(id);
 }

@@ -2,7 +2,7 @@
 // which they fall due.
 import type { AttemptRecord, Belonging, DeathReason, Failure, Job } from "../../core/job.ts";
 import { firstLane, laneOfKind } from "../../core/lane.ts";
-import type { Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
+import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
 /** A job as it is kept: its fields, free to change, and what only the store knows. */
 export type Row = { -readonly [K in keyof Job]: Job[K] } & {
@@ -53,6 +53,7 @@ export interface Tables {
   readonly deaths: DeathRow[];
   readonly pauses: (Pause & { until: number | null })[];
   readonly services: Map<string, ServiceState>;
+  readonly cells: Map<string, Cell>;
   sequence: number;
   controlVersion: number;
 }
@@ -72,6 +73,7 @@ export function emptyTables(clock: () => number): Tables {
     deaths: [],
     pauses: [],
     services: new Map(),
+    cells: new Map(),
     sequence: 0,
     controlVersion: 1,
   };

@@ -1,11 +1,13 @@
 // The Postgres store: one schema, any number of machines. Enqueues, verdicts and redrives are on disk before they are
-// answered (the server's synchronous_commit); claims are not waited for, because losing one only runs its jobs again.
+// answered (the server's synchronous_commit); claims are not waited for, because losing one only runs its jobs again, and
+// neither are cells.
 import type pg from "pg";
 import type { NewJob } from "../../core/new-job.ts";
 import { invalid } from "../../core/options.ts";
 import { realSystem } from "../../system/real.ts";
 import type { Store, Within } from "../store.ts";
 import { CHECKS, storeFrom, type Verb } from "../verbs.ts";
+import { cellVerbs } from "./cells.ts";
 import { type Ask, type Context, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -128,6 +130,7 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
     ...deadLetterVerbs(parts, waker),
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),
+    ...cellVerbs(parts),
   };
 }
 

@@ -118,9 +118,15 @@ function cleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<v
     delete from ${s}.claim c using gone where c.worker = gone.id`,
   };
   const pauses = { text: `delete from ${s}.pause where until_at <= $1` };
-  return async (ask, { keysUntil, debrisUntil }, limit) => {
+  // One that is being written is not old any more.
+  const cells = {
+    text: `delete from ${s}.cell where (kind, name, holder) in (
+      select kind, name, holder from ${s}.cell where holder <> '' and at <= $1 for update skip locked)`,
+  };
+  return async (ask, { keysUntil, debrisUntil, cellsUntil }, limit) => {
     await ask(keys, keysUntil, limit);
     await ask(workers, debrisUntil);
     await ask(pauses, debrisUntil);
+    await ask(cells, cellsUntil);
   };
 }

@@ -180,6 +180,16 @@ create table ${s}.service (
   value text not null
 );
 
+create table ${s}.cell (
+  kind text collate "C" not null,
+  name text collate "C" not null,
+  holder text collate "C" not null,
+  version bigint not null,
+  value text not null,
+  at bigint not null,
+  primary key (kind, name, holder)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
 create table ${s}.control (
   one int primary key check (one = 1),
   version bigint not null

@@ -3,6 +3,7 @@
 // fails. Runs in the store thread, or in the caller's own for tests and simulation.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import type { Verb } from "../verbs.ts";
+import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { type Database, openDatabase, sqliteCode } from "./driver.ts";
@@ -54,6 +55,7 @@ const READS: ReadonlySet<Verb> = new Set([
   "tally",
   "history",
   "control",
+  "cells",
 ]);
 /** How long another process may hold the file before we say that the store is not available. */
 const LOCK_PATIENCE_MS = 5_000;
@@ -85,6 +87,7 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
     ...deadLetterVerbs(db, options.clock),
     ...retentionVerbs(db, lanes, options.clock),
     ...controlVerbs(db, options.clock),
+    ...cellVerbs(db, options.clock),
   };
   const [begin, commit] = [db.prepare("begin immediate"), db.prepare("commit")];
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);

@@ -83,9 +83,11 @@ function cleaner(db: Database): (by: Pruning, limit: number) => void {
        and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,
   );
   const pauses = db.prepare("delete from pause where until_at <= ?");
-  return ({ keysUntil, debrisUntil }, limit) => {
+  const cells = db.prepare("delete from cell where holder <> '' and at <= ?");
+  return ({ keysUntil, debrisUntil, cellsUntil }, limit) => {
     keys.run(keysUntil, limit);
     workers.run(debrisUntil);
     pauses.run(debrisUntil);
+    cells.run(cellsUntil);
   };
 }

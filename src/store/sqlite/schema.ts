@@ -156,6 +156,16 @@ create table service (
   value text not null
 ) strict;
 
+create table cell (
+  kind text not null,
+  name text not null,
+  holder text not null,
+  version integer not null,
+  value text not null,
+  at integer not null,
+  primary key (kind, name, holder)
+) strict, without rowid;
+
 create table control (
   one integer primary key check (one = 1),
   version integer not null

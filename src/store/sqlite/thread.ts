@@ -34,7 +34,8 @@ const CHECK_FILE_EVERY_MS = 1_000;
  * Answers that promise something which must outlast a power loss: sent when it is on disk, even if they wrote nothing,
  * because what they tell of (the job that has the key) may have been written a moment ago. A claim is not among them:
  * with the power goes whoever held it, and its jobs run again, as after any crash. It waits only while others do, so that
- * a busy worker does not claim ahead of what it has settled.
+ * a busy worker does not claim ahead of what it has settled. Nor are cells: what workers saw of a service in the moment
+ * before a power loss is of use to nobody.
  */
 const PROMISES: ReadonlySet<Verb> = new Set([
   "migrate",
@@ -69,6 +70,7 @@ let checkedAt = 0;
 function rows({ verb, args }: Request): number {
   if (verb === "enqueue") return (args[0] as unknown[]).length / NEW_JOB_WIDTH;
   if (verb === "settle") return (args[0] as SettleWire).flat.length / 4;
+  if (verb === "setCells") return (args[0] as unknown[]).length;
   if (verb === "claim") return (args[0] as { limit: number }).limit;
   return 1;
 }

@@ -1,0 +1,47 @@
+// Small values that processes share and that no claim has to name: what a worker saw of a service, a bucket of start
+// slots, a retry budget, what workers were configured with. The store keeps the text and counts its versions.
+
+/** Which cells to read: all of a kind, or those of one name. */
+export interface CellQuery {
+  readonly kind: string;
+  readonly name?: string;
+}
+
+/** What a cell is known by; the name and the holder may be empty. */
+export interface CellKey {
+  readonly kind: string;
+  readonly name: string;
+  /** Whose cell it is: one that nobody writes any more goes with the next prune. Empty for one that all share. */
+  readonly holder: string;
+}
+
+/** A value with its version, which begins with 1 and grows by one with every write. */
+export interface Cell extends CellKey {
+  readonly version: number;
+  /** JSON text. */
+  readonly value: string;
+  /** Store time of the last write. */
+  readonly at: number;
+}
+
+/** A write of one cell. */
+export interface CellChange extends CellKey {
+  /** The version it is to follow: 0 for a cell that is not there, null for whatever is there. */
+  readonly version: number | null;
+  /** Null deletes. */
+  readonly value: string | null;
+}
+
+/** The order in which cells are listed, and locked where there are locks: by key, code unit by code unit. */
+export function inCellOrder(a: CellKey, b: CellKey): number {
+  return compare(a.kind, b.kind) || compare(a.name, b.name) || compare(a.holder, b.holder);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** One text for each key, and another for every other. */
+export function cellName({ kind, name, holder }: CellKey): string {
+  return JSON.stringify([kind, name, holder]);
+}

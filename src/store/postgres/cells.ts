@@ -1,0 +1,113 @@
+// Small values that processes share, on Postgres. Whatever a set locks, it locks in the order of the keys, so that two
+// sets never wait for each other in a circle. Commits are not waited for: what a crash of the server takes back are the
+// last 200 ms or so of what workers saw, and losing these harms nobody.
+import { cellName, inCellOrder } from "../cells.ts";
+import { cellFromRow, type Value } from "../rows.ts";
+import type { CellChange, Store } from "../store.ts";
+import { type Ask, type Context, NOW, type Placed, placed, rounds } from "./context.ts";
+import type { Parameter, Statement } from "./driver.ts";
+
+/** The verbs about cells. */
+export function cellVerbs({ db, s }: Context): Pick<Store, "cells" | "setCells"> {
+  const read = readCells(s);
+  const { overwrite, write, make, sweep } = writeCells(s);
+  const put = async (ask: Ask, turn: Turn): Promise<number[]> => {
+    const rows = await ask(write, ...keysOf(turn), versionsOf(turn), valuesOf(turn));
+    return rows.map(([n]) => (turn[(n as number) - 1] as Turn[number]).at);
+  };
+  return {
+    async cells(queries) {
+      const all = queries.filter(({ name }) => name === undefined);
+      const some = queries.filter(({ name }) => name !== undefined);
+      const names = some.map(({ name }) => name as string);
+      const rows = await db.ask(read, all.map(kindOf), some.map(kindOf), names);
+      const found = rows.filter(([, kind]) => kind !== null).map(([, ...cell]) => cellFromRow(cell as Value[]));
+      return { cells: found.sort(inCellOrder), now: rows[0]?.[0] as number };
+    },
+    async setCells(changes) {
+      const turns = rounds(
+        placed(changes).sort((a, b) => inCellOrder(a.item, b.item)),
+        cellName,
+      );
+      const [first = []] = turns;
+      if (turns.length <= 1 && changes.every(overwrites)) {
+        await db.ask(overwrite, ...keysOf(first), valuesOf(first));
+        return changes.map(() => true);
+      }
+      if (turns.length === 1 && changes.every(replaces)) {
+        const written = new Set(await put(db.ask, first));
+        return changes.map((_, at) => written.has(at));
+      }
+      return db.together(async (ask) => {
+        await ask(make, ...keysOf(first));
+        const written = new Set<number>();
+        for (const turn of turns) for (const at of await put(ask, turn)) written.add(at);
+        await ask(sweep, ...keysOf(first));
+        return changes.map((_, at) => written.has(at));
+      });
+    },
+  };
+}
+
+/** Changes of different cells, in the order of their keys. */
+type Turn = readonly Placed<CellChange>[];
+
+const kindOf = ({ kind }: { readonly kind: string }): string => kind;
+const overwrites = ({ version, value }: CellChange): boolean => version === null && value !== null;
+/** True for a change that can only be of a cell which is there, and leaves it there. */
+const replaces = ({ version, value }: CellChange): boolean => version !== null && version > 0 && value !== null;
+
+function keysOf(turn: Turn): Parameter[] {
+  return [turn.map(({ item }) => item.kind), turn.map(({ item }) => item.name), turn.map(({ item }) => item.holder)];
+}
+
+const versionsOf = (turn: Turn): Parameter => turn.map(({ item }) => item.version);
+const valuesOf = (turn: Turn): Parameter => turn.map(({ item }) => item.value);
+
+/** One row at least, for the time. */
+function readCells(s: string): Statement {
+  const columns = "c.kind, c.name, c.holder, c.version, c.value, c.at";
+  return {
+    name: "cells",
+    text: `select ${NOW}, c.* from (select 1) as one left join (
+        select ${columns} from ${s}.cell c where c.kind = any($1::text[])
+        union select ${columns} from ${s}.cell c join unnest($2::text[], $3::text[]) as q (kind, name)
+          on c.kind = q.kind and c.name = q.name
+      ) c on true`,
+  };
+}
+
+/** The statements of a set; within its transaction, a cell of version 0 is one that is not there. */
+function writeCells(s: string): Record<"overwrite" | "write" | "make" | "sweep", Statement> {
+  const keys = "unnest($1::text[], $2::text[], $3::text[]) with ordinality as u (kind, name, holder, n)";
+  const isSame = "c.kind = u.kind and c.name = u.name and c.holder = u.holder";
+  const unhurried = "(select set_config('synchronous_commit', 'off', true)) is not null";
+  const overwrite = {
+    name: "cell_overwrite",
+    text: `insert into ${s}.cell as c (kind, name, holder, version, value, at)
+      select u.kind, u.name, u.holder, 1, u.value, ${NOW}
+      from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as u (kind, name, holder, value, n)
+      where ${unhurried} order by u.n
+      on conflict (kind, name, holder) do update set version = c.version + 1, value = excluded.value, at = excluded.at`,
+  };
+  const write = {
+    name: "cell_write",
+    text: `with u as (
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[]) with ordinality
+        as u (kind, name, holder, version, value, n)),
+    held as (
+      select u.* from u join ${s}.cell c on ${isSame} where ${unhurried} order by u.n for update of c)
+    update ${s}.cell c set version = case when u.value is null then 0 else c.version + 1 end,
+      value = coalesce(u.value, ''), at = ${NOW}
+    from held u where ${isSame} and (u.version is null or u.version = c.version) returning u.n`,
+  };
+  // Makes what is missing and locks the rest: the condition is looked at after the lock.
+  const make = {
+    name: "cell_make",
+    text: `insert into ${s}.cell as c (kind, name, holder, version, value, at)
+      select u.kind, u.name, u.holder, 0, '', ${NOW} from ${keys} where ${unhurried} order by u.n
+      on conflict (kind, name, holder) do update set version = c.version where false`,
+  };
+  const sweep = { name: "cell_sweep", text: `delete from ${s}.cell c using ${keys} where ${isSame} and c.version = 0` };
+  return { overwrite, write, make, sweep };
+}
