@@ -5,6 +5,7 @@ import { textOf } from "./core/failure.ts";
 import { checkInteger, checkText } from "./core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import type { Limits } from "./core/service.ts";
 import type { JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
 import type { Store } from "./store/store.ts";
@@ -65,6 +66,7 @@ export interface WorkerSurroundings {
   readonly events: Events;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
+  readonly limits: Limits;
   readonly process: WorkerParts["process"];
   /** The address of the store; null for one that the user opened. */
   readonly url: string | null;

@@ -5,6 +5,7 @@ import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
 import { openStore } from "./open-store.ts";
 import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
 import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
@@ -36,6 +37,10 @@ export interface RedriveOptions {
   readonly jobs?: readonly JobDefinition[];
   /** Defaults for every job type that does not say otherwise. */
   readonly defaults?: PolicyOptions;
+  /** Breakers, retry budgets and rate limits by the name of the service; `"*"` for those without a word of their own. */
+  readonly services?: Readonly<Record<string, ServiceOptions>>;
+  /** Weights and rate limits by the name of the tenant; `"*"` for those without a word of their own. */
+  readonly tenants?: Readonly<Record<string, TenantOptions>>;
   /** Put around every run, the first one outermost; default none. */
   readonly middleware?: readonly Middleware[];
   /** Any pino-shaped logger, or the level of the one that comes along; default `warn`. */
@@ -94,7 +99,7 @@ export interface Surroundings {
   readonly process: WorkerParts["process"];
 }
 
-const FIELDS = ["store", "jobs", "defaults", "middleware", "log", "maxPayloadBytes"] as const;
+const FIELDS = ["store", "jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes"] as const;
 
 /** Opens a queue; the schema is brought up to date. */
 export function createRedrive(options: RedriveOptions): Promise<Redrive> {
@@ -160,6 +165,7 @@ export interface RedriveSettings {
   readonly store: string | Store;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
+  readonly limits: Limits;
   readonly log: Log;
   readonly maxPayloadBytes: number;
 }
@@ -213,7 +219,7 @@ function closed(): RedriveError {
 
 function resolveRedrive(options: RedriveOptions): RedriveSettings {
   const given = parseOptions(options, FIELDS, "createRedrive");
-  const { store, jobs = [], middleware = [], defaults = {}, log = "warn" } = given;
+  const { store, jobs = [], middleware = [], defaults = {}, services, tenants, log = "warn" } = given;
   if (typeof store !== "string" && typeof (store as Store | undefined)?.enqueue !== "function")
     throw invalid(
       "store",
@@ -235,6 +241,7 @@ function resolveRedrive(options: RedriveOptions): RedriveSettings {
     store: store as string | Store,
     jobs: jobs.map((job: JobDefinition) => wrapped(withDefaults(job, library), middleware)),
     defaults: library,
+    limits: resolveLimits({ services, tenants, types: jobs } as Parameters<typeof resolveLimits>[0]),
     log: logOf(log),
     maxPayloadBytes: maxPayloadBytes as number,
   };

@@ -2,6 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { childIsolation } from "../../dist/worker/child-isolation.js";
 import { lineLog } from "../../dist/system/log.js";
+import { resolveLimits } from "../../dist/core/service.js";
 import { hostId, isAlive } from "../../dist/system/processes.js";
 import { realSystem } from "../../dist/system/real.js";
 import { createWorker } from "../../dist/worker/worker.js";
@@ -20,6 +21,7 @@ export function openWorker(store, path, options = {}, completed = () => undefine
     system: realSystem,
     jobs: definitions,
     settings,
+    limits: resolveLimits({}),
     log: lineLog("error"),
     events: { emit: ({ kind }) => kind === "job.completed" && completed() },
     process: { pid: process.pid, host: hostId(), isAlive },

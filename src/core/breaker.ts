@@ -204,11 +204,11 @@ function opened(reason: string, settings: BreakerSettings, now: number): Breaker
 }
 
 /** The buckets still inside the window, the counts added to the newest; a clock that stepped back adds to it too. */
-function addToWindow(
+export function addToWindow(
   buckets: readonly BreakerBucket[],
   successes: number,
   failures: number,
-  settings: BreakerSettings,
+  settings: Pick<BreakerSettings, "windowMs">,
   now: number,
 ): readonly BreakerBucket[] {
   const sliceMs = settings.windowMs / BUCKETS;

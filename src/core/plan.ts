@@ -18,14 +18,16 @@ export interface Appetite {
   /** Queues it serves; null for all. */
   readonly queues: ReadonlySet<string> | null;
   /**
-   * What may still be taken for a `type:…`, `queue:…`, `service:…` or `tenant:…`; 0 for parked, paused and used up.
-   * A name that is not in the map is not limited.
+   * What may still be taken for a `type:…`, `queue:…`, `service:…` or `tenant:…`, and for the retries of a service
+   * (`retry:…`); 0 for parked, paused and used up. A name that is not in the map is not limited.
    */
   readonly grants: ReadonlyMap<string, number>;
   /** Suspects that may be taken: 1 for a claim of its own while none is held, else 0. */
   readonly suspects: number;
   /** Counts the claims of this worker; tenants take turns by it. */
   readonly turn: number;
+  /** The share of a tenant beside the others; default 1 for each. */
+  readonly weightOf?: ((tenant: string) => number) | undefined;
 }
 
 /** The quotas of one claim, in order. Pure: the same lanes and appetite give the same plan. */
@@ -46,17 +48,18 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
   };
   const open = lanes.filter((lane) => isServed(lane, appetite) && room(lane, grants) > 0);
   for (const level of levels(open)) {
-    const tenants = turns(level, appetite.turn);
-    const share = Math.max(1, Math.ceil(appetite.want / tenants.length));
+    const tenants = turns(level, appetite);
+    const weights = tenants.reduce((sum, { weight }) => sum + weight, 0);
     const reached: ActiveLane[] = [];
-    for (const own of tenants) {
+    for (const { lanes: own, weight } of tenants) {
       if (planned.size >= appetite.want) break;
+      const share = Math.ceil((appetite.want * weight) / weights);
       const part = Math.max(1, Math.ceil(share / own.length));
       for (const lane of own) give(lane, part);
       reached.push(...own);
     }
     // What the fair shares left over goes to whoever has more. Alone, the first share was already everything.
-    if (share < appetite.want || level.length > 1) for (const lane of reached) give(lane, appetite.want);
+    if (level.length > 1) for (const lane of reached) give(lane, appetite.want);
     if (planned.size >= appetite.want) break;
   }
   return quotas;
@@ -77,26 +80,44 @@ function levels(lanes: readonly ActiveLane[]): ActiveLane[][] {
   return [...groups.entries()].sort(([a], [b]) => b - a).map(([, group]) => group);
 }
 
-/** Lanes grouped by tenant, each oldest first, beginning with the tenant whose turn it is. */
-function turns(level: readonly ActiveLane[], turn: number): ActiveLane[][] {
+/** The lanes of one tenant, oldest first. */
+interface Turn {
+  readonly lanes: ActiveLane[];
+  readonly weight: number;
+}
+
+/** Lanes grouped by tenant, beginning with the tenant whose turn it is; one of twice the weight has twice the turns. */
+function turns(level: readonly ActiveLane[], { turn, weightOf }: Appetite): Turn[] {
   const tenants = new Map<string | null, ActiveLane[]>();
   for (const lane of level) {
     const own = tenants.get(lane.tenant);
     if (own) own.push(lane);
     else tenants.set(lane.tenant, [lane]);
   }
-  const groups = [...tenants.values()];
-  for (const own of groups) if (own.length > 1) own.sort((a, b) => a.headRunAt - b.headRunAt || a.lane - b.lane);
-  const start = turn % groups.length;
+  const groups: Turn[] = [];
+  for (const [tenant, lanes] of tenants) {
+    if (lanes.length > 1) lanes.sort((a, b) => a.headRunAt - b.headRunAt || a.lane - b.lane);
+    groups.push({ lanes, weight: tenant === null ? 1 : (weightOf?.(tenant) ?? 1) });
+  }
+  const start = whoseTurn(groups, turn);
   return [...groups.slice(start), ...groups.slice(0, start)];
 }
 
+/** Turns go round in steps of the smallest weight, each tenant having as many in a row as its weight says. */
+function whoseTurn(groups: readonly Turn[], turn: number): number {
+  const least = groups.reduce((min, { weight }) => Math.min(min, weight), Number.POSITIVE_INFINITY);
+  const steps = groups.map(({ weight }) => Math.round(weight / least));
+  let left = turn % steps.reduce((sum, count) => sum + count, 0);
+  return steps.findIndex((count) => (left -= count) < 0);
+}
+
 /** The names under which a lane may be limited; the same place is null where it has none. */
-function limits({ type, queue, service, tenant }: ActiveLane): (string | null)[] {
+function limits({ type, queue, service, tenant, kind }: ActiveLane): (string | null)[] {
   return [
     `type:${type}`,
     `queue:${queue}`,
     service === null ? null : `service:${service}`,
+    service === null || kind === "first" ? null : `retry:${service}`,
     tenant === null ? null : `tenant:${tenant}`,
   ];
 }

@@ -39,6 +39,8 @@ export type Outcome =
   | { readonly kind: "cancelled" }
   /** The deadline passed before the run could begin. */
   | { readonly kind: "late"; readonly failure: Failure }
+  /** The breaker of its service is open, and its work is not to wait. */
+  | { readonly kind: "blocked"; readonly failure: Failure }
   | { readonly kind: "stuck"; readonly ranMs: number }
   | { readonly kind: "lost"; readonly started: boolean; readonly worker: string };
 
@@ -94,6 +96,8 @@ export function verdict(
   if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };
   if (outcome.kind === "lost") return lostVerdict(job, outcome);
   if (outcome.kind === "late") return { kind: "dead", reason: "deadline", charge: UNCHARGED, failure: outcome.failure };
+  if (outcome.kind === "blocked")
+    return { kind: "dead", reason: "breaker", charge: UNCHARGED, failure: outcome.failure };
   if (outcome.kind === "released") return { kind: "release", delayMs: outcome.delayMs, reason: outcome.reason };
 
   const attempts = job.attempts + 1;

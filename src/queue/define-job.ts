@@ -8,12 +8,23 @@ import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
 import { type Policy, POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { type RateOptions, type RateSettings, resolveRate } from "../core/rate.ts";
 import type { Log } from "../system/log.ts";
 import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
 
 const BRAND = Symbol.for("redrive.job");
 const SNOOZE = Symbol.for("redrive.snooze");
-const OWN_FIELDS = ["run", "input", "version", "queue", "service", "concurrency", "classify", "onDead"] as const;
+const OWN_FIELDS = [
+  "run",
+  "input",
+  "version",
+  "queue",
+  "service",
+  "concurrency",
+  "rateLimit",
+  "classify",
+  "onDead",
+] as const;
 const FIELDS = [...OWN_FIELDS, ...POLICY_FIELDS];
 
 /** What a handler gets beside its input. */
@@ -53,6 +64,8 @@ export interface JobOptions<Input, Returned> extends PolicyOptions {
   readonly service?: string;
   /** Runs of this type at the same time in one worker; default no limit, from 1 to 10,000. */
   readonly concurrency?: number;
+  /** Starts of this type allowed for the whole fleet; default no limit. */
+  readonly rateLimit?: RateOptions;
   /** Rules of your own, tried before Redrive's; the first that matches wins. Default none. */
   readonly classify?: readonly ClassifyRule[];
   /** Called after a job of this type died, whoever judged it. */
@@ -75,6 +88,7 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly service: string | null;
   readonly version: number;
   readonly concurrency: number;
+  readonly rate: RateSettings | null;
   readonly input: StandardSchema | null;
   readonly policy: Policy;
   /** What the policy was made of, for whoever adds a layer below. */
@@ -103,7 +117,7 @@ export function defineJob(
     throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
   parseOptions(options, FIELDS, type);
   const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, run, ...rest } = options;
-  const { concurrency = Number.POSITIVE_INFINITY, ...policy } = rest;
+  const { concurrency = Number.POSITIVE_INFINITY, rateLimit, ...policy } = rest;
   checkName("queue", queue);
   if (service !== null) checkName("service", service);
   checkInteger(`${type}.version`, version, 1, JOB_BOUNDS.version);
@@ -120,6 +134,7 @@ export function defineJob(
     service,
     version,
     concurrency,
+    rate: rateLimit === undefined ? null : resolveRate(rateLimit, `${type}.rateLimit`),
     input: input ?? null,
     policy: policyOf(type, policy),
     options: policy,

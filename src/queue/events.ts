@@ -46,6 +46,8 @@ const KINDS: ReadonlySet<string> = new Set(
     "worker.stopped": 0,
     "worker.given_up": 0,
     "worker.spent": 0,
+    "worker.sick": 0,
+    "breaker.changed": 0,
   } satisfies Record<EventKind | "*", 0>),
 );
 

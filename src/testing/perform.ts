@@ -9,6 +9,7 @@ import { createMemoryStore } from "../store/memory/index.ts";
 import type { ClaimedJob, Settlement } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import { execute } from "../worker/executor.ts";
+import { OPEN_GATE } from "../worker/gate.ts";
 import { collectLog, type CollectedLog } from "./collect-log.ts";
 import { fakeSystem, seededDice } from "./fake-system.ts";
 import { reportOf, type RunReport } from "./report.ts";
@@ -68,7 +69,16 @@ export async function perform<Input, Result>(
       done("counted");
     };
     const store = { name: "memory", get: async () => [] } as const;
-    const executor = { system, log, settle, store, abortGraceMs: 0, heldMs: () => 0, report: () => undefined };
+    const executor = {
+      system,
+      log,
+      settle,
+      store,
+      abortGraceMs: 0,
+      heldMs: () => 0,
+      report: () => undefined,
+      gate: OPEN_GATE,
+    };
     const own = { ...job, attempts: attempt - 1 };
     const run = execute(own, definition as JobDefinition, system.monotonic(), executor, () => undefined);
     if (signal?.aborted) run.stop("timeout");

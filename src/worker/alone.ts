@@ -8,6 +8,7 @@ import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { openContact } from "./contact.ts";
 import { execute } from "./executor.ts";
+import { OPEN_GATE } from "./gate.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import type { Reporter } from "./report.ts";
 import type { Run } from "./run.ts";
@@ -62,7 +63,7 @@ async function runOne(
     onError: (error) => log.error({ error: textOf(error) }, "the verdict could not be written"),
   });
   const heldMs = (of: Job, until: number): number => pausedMs(control.pauses, of, of.dueAt, until);
-  const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs };
+  const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs, gate: OPEN_GATE };
   let run: Run | null = null;
   // Before the handler is called: it may block this thread for good.
   const heartbeat = startHeartbeat({

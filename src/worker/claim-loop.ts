@@ -25,7 +25,13 @@ export interface ClaimLoopOptions {
   readonly want: () => number;
   /** Whether a suspect may be taken now, and whether one with its last crash left. */
   readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
-  readonly appetite: (control: Control) => Pick<Appetite, "serves" | "queues" | "grants">;
+  readonly appetite: (control: Control) => Pick<Appetite, "serves" | "queues" | "grants" | "weightOf">;
+  /** Gets what these lanes need beforehand: probes, slots of rate limits, tokens for retries. */
+  readonly prepare: (lanes: readonly ActiveLane[]) => Promise<void>;
+  /** The grants, lowered to what may be started at this moment. */
+  readonly lowered: (grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[]) => ReadonlyMap<string, number>;
+  /** How long until more may be started of what is spread over time; null where nothing is. */
+  readonly nextGrantMs: (lanes: readonly ActiveLane[]) => number | null;
   /** Numbers for a claim of this size: its first ticket, and the last one that may have started when it is written. */
   readonly tickets: (limit: number) => { readonly ticket: number; readonly startedThrough: number };
   readonly startedThrough: () => number;
@@ -133,11 +139,13 @@ export class ClaimLoop {
     const soon = isReserved() || this.#lanes.some((lane) => isSuspect(lane.kind));
     if (this.#handsFull) return suspects > 0 ? 0 : Math.min(pollMs, soon ? LOOK_AGAIN_MS : pollMs);
     const ordinary = this.#lanes.filter((lane) => !isSuspect(lane.kind));
+    await this.#options.prepare(ordinary);
     const quotas = this.#plan(ordinary, wanted, 0);
     // Whoever had a turn in this claim goes behind the others.
     this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const taken = await this.#take(quotas, wanted, false);
-    return suspects + taken > 0 || this.#control === null ? 0 : Math.min(pollMs, LOOK_AGAIN_MS);
+    if (suspects + taken > 0 || this.#control === null) return 0;
+    return Math.min(pollMs, LOOK_AGAIN_MS, this.#options.nextGrantMs(this.#lanes) ?? pollMs);
   }
 
   /** Looks at the lanes; returns how long there will be nothing to do. */
@@ -150,15 +158,18 @@ export class ClaimLoop {
     const { lanes, nextRunAt, now, next } = await this.#servedLanes(control, first);
     this.#lanes = lanes;
     this.#lookedAt = system.monotonic();
+    await this.#options.prepare(lanes);
+    // What is spread over time counts as due: its turn comes by itself.
     const isDue = (kind?: LaneKind): boolean =>
-      this.#plan(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1).length > 0;
+      this.#planned(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1, false).length > 0;
     const due = isDue();
     onLook({ due: due || next !== null, suspect: isDue("suspect"), last: isDue("last"), nextRunAt, now });
     if (due) return 0;
     this.#lookedAt = NEVER;
     if (next !== null) return 1;
     const { pollMs } = settings;
-    return Math.max(1, Math.min(pollMs, nextRunAt === null ? pollMs : nextRunAt - now));
+    const grantedMs = this.#options.nextGrantMs(lanes) ?? pollMs;
+    return Math.max(1, Math.min(pollMs, grantedMs, nextRunAt === null ? pollMs : nextRunAt - now));
   }
 
   /**
@@ -184,8 +195,14 @@ export class ClaimLoop {
   }
 
   #plan(lanes: readonly ActiveLane[], want: number, suspects: number): Quota[] {
+    return this.#planned(lanes, want, suspects, true);
+  }
+
+  #planned(lanes: readonly ActiveLane[], want: number, suspects: number, atOnce: boolean): Quota[] {
     if (!this.#control || lanes.length === 0) return [];
-    return plan(lanes, { ...this.#options.appetite(this.#control), want, suspects, turn: this.#turn });
+    const appetite = this.#options.appetite(this.#control);
+    const grants = atOnce ? this.#options.lowered(appetite.grants, lanes) : appetite.grants;
+    return plan(lanes, { ...appetite, grants, want, suspects, turn: this.#turn });
   }
 
   /** Takes one suspect, in a claim of its own; one with its last crash left goes elsewhere where there is a way to. */

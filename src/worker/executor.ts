@@ -12,6 +12,7 @@ import type { ClaimedJob, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { RunContext } from "./context.ts";
+import type { Gate } from "./gate.ts";
 import type { Reporter } from "./report.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Settler } from "./settler.ts";
@@ -30,6 +31,8 @@ export interface ExecutorOptions {
   readonly settle: Settler["settle"];
   readonly store: Pick<Store, "name" | "within" | "get">;
   readonly report: Reporter;
+  /** Between jobs and the services they depend on. */
+  readonly gate: Pick<Gate, "start" | "heard">;
 }
 
 /** Hears that a run is settled: `returned` is false if its handler ignored the abort and still holds the slot. */
@@ -58,7 +61,8 @@ export function execute(
   run.onStop = (reason) => {
     giveUp = giveUpLater(run, reason, options, finish);
   };
-  run.returned = callHandler(run, options).then((outcome) => finish(outcome, true));
+  const outcome = job.service === null ? callHandler(run, options) : throughGate(run, options);
+  run.returned = outcome.then((known) => finish(known, true));
   return run;
 }
 
@@ -88,7 +92,17 @@ function giveUpLater(
   finish: (outcome: Outcome, returned: boolean) => void,
 ): (() => void) | null {
   if (reason === "shutdown") return null;
-  return options.system.after(options.abortGraceMs, () => finish(outcomeOfStop(run, reason, options), false));
+  return options.system.after(options.abortGraceMs, () => {
+    const outcome = outcomeOfStop(run, reason, options);
+    void options.gate.heard(run.job, outcome);
+    finish(outcome, false);
+  });
+}
+
+/** Runs the handler if the gate lets the job through, and tells the gate how that ended. */
+async function throughGate(run: Run, options: ExecutorOptions): Promise<Outcome> {
+  const { gate } = options;
+  return gate.start(run.job) ?? gate.heard(run.job, await callHandler(run, options));
 }
 
 async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {

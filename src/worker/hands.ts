@@ -147,11 +147,14 @@ export class Hands {
     }
   }
 
-  /** Hands back, uncharged, what was fetched ahead. */
-  releaseAhead(): void {
+  /** Hands back, uncharged, what was fetched ahead; of one service where one is named. */
+  releaseAhead(service?: string): void {
     const { settle, report } = this.#options.executor;
-    for (const { job } of this.ahead.splice(0)) {
-      const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;
+    const all = this.ahead.splice(0);
+    if (service !== undefined) this.ahead.push(...all.filter(({ job }) => job.service !== service));
+    for (const { job } of all) {
+      if (service !== undefined && job.service !== service) continue;
+      const verdict = { kind: "release", reason: service ? "breaker" : "not_started", delayMs: 0 } as const;
       this.#returning += 1;
       settle({ id: job.id, epoch: job.epoch, nonce: job.nonce, verdict }, (settled) => {
         this.#returning -= 1;

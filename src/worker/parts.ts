@@ -1,4 +1,5 @@
 // What a worker is made of; whoever composes one (the command line, a test, the simulation) brings these.
+import type { Limits } from "../core/service.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -13,6 +14,8 @@ export interface WorkerParts {
   readonly system: System;
   readonly jobs: readonly JobDefinition[];
   readonly settings: WorkerSettings;
+  /** What is configured for services, tenants and job types. */
+  readonly limits: Limits;
   readonly log: Log;
   readonly events: WorkerEvents;
   readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };

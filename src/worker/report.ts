@@ -3,6 +3,7 @@
 import { formatDuration } from "../core/duration.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
+import type { FleetBreaker } from "../core/service-record.ts";
 import { settledJob } from "../core/settled.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
@@ -18,6 +19,15 @@ export type WorkerEvent =
     }
   | { readonly kind: "job.stale"; readonly job: Job; readonly verdict: Verdict }
   | { readonly kind: "worker.started" | "worker.stopped" | "worker.given_up"; readonly worker: string }
+  /** The breaker of a service is not as it was, for the whole fleet. */
+  | {
+      readonly kind: "breaker.changed";
+      readonly service: string;
+      readonly state: FleetBreaker["state"];
+      readonly before: FleetBreaker["state"];
+    }
+  /** Only this worker fails with a service; it leaves it alone until then. */
+  | { readonly kind: "worker.sick"; readonly worker: string; readonly service: string; readonly until: number }
   /** Half of the slots are lost to handlers that ignore their abort; the process should be replaced. */
   | { readonly kind: "worker.spent"; readonly worker: string; readonly leaked: number };
 

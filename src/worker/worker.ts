@@ -1,22 +1,19 @@
 // A worker: one process that takes work. Puts the parts together (claim loop, hands, settler, presence, reaping) and
 // owns their common life: start, stop, drain.
-import type { Job } from "../core/job.ts";
 import { textOf } from "../core/failure.ts";
-import { pausedMs } from "../core/paused.ts";
 import { PRESETS } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
-import type { Control } from "../store/store.ts";
 import type { ReaperOptions } from "../upkeep/expired-runs.ts";
 import { ClaimLoop, type Look } from "./claim-loop.ts";
 import { type Contact, openContact } from "./contact.ts";
 import { drained } from "./drain.ts";
-import { grantsOf } from "./grants.ts";
 import { Hands } from "./hands.ts";
 import type { WorkerParts } from "./parts.ts";
 import { Presence } from "./presence.ts";
 import { Reaping } from "./reaping.ts";
 import { openReporter, type Reporter, unbreakable, type WorkerCounts, zeroCounts } from "./report.ts";
 import { openSettler, type Settler } from "./settler.ts";
+import { Services } from "./services.ts";
 import { releaseUnknown } from "./unknown-claim.ts";
 import { atMost, LAST_WORDS_MS, windDown } from "./wind-down.ts";
 
@@ -32,6 +29,7 @@ export class QueueWorker {
   readonly #contact: Contact;
   readonly #report: Reporter;
   readonly #settler: Settler;
+  readonly #services: Services;
   readonly #hands: Hands;
   readonly #presence: Presence;
   readonly #reaping: Reaping;
@@ -42,7 +40,6 @@ export class QueueWorker {
   /** Fires when runs are aborted for the stop; tells the children too. */
   readonly #stopped = new AbortController();
   #look: Look | null = null;
-  #control: Control | null = null;
   #claimed: Promise<void> = Promise.resolve();
   #reaped: Promise<void> = Promise.resolve();
   #started: Promise<void> | null = null;
@@ -55,6 +52,7 @@ export class QueueWorker {
     this.#contact = openContact(system, log, parts.settings.leaseMs / 2);
     this.#report = openReporter({ log, events, counts: this.counts, definitions: this.#definitions, now: system.now });
     this.#settler = this.#openSettler();
+    this.#services = this.#openServices();
     this.#hands = this.#openHands();
     this.#presence = this.#openPresence();
     this.#reaping = this.#openReaping();
@@ -138,6 +136,7 @@ export class QueueWorker {
     };
     await windDown(parts, { system, withinMs, hurry: this.#hurry.signal });
     this.#ending.abort();
+    this.#services.stop();
     // A store that does not answer now does not keep us; what we hold will be found by others.
     await atMost(system, Promise.all([this.#claimed, this.#reaped]), LAST_WORDS_MS);
     this.#presence.end();
@@ -158,6 +157,18 @@ export class QueueWorker {
     });
   }
 
+  #openServices(): Services {
+    return new Services({
+      ...this.#parts,
+      contact: this.#contact,
+      worker: () => this.id,
+      leaseMs: this.#parts.settings.leaseMs,
+      countOf: (type) => this.#hands.countOf(type),
+      onHeldBack: (service) => this.#hands.releaseAhead(service),
+      onReleased: () => this.#loop.wake(),
+    });
+  }
+
   #openHands(): Hands {
     const { system, log, settings, events, store } = this.#parts;
     const { concurrency, abortGraceMs } = settings;
@@ -173,7 +184,8 @@ export class QueueWorker {
         settle,
         store,
         report: this.#report,
-        heldMs: (job, until) => this.#pausedMs(job, until),
+        gate: this.#services,
+        heldMs: (job, until) => this.#services.heldMs(job, until),
       },
       onFree: (special) => (special ? this.#loop.ring() : this.#loop.nudge()),
       onLeak: (job, leaked) => {
@@ -185,18 +197,14 @@ export class QueueWorker {
   }
 
   #openPresence(): Presence {
-    const { store, system, settings, log, process, events } = this.#parts;
+    const { settings, log, events } = this.#parts;
     const stopAll = (reason: "contact_lost" | "lease_lost"): void => {
       this.#hands.releaseAhead();
       this.#hands.stop(reason);
     };
     return new Presence({
-      store,
-      system,
+      ...this.#parts,
       contact: this.#contact,
-      settings,
-      log,
-      process,
       startedThrough: () => this.#hands.startedThrough,
       ending: this.#ending.signal,
       onCancel: (leases) => this.#hands.cancel(leases),
@@ -213,16 +221,10 @@ export class QueueWorker {
   }
 
   #openReaping(): Reaping {
-    const { store, system, log, settings, isolation } = this.#parts;
-    const wake = (): void => this.#loop.wake();
     return new Reaping({
-      store,
-      system,
+      ...this.#parts,
       contact: this.#contact,
-      log,
-      settings,
-      isolation,
-      wake,
+      wake: () => this.#loop.wake(),
       report: this.#report,
       ending: this.#ending.signal,
       reaper: () => this.#reaper(),
@@ -264,12 +266,17 @@ export class QueueWorker {
       appetite: (control) => ({
         serves: new Set(this.#definitions.keys()),
         queues: settings.queues,
-        grants: this.#grantsUnder(control),
+        grants: this.#services.grants(control),
+        weightOf: (tenant) => this.#parts.limits.tenant(tenant).weight,
       }),
+      prepare: (lanes) => this.#services.prepare(lanes, hands.want()),
+      lowered: (grants, lanes) => this.#services.lowered(grants, lanes, hands.free),
+      nextGrantMs: (lanes) => this.#services.nextMs(lanes),
       tickets: (limit) => hands.tickets(limit),
       startedThrough: () => hands.startedThrough,
       accept: (jobs, single) => {
         this.counts.claimed += jobs.length;
+        this.#services.claimed(jobs);
         hands.accept(jobs, single, this.#claiming.signal.aborted);
       },
       isolate: isolation && ((lane, control) => this.#reaping.isolate(lane, control, this.#stopped.signal)),
@@ -281,16 +288,6 @@ export class QueueWorker {
         hands.reserve(look.suspect ? 1 : 0);
       },
     });
-  }
-
-  #grantsUnder(control: Control): Map<string, number> {
-    this.#control = control;
-    return grantsOf(control, this.#parts.jobs, (type) => this.#hands.countOf(type));
-  }
-
-  /** Time for which a job was paused since it fell due, as far as we know. */
-  #pausedMs(job: Job, until: number): number {
-    return this.#control ? pausedMs(this.#control.pauses, job, job.dueAt, until) : 0;
   }
 }
 

@@ -1,4 +1,5 @@
 // The worker of a chaos run: the real one with its real isolation, on a short lease so that pauses reach beyond it.
+import { resolveLimits } from "../../src/core/service.ts";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { childIsolation } from "../../src/worker/child-isolation.ts";
@@ -20,6 +21,7 @@ const STOP_WITHIN_MS = 5_000;
 export async function work({ store, calm, ready, busy }: Stage): Promise<void> {
   const file = fileURLToPath(new URL("./jobs.js", import.meta.url));
   const worker = createWorker({
+    limits: resolveLimits({}),
     store: {
       ...store,
       async claim(request) {

@@ -97,7 +97,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
   {
     name: "the jobs of a claim without an answer are not handed back",
     rules: ["R15"],
-    within: 20,
+    within: 60,
     plant: async () => ({ sabotage: (store) => ({ ...store, held: async () => [] }) }),
   },
   {

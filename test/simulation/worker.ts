@@ -1,5 +1,6 @@
 // A worker of the simulation: the real one with all its parts, on virtual time, in a process that can be killed. Some
 // work until something ends them, some are stopped in good order and replaced, some drain.
+import { resolveLimits } from "../../src/core/service.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Log } from "../../src/system/log.ts";
 import type { WorkerEvent } from "../../src/worker/report.ts";
@@ -33,6 +34,7 @@ export async function work(actor: Actor, store: Store, scene: Scene): Promise<Ag
     system: actor.system,
     jobs: definitionsFor(actor, scene),
     settings: settingsOf(actor, scene),
+    limits: resolveLimits({}),
     log: SILENT,
     events: { emit },
     process,

@@ -1,5 +1,6 @@
 // A bench for workers: the real worker code on virtual time over a memory store. Time passes only when a test lets it,
 // so "at once" and "at its due time" are exact, and nothing here ever sleeps.
+import { resolveLimits, type ServiceOptions, type TenantOptions } from "../../src/core/service.ts";
 import { RedriveError } from "../../src/core/errors.ts";
 import type { Job } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
@@ -41,6 +42,8 @@ export interface Hiring extends WorkerOptions {
   readonly isolation?: Isolation;
   readonly through?: Store;
   readonly onEvent?: (event: WorkerEvent) => void;
+  readonly services?: Readonly<Record<string, ServiceOptions>>;
+  readonly tenants?: Readonly<Record<string, TenantOptions>>;
 }
 
 /** The bench. */
@@ -75,7 +78,7 @@ export function createBench(seed = 1): Bench {
   const bench: Bench = {
     world,
     store,
-    hire(jobs, { host, isolation, through, onEvent, ...options } = {}) {
+    hire(jobs, { host, isolation, through, onEvent, services, tenants, ...options } = {}) {
       const pid = staff.length + 1;
       const actor = world.spawn(`worker-${pid}`, async () => undefined);
       const lines: Line[] = [];
@@ -89,6 +92,7 @@ export function createBench(seed = 1): Bench {
         system: actor.system,
         jobs,
         settings: resolveWorker(options),
+        limits: resolveLimits({ services, tenants, types: jobs }),
         log: recorder(lines, () => world.now),
         events: { emit },
         process: { pid, host: host ?? `host-${pid}`, isAlive },

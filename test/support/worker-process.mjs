@@ -4,6 +4,7 @@ const { path, options, host, isolate, level } = JSON.parse(process.argv[2]);
 const built = process.env.REDRIVE_BUILT;
 const { createSqliteStore } = await import(`${built}store/sqlite/index.js`);
 const { createWorker } = await import(`${built}worker/worker.js`);
+const { resolveLimits } = await import(`${built}core/service.js`);
 const { resolveWorker } = await import(`${built}worker/settings.js`);
 const { loadJobs } = await import(`${built}cli/load-jobs.js`);
 const { childIsolation } = await import(`${built}worker/child-isolation.js`);
@@ -23,6 +24,7 @@ const worker = createWorker({
   system: realSystem,
   jobs: await loadJobs(file),
   settings,
+  limits: resolveLimits({}),
   log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
   events: { emit: (event) => void tell({ event: event.kind, id: event.job?.id ?? event.worker, at: Date.now() }) },
   process: { pid: process.pid, host: host ?? hostId(), isAlive },

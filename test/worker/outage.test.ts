@@ -1,147 +1,89 @@
-// A store that is away for a while: nothing is restarted, nothing is charged, and the log stays readable.
+// What an outage of a service does to the work for it: nothing is lost, little is charged, nothing else notices, and the
+// load comes back on a ramp. On virtual time; the service answers or not by the clock of the world.
 import { describe, expect, it } from "vitest";
-import { fixed } from "../../src/core/backoff.ts";
-import { RedriveError } from "../../src/core/errors.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
-import { around, createBench, cuttable, type Line, unavailable } from "../support/worker-bench.ts";
+import { type Bench, createBench, type Hired } from "../support/worker-bench.ts";
 
-/** The most lines of one text within any second. */
-function mostInASecond(lines: readonly Line[], text: string): number {
-  const at = lines.filter(({ message }) => message.includes(text)).map((line) => line.at);
-  return Math.max(0, ...at.map((from) => at.filter((other) => other >= from && other < from + 1_000).length));
+const MINUTE = 60_000;
+
+/** A service that can be down, and the times at which it was called. */
+function service(bench: Bench) {
+  const calls: { readonly at: number; readonly ok: boolean; readonly worker: number }[] = [];
+  let down = false;
+  return {
+    calls,
+    isDown: (value: boolean) => {
+      down = value;
+    },
+    async call(worker: number, broken = false): Promise<void> {
+      const ok = !down && !broken;
+      calls.push({ at: bench.world.now, ok, worker });
+      await bench.sleep(20);
+      if (!ok) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    },
+    since: (at: number) => calls.filter((call) => call.at >= at),
+  };
 }
 
-describe("a worker whose store is away", () => {
-  it("starts when the store comes back", async () => {
-    const bench = createBench();
-    const line = cuttable(bench.store);
-    line.away = true;
-    const job = defineJob("thumbnail", { run: () => 1 });
-    await bench.addMany(5, job);
-    const { worker } = bench.hire([job], { through: line.store });
-    const started = worker.start();
-    await bench.advance(30_000);
-    line.away = false;
-    await bench.finish(started, 5_000);
-    await bench.until(() => worker.counts.completed === 5, 5_000);
-  });
+/** The most calls in any window of a second. */
+function mostInASecond(times: readonly number[]): number {
+  let most = 0;
+  for (let from = 0, to = 0; to < times.length; to++) {
+    while ((times[to] as number) - (times[from] as number) >= 1000) from++;
+    most = Math.max(most, to - from + 1);
+  }
+  return most;
+}
 
-  it("goes on by itself within three seconds of its return, and nothing was charged", async () => {
-    const bench = createBench();
-    const line = cuttable(bench.store);
-    const job = defineJob("thumbnail", { maxAttempts: 1, backoff: fixed(0), run: () => bench.sleep(200) });
-    const ids = await bench.addMany(400, job);
-    const { worker } = await bench.employ([job], { concurrency: 10, through: line.store });
-    for (const awayMs of [300, 2_000, 10_000, 60_000]) {
-      await bench.advance(900);
-      line.away = true;
-      await bench.advance(awayMs);
-      line.away = false;
-      const before = worker.counts.completed;
-      expect(await bench.until(() => worker.counts.completed > before)).toBeLessThanOrEqual(3_000);
-    }
-    await bench.until(() => worker.counts.completed === 400);
-    for (const one of await bench.store.get(ids)) {
-      expect(one).toMatchObject({ state: "completed", attempts: 0, crashes: 0 });
-    }
-    expect(worker.counts).toMatchObject({ stale: 0, dead: 0, retried: 0 });
-  });
+function counts(hired: readonly Hired[], kind: Parameters<Hired["heard"]>[0]): number {
+  return hired.reduce((sum, each) => sum + each.heard(kind).length, 0);
+}
 
-  it("waits for a store that is unusable too, because somebody may mend it", async () => {
-    const bench = createBench();
-    let broken = false;
-    const through = around(bench.store, async (_verb, next) => {
-      if (broken) throw new RedriveError("store_unusable", "The database file is damaged.");
-      return next();
-    });
-    const job = defineJob("thumbnail", { run: () => 1 });
-    const { worker } = await bench.employ([job], { through });
-    broken = true;
-    await bench.add(job);
-    await bench.advance(20_000);
-    broken = false;
-    await bench.until(() => worker.counts.completed === 1, 3_000);
-  });
-
-  it("says so at most once a second per cause, and once that it is back", async () => {
-    const bench = createBench();
-    const line = cuttable(bench.store);
-    const job = defineJob("thumbnail", { run: () => bench.sleep(100) });
-    await bench.addMany(100, job);
-    const { lines, said } = await bench.employ([job], { concurrency: 5, through: line.store });
-    await bench.advance(500);
-    line.away = true;
-    await bench.advance(30_000);
-    line.away = false;
-    await bench.advance(5_000);
-    expect(mostInASecond(lines, "did not answer")).toBe(1);
-    expect(said("did not answer").length).toBeGreaterThan(5);
-    expect(said("the store is back")).toHaveLength(1);
-  });
-
-  it("that can read but not write (a full disk) says each thing at most once a second", async () => {
-    const bench = createBench();
-    let full = false;
-    const writes = new Set(["claim", "settle", "beat", "expired"]);
-    const through = around(bench.store, async (verb, next) => {
-      if (full && writes.has(verb)) throw unavailable();
-      return next();
-    });
-    const job = defineJob("thumbnail", { run: () => bench.sleep(300) });
-    await bench.addMany(5, job);
-    const { worker, lines } = await bench.employ([job], { poll: "100ms", through });
-    await bench.advance(200);
-    full = true;
-    for (let n = 0; n < 60; n++) {
-      await bench.advance(100);
-      await bench.add("theirs");
-    }
-    full = false;
-    await bench.until(() => worker.counts.completed === 5, 5_000);
-    expect(mostInASecond(lines, "did not answer")).toBe(1);
-    expect(mostInASecond(lines, "the store is back")).toBeLessThanOrEqual(1);
-  });
-
-  it("keeps its slots: what runs goes on, and what ends is kept for later", async () => {
-    const bench = createBench();
-    const line = cuttable(bench.store);
-    let running = 0;
-    let most = 0;
-    const job = defineJob("thumbnail", {
-      run: async () => {
-        most = Math.max(most, ++running);
-        await bench.sleep(400);
-        running -= 1;
+describe("a service that is down for forty minutes at 50 jobs a second", () => {
+  it("costs hardly an attempt and no dead letter, spares everything else, and gets its load back on a ramp", async () => {
+    const bench = createBench(7);
+    const pricing = service(bench);
+    const quote = (worker: number) =>
+      defineJob("quote", { service: "pricing", maxAttempts: 3, run: () => pricing.call(worker) });
+    const other: number[] = [];
+    const mail = defineJob("mail", {
+      run: (_, { job }) => {
+        other.push(bench.world.now - job.createdAt);
       },
     });
-    await bench.addMany(30, job);
-    const { worker } = await bench.employ([job], { concurrency: 5, through: line.store });
-    await bench.advance(300);
-    line.away = true;
-    await bench.advance(5_000);
-    expect(running).toBe(0);
-    line.away = false;
-    await bench.until(() => worker.counts.completed === 30);
-    expect(most).toBe(5);
-  });
-});
-
-describe("an error that is no outage", () => {
-  it("in the claim loop or the reaper does not end the worker", async () => {
-    for (const verb of ["lanes", "workers", "beat"] as const) {
-      const bench = createBench();
-      let defect = false;
-      const through = around(bench.store, async (asked, next) => {
-        if (defect && asked === verb) throw new TypeError("a defect in the store");
-        return next();
-      });
-      const job = defineJob("thumbnail", { run: () => 1 });
-      const { worker } = await bench.employ([job], { through });
-      defect = true;
-      await bench.advance(8_000);
-      defect = false;
-      await bench.add(job);
-      await bench.until(() => worker.counts.completed === 1, 5_000);
+    const crew = await Promise.all([1, 2].map((n) => bench.employ([quote(n), mail], { concurrency: 10 })));
+    const feed = async (minutes: number): Promise<void> => {
+      for (let second = 0; second < minutes * 60; second++) {
+        await bench.addMany(50, "quote", { service: "pricing", maxAttempts: 3 });
+        await bench.add("mail");
+        await bench.advance(1000);
+      }
+    };
+    await feed(1);
+    const before = { ...(await bench.store.count()) };
+    pricing.isDown(true);
+    const downAt = bench.world.now;
+    await feed(40);
+    const during = pricing.since(downAt);
+    // Attempts charged: at most the threshold and what was in flight when it opened.
+    expect(counts(crew, "job.retried")).toBeLessThanOrEqual(10 + 20);
+    expect(during.length).toBeLessThanOrEqual(10 + 20 + 40 * 2 * 3);
+    expect(counts(crew, "job.dead")).toBe(0);
+    pricing.isDown(false);
+    const backAt = bench.world.now;
+    await bench.advance(15 * MINUTE);
+    const { queued, running, completed, dead } = await bench.store.count();
+    expect({ queued, running, dead }).toEqual({ queued: 0, running: 0, dead: 0 });
+    expect(completed).toBeGreaterThan(before.completed + 40 * 60 * 50);
+    expect(Math.max(...other)).toBeLessThan(1_500);
+    // The ramp: 3 a second at first, twice as many every two seconds.
+    const times = pricing.since(backAt).map(({ at }) => at);
+    const from = times[0] as number;
+    for (const second of [1, 3, 5, 9]) {
+      const allowed = 3 * 2 ** ((second + 1) / 2);
+      const window = times.filter((at) => at >= from + second * 1000 && at < from + (second + 1) * 1000);
+      expect(window.length, `second ${second}`).toBeLessThanOrEqual(Math.ceil(allowed * 1.05) + 3);
     }
-  });
+    expect(mostInASecond(times)).toBeGreaterThan(200);
+  }, 120_000);
 });

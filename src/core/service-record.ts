@@ -1,0 +1,162 @@
+// What the fleet agrees on about a service: its breaker, and how long the service asked to be left alone. A plain value,
+// kept as JSON in the store; whoever changes it writes it back with compare-and-set, and every claim names its version.
+//
+//   closed ──the fleet's evidence──► open ──its time is over, a probe is taken──► half_open ──probes succeed──► closed
+//                                      ▲                                              │           (with a ramp)
+//                                      └──────────────── a probe fails ◄──────────────┘
+//   any ──by hand──► isolated ──its time, if any, is over, a probe is taken──► half_open
+import type { BreakerSettings } from "./breaker.ts";
+import type { Interval } from "./rate.ts";
+
+/** A worker's right to try the service with one job; lost with the worker it expires. */
+export interface Probe {
+  readonly worker: string;
+  readonly until: number;
+}
+
+/** The breaker of a service for the whole fleet; `since` is when it entered the state. */
+export type FleetBreaker =
+  | { readonly state: "closed"; readonly since: number; readonly rampUntil: number }
+  | { readonly state: "open"; readonly since: number; readonly until: number; readonly reason: string }
+  | {
+      readonly state: "half_open";
+      readonly since: number;
+      readonly probes: readonly Probe[];
+      readonly successes: number;
+    }
+  | { readonly state: "isolated"; readonly since: number; readonly until: number | null; readonly reason: string };
+
+/** A time in which the work of a service was held back; null for one that goes on. */
+export interface ParkedSpan {
+  readonly from: number;
+  readonly until: number | null;
+}
+
+/** What is stored about a service. */
+export interface ServiceRecord {
+  readonly breaker: FleetBreaker;
+  /** Until when the service asked to be left alone (`Retry-After`); 0 for not at all. */
+  readonly holdUntil: number;
+  /** When its work was held back, the last times; deadlines do not count them. */
+  readonly parked: readonly ParkedSpan[];
+}
+
+/** Spans that are remembered. */
+const SPANS_MOST = 50;
+/** A shorter wish to be left alone is not worth a write of its own. */
+const HOLD_STEP_MS = 250;
+/** A ramp doubles its rate this many times. */
+const DOUBLINGS = 10;
+
+/** Nothing is known of the service. */
+export const initialRecord: ServiceRecord = Object.freeze({
+  breaker: Object.freeze({ state: "closed", since: 0, rampUntil: 0 }),
+  holdUntil: 0,
+  parked: Object.freeze([]),
+});
+
+/** The record of a text from the store; a text that is none counts as a service nobody knows. */
+export function recordFrom(text: string): ServiceRecord {
+  try {
+    const value = JSON.parse(text) as ServiceRecord | null;
+    return typeof value?.breaker?.state === "string" && Array.isArray(value.parked) ? value : initialRecord;
+  } catch {
+    return initialRecord;
+  }
+}
+
+/** True while work of the service may not simply start. */
+export function isHeldBack({ breaker, holdUntil }: ServiceRecord, now: number): boolean {
+  return breaker.state !== "closed" || holdUntil > now;
+}
+
+/** The record after the fleet's evidence has opened the breaker. */
+export function opened(record: ServiceRecord, reason: string, { openMs }: BreakerSettings, now: number): ServiceRecord {
+  return parkedFrom({ ...record, breaker: { state: "open", since: now, until: now + openMs, reason } }, now);
+}
+
+/** True where a probe may be taken now. */
+export function mayProbe({ breaker }: ServiceRecord, { probes }: BreakerSettings, now: number): boolean {
+  if (breaker.state === "closed") return false;
+  if (breaker.state !== "half_open") return breaker.until !== null && now >= breaker.until;
+  return breaker.probes.filter(({ until }) => until > now).length + breaker.successes < probes;
+}
+
+/** The record with a probe for this worker; `forMs` is how long it is waited for. */
+export function withProbe(record: ServiceRecord, worker: string, forMs: number, now: number): ServiceRecord {
+  const { breaker } = record;
+  if (breaker.state === "closed") return record;
+  const probe = { worker, until: now + forMs };
+  if (breaker.state !== "half_open")
+    return { ...record, breaker: { state: "half_open", since: now, probes: [probe], successes: 0 } };
+  const running = breaker.probes.filter(({ until }) => until > now);
+  return { ...record, breaker: { ...breaker, probes: [...running, probe] } };
+}
+
+/** The record after a probe: `neutral` is one that never called the service, or failed for a reason of its own. */
+export function probed(
+  record: ServiceRecord,
+  worker: string,
+  result: "success" | "failure" | "neutral",
+  { breaker: settings, rampMs }: { readonly breaker: BreakerSettings; readonly rampMs: number },
+  now: number,
+): ServiceRecord {
+  const { breaker } = record;
+  const at = breaker.state === "half_open" ? breaker.probes.findIndex((probe) => probe.worker === worker) : -1;
+  // The news of a probe that was given up for lost, or of another time.
+  if (breaker.state !== "half_open" || at < 0) return record;
+  if (result === "failure") {
+    const until = now + settings.openMs;
+    return { ...record, breaker: { state: "open", since: now, until, reason: "a probe failed" } };
+  }
+  const successes = breaker.successes + (result === "success" ? 1 : 0);
+  if (successes >= settings.closeAfter) return closed(record, rampMs, now);
+  return { ...record, breaker: { ...breaker, probes: breaker.probes.toSpliced(at, 1), successes } };
+}
+
+/** The record after the breaker was opened by hand; without an end until it is closed by hand. */
+export function openedByHand(record: ServiceRecord, reason: string, until: number | null, now: number): ServiceRecord {
+  return parkedFrom({ ...record, breaker: { state: "isolated", since: now, until, reason } }, now);
+}
+
+/** The record after closing; the load returns with a ramp. */
+export function closed(record: ServiceRecord, rampMs: number, now: number): ServiceRecord {
+  if (record.breaker.state === "closed") return record;
+  return parkedUntil({ ...record, breaker: { state: "closed", since: now, rampUntil: now + rampMs } }, now);
+}
+
+/** The record of a service nobody has complained of: closed, no ramp, no hold, and no evidence from before counts. */
+export function resetAt(record: ServiceRecord, now: number): ServiceRecord {
+  return parkedUntil({ ...record, holdUntil: 0, breaker: { state: "closed", since: now, rampUntil: 0 } }, now);
+}
+
+/** The record after the service asked to be left alone for a time; as it is where it has asked for as much before. */
+export function heldFor(record: ServiceRecord, ms: number, now: number): ServiceRecord {
+  return now + ms < record.holdUntil + HOLD_STEP_MS ? record : { ...record, holdUntil: now + ms };
+}
+
+/** How far apart starts are while the load returns; null where there is no ramp. From as many a second as there are probes. */
+export function rampInterval({ breaker }: ServiceRecord, { probes }: BreakerSettings, now: number): Interval | null {
+  if (breaker.state !== "closed" || now >= breaker.rampUntil) return null;
+  const { since, rampUntil } = breaker;
+  const doubleMs = (rampUntil - since) / DOUBLINGS;
+  return (at) => 1000 / (probes * 2 ** (Math.max(0, Math.min(at, rampUntil) - since) / doubleMs));
+}
+
+/** Milliseconds between two times in which the work of the service was held back. */
+export function parkedMs({ parked }: ServiceRecord, from: number, to: number): number {
+  let total = 0;
+  for (const span of parked) total += Math.max(0, Math.min(to, span.until ?? to) - Math.max(from, span.from));
+  return total;
+}
+
+function parkedFrom(record: ServiceRecord, now: number): ServiceRecord {
+  if (record.parked.at(-1)?.until === null) return record;
+  return { ...record, parked: [...record.parked, { from: now, until: null }].slice(-SPANS_MOST) };
+}
+
+function parkedUntil(record: ServiceRecord, now: number): ServiceRecord {
+  const last = record.parked.at(-1);
+  if (!last || last.until !== null) return record;
+  return { ...record, parked: [...record.parked.slice(0, -1), { from: last.from, until: now }] };
+}

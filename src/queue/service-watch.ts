@@ -1,0 +1,214 @@
+// One process's view of the services that the fleet shares: their records as last read, what this process saw of them, and
+// the exchange of both with the store. Workers and shared breakers of `retryable` work with it; rules live in core.
+import { type Evidence, isSick, noEvidence, observe, outage, type Witness } from "../core/evidence.ts";
+import type { Limits } from "../core/service.ts";
+import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/service-record.ts";
+import { sharing } from "../store/sharing.ts";
+import type { Control, Pause, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+
+/** What a watch needs. */
+export interface ServiceWatchOptions {
+  readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells">;
+  readonly system: System;
+  readonly limits: Limits;
+  /** Under which name evidence is given. */
+  readonly holder: () => string;
+  /** Makes a call to the store; null if it could not answer. */
+  readonly attempt: <T>(what: string, call: () => Promise<T>) => Promise<T | null>;
+  /** Hears of every record that is not as it was. */
+  readonly onChange: (service: string, record: ServiceRecord, before: ServiceRecord) => void;
+  /** Hears that this process fails with a service that others reach. */
+  readonly onSick: (service: string, until: number) => void;
+}
+
+/** Successes are told to others this often; failures at once, but not more often than the second. */
+const TELL_MS = 250;
+const TELL_FAILURES_MS = 20;
+/** Tries to change a record that others change too. */
+const TRIES = 5;
+const GROUP = 1_000;
+
+interface Seen {
+  evidence: Evidence;
+  /** Successes not yet part of the evidence. */
+  successes: number;
+}
+
+/** A watch over services. */
+export class ServiceWatch {
+  readonly #options: ServiceWatchOptions;
+  readonly #records = new Map<string, { readonly version: number; readonly record: ServiceRecord }>();
+  readonly #seen = new Map<string, Seen>();
+  readonly #telling: ReturnType<typeof sharing<readonly [string, () => void]>>;
+  #control: Control | null = null;
+  #controlMs = 0;
+  #toldMs = Number.NEGATIVE_INFINITY;
+  #forget: (() => void) | null = null;
+
+  constructor(options: ServiceWatchOptions) {
+    this.#options = options;
+    this.#telling = sharing((group) => this.#tell(group), GROUP);
+  }
+
+  /** The store's time, as far as we know. */
+  get now(): number {
+    const { system } = this.#options;
+    return this.#control ? this.#control.now + Math.round(system.monotonic() - this.#controlMs) : system.now();
+  }
+
+  /** Takes note of what the store said last. */
+  see(control: Control): void {
+    if (this.#control && control.now <= this.#control.now && control.version <= this.#control.version) return;
+    this.#control = control;
+    this.#controlMs = this.#options.system.monotonic();
+    for (const { name, version, value } of control.services) {
+      const before = this.#records.get(name);
+      if (before?.version === version) continue;
+      const record = recordFrom(value);
+      this.#records.set(name, { version, record });
+      const seen = this.#seen.get(name);
+      const { breaker } = record;
+      if (seen && breaker.state === "closed" && seen.evidence.since !== breaker.since)
+        seen.evidence = noEvidence(breaker.since);
+      this.#options.onChange(name, record, before?.record ?? initialRecord);
+    }
+  }
+
+  /** Asks the store. */
+  async look(): Promise<void> {
+    const control = await this.#options.attempt("control", () => this.#options.store.control());
+    if (control) this.see(control);
+  }
+
+  /** Pauses as last read. */
+  get pauses(): readonly Pause[] {
+    return this.#control?.pauses ?? [];
+  }
+
+  /** The services that have a record, or that this process has called. */
+  services(): Set<string> {
+    return new Set([...this.#records.keys(), ...this.#seen.keys()]);
+  }
+
+  record(service: string): ServiceRecord {
+    return this.#records.get(service)?.record ?? initialRecord;
+  }
+
+  /** Until when this process leaves the service alone, because only its own calls fail. */
+  sickUntil(service: string): number {
+    return this.#seen.get(service)?.evidence.sickUntil ?? 0;
+  }
+
+  /** Counts a call that the service answered. */
+  succeeded(service: string): void {
+    const seen = this.#seenOf(service);
+    seen.successes += 1;
+    if (seen.evidence.streak > 0) this.#fold(service, seen, 0);
+    this.#forget ??= this.#options.system.after(TELL_MS, () => {
+      this.#forget = null;
+      for (const [name, { successes }] of this.#seen) if (successes > 0) this.#telling.add([name, () => undefined]);
+    });
+  }
+
+  /** Counts a failure that speaks of the service; resolves when the fleet has been heard about it. */
+  failed(service: string): Promise<void> {
+    this.#fold(service, this.#seenOf(service), 1);
+    return new Promise((resolve) => this.#telling.add([service, resolve]));
+  }
+
+  /** Changes the record of a service with what `next` makes of it; resolves when that is written, or was not needed. */
+  async change(service: string, next: (record: ServiceRecord, now: number) => ServiceRecord): Promise<boolean> {
+    const { store, attempt } = this.#options;
+    if (!this.#control) await this.look();
+    for (let tries = 0; tries < TRIES && this.#control; tries++) {
+      const { version, record } = this.#records.get(service) ?? { version: 0, record: initialRecord };
+      const after = next(record, this.now);
+      if (after === record) return false;
+      const written = await attempt("service", () => store.setService(service, version, JSON.stringify(after)));
+      await this.look();
+      if (written) return true;
+      if (written === null) return false;
+    }
+    return false;
+  }
+
+  /** Tells nothing more by itself. */
+  stop(): void {
+    this.#forget?.();
+  }
+
+  #seenOf(service: string): Seen {
+    const known = this.#seen.get(service);
+    if (known) return known;
+    const { breaker } = this.record(service);
+    const seen = { evidence: noEvidence(breaker.state === "closed" ? breaker.since : 0), successes: 0 };
+    this.#seen.set(service, seen);
+    return seen;
+  }
+
+  #fold(service: string, seen: Seen, failures: number): void {
+    const settings = this.#options.limits.service(service).breaker;
+    const calls = { successes: seen.successes, failures };
+    if (settings) seen.evidence = observe(seen.evidence, calls, settings, this.now);
+    seen.successes = 0;
+  }
+
+  /** Writes what was seen, reads what others saw where something failed, and opens what is down. */
+  async #tell(group: readonly (readonly [string, () => void])[]): Promise<void> {
+    const { system, attempt, store, holder } = this.#options;
+    try {
+      const early = this.#toldMs + TELL_FAILURES_MS - system.monotonic();
+      if (early > 0) await system.sleep(early);
+      this.#toldMs = system.monotonic();
+      const services = [...new Set(group.map(([service]) => service))].sort();
+      for (const name of services) this.#fold(name, this.#seenOf(name), 0);
+      const changes = services.map((name) => {
+        const value = JSON.stringify(this.#seenOf(name).evidence);
+        return { kind: "evidence", name, holder: holder(), version: null, value };
+      });
+      await attempt("evidence", () => store.setCells(changes));
+      const failing = services.filter((name) => this.#seenOf(name).evidence.streak > 0);
+      if (failing.length > 0) await this.#judge(failing);
+    } finally {
+      for (const [, done] of group) done();
+    }
+  }
+
+  async #judge(services: readonly string[]): Promise<void> {
+    const { attempt, store, limits, holder, onSick } = this.#options;
+    const queries = services.map((name) => ({ kind: "evidence", name }));
+    const answer = await attempt("evidence", () => store.cells(queries));
+    for (const service of answer ? services : []) {
+      const { breaker } = limits.service(service);
+      const seen = this.#seenOf(service);
+      const own: Witness = { worker: holder(), evidence: seen.evidence };
+      const others = (answer?.cells ?? []).filter((cell) => cell.name === service && cell.holder !== own.worker);
+      const witnesses = [own, ...others.flatMap(({ holder: worker, value }) => witnessFrom(worker, value))];
+      const { state } = this.record(service).breaker;
+      if (!breaker || state !== "closed") continue;
+      const reason = outage(witnesses, breaker, seen.evidence.since, this.now);
+      if (reason !== null)
+        await this.change(service, (record, now) =>
+          record.breaker.state === "closed" && record.breaker.since === seen.evidence.since
+            ? opened(record, reason, breaker, now)
+            : record,
+        );
+      else if (seen.evidence.sickUntil < this.now && isSick(own, witnesses, breaker)) {
+        seen.evidence = { ...seen.evidence, sickUntil: this.now + breaker.openMs };
+        onSick(service, seen.evidence.sickUntil);
+        this.#telling.add([service, () => undefined]);
+      }
+    }
+  }
+}
+
+/** What a cell says; one that was written by a program that speaks otherwise says nothing. */
+function witnessFrom(worker: string, value: string): Witness[] {
+  try {
+    const evidence = JSON.parse(value) as Evidence | null;
+    return Array.isArray(evidence?.slices) ? [{ worker, evidence }] : [];
+  } catch {
+    return [];
+  }
+}

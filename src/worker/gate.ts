@@ -1,0 +1,146 @@
+// Stands between jobs and the services they depend on: lets work through, holds it back while a breaker is open, sends
+// probes, and hears how every run ended. What is decided here was decided by core; the gate asks, and remembers permits.
+import { countsAgainstService } from "../core/breaker.ts";
+import type { ActiveLane } from "../core/lane.ts";
+import type { Limits } from "../core/service.ts";
+import { heldFor, isHeldBack, mayProbe, parkedMs, probed, withProbe } from "../core/service-record.ts";
+import { type Outcome, runtimeFailure } from "../core/verdict.ts";
+import type { ServiceWatch } from "../queue/service-watch.ts";
+import type { ClaimedJob } from "../store/store.ts";
+
+/** What a gate needs. */
+export interface GateOptions {
+  readonly watch: ServiceWatch;
+  readonly limits: Limits;
+  readonly worker: () => string;
+  /** How long a probe is waited for. */
+  readonly probeMs: number;
+}
+
+/** A gate that is always open, for runs outside a worker. */
+export const OPEN_GATE: Pick<Gate, "start" | "heard"> = { start: () => null, heard: (_, outcome) => outcome };
+
+/** Permits to probe that a worker holds for a service: until when each is good. */
+type Permits = number[];
+
+/** The gate of one worker. */
+export class Gate {
+  readonly #options: GateOptions;
+  readonly #permits = new Map<string, Permits>();
+  /** Runs that are probes. */
+  readonly #probing = new Set<ClaimedJob>();
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /** How many jobs of a service may be taken; null for as many as there are. */
+  grant(service: string): number | null {
+    const { watch, limits } = this.#options;
+    const record = watch.record(service);
+    const { now } = watch;
+    if (record.holdUntil > now) return 0;
+    if (record.breaker.state !== "closed") {
+      // What is not to wait is taken and told so.
+      return limits.service(service).whenOpen === "park" ? this.#permitsOf(service, now).length : null;
+    }
+    const sickUntil = watch.sickUntil(service);
+    if (sickUntil === 0) return null;
+    return sickUntil > now ? 0 : 1;
+  }
+
+  /** Takes a probe for each service among these lanes whose time has come. */
+  async prepare(lanes: readonly ActiveLane[]): Promise<void> {
+    const { watch, limits, worker, probeMs } = this.#options;
+    for (const service of new Set(lanes.map((lane) => lane.service))) {
+      const breaker = service === null ? null : limits.service(service).breaker;
+      if (service === null || !breaker || !mayProbe(watch.record(service), breaker, watch.now)) continue;
+      if (this.#permitsOf(service, watch.now).length > 0) continue;
+      const taken = await watch.change(service, (record, now) =>
+        mayProbe(record, breaker, now) ? withProbe(record, worker(), probeMs, now) : record,
+      );
+      if (taken) this.#permitsOf(service, watch.now).push(watch.now + probeMs);
+    }
+  }
+
+  /** How long until one of these services may be tried again; null where none is held back for a known time. */
+  nextMs(lanes: readonly ActiveLane[]): number | null {
+    const { watch } = this.#options;
+    const { now } = watch;
+    let next: number | null = null;
+    for (const service of new Set(lanes.map((lane) => lane.service))) {
+      if (service === null) continue;
+      const { breaker, holdUntil } = watch.record(service);
+      const until = "until" in breaker ? (breaker.until ?? 0) : 0;
+      for (const at of [until, holdUntil, watch.sickUntil(service)]) if (at > now) next = Math.min(next ?? at, at);
+    }
+    return next === null ? null : Math.max(1, next - now);
+  }
+
+  /** What becomes of a job that is about to start; null if it may. */
+  start(job: ClaimedJob): Outcome | null {
+    if (job.service === null) return null;
+    const { watch, limits } = this.#options;
+    const record = watch.record(job.service);
+    const { now } = watch;
+    if (!isHeldBack(record, now)) return null;
+    if (record.breaker.state === "closed") return { kind: "released", reason: "rate_limit", delayMs: 0 };
+    if (this.#permitsOf(job.service, now).pop() !== undefined) {
+      this.#probing.add(job);
+      return null;
+    }
+    const { whenOpen } = limits.service(job.service);
+    if (whenOpen === "park") return { kind: "released", reason: "breaker", delayMs: 0 };
+    const why = "reason" in record.breaker ? record.breaker.reason : "it is being probed";
+    const message = `The breaker of ${job.service} is open: ${why}.`;
+    const failure = {
+      ...runtimeFailure("crashed", "BreakerOpen", message),
+      class: "transient",
+      severity: "warning",
+    } as const;
+    return whenOpen === "fail" ? { kind: "failed", failure } : { kind: "blocked", failure };
+  }
+
+  /** Hears how a run ended; answers what it amounts to now that the fleet knows. */
+  heard(job: ClaimedJob, outcome: Outcome): Outcome | Promise<Outcome> {
+    const { service } = job;
+    if (service === null) return outcome;
+    const { watch, limits } = this.#options;
+    const holdMs = outcome.kind === "failed" ? (outcome.failure.retryAfterMs ?? 0) : 0;
+    if (holdMs > 0) void watch.change(service, (record, now) => heldFor(record, holdMs, now));
+    const { breaker, rampMs } = limits.service(service);
+    if (!breaker) return outcome;
+    const speaks = outcome.kind === "failed" && countsAgainstService(outcome.failure.class);
+    const result = outcome.kind === "completed" ? "success" : speaks ? "failure" : "neutral";
+    if (this.#probing.delete(job)) {
+      const worker = this.#options.worker();
+      void watch.change(service, (record, now) => probed(record, worker, result, { breaker, rampMs }, now));
+      return result === "failure" ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
+    }
+    if (result === "neutral") return outcome;
+    if (result === "success") {
+      watch.succeeded(service);
+      return outcome;
+    }
+    return this.#afterFailure(service, outcome);
+  }
+
+  /** Time for which work of a service was parked between two times. */
+  parkedMs(service: string | null, from: number, to: number): number {
+    return service === null ? 0 : parkedMs(this.#options.watch.record(service), from, to);
+  }
+
+  /** A failure after the opening is the service's, not the job's. */
+  async #afterFailure(service: string, outcome: Outcome): Promise<Outcome> {
+    const { watch } = this.#options;
+    await watch.failed(service);
+    const isDown = watch.record(service).breaker.state !== "closed" || watch.sickUntil(service) > watch.now;
+    return isDown ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
+  }
+
+  #permitsOf(service: string, now: number): Permits {
+    const good = (this.#permits.get(service) ?? []).filter((until) => until > now);
+    this.#permits.set(service, good);
+    return good;
+  }
+}

@@ -1,0 +1,144 @@
+// Everything a worker knows and asks about outside services and limits, behind one door: the watch over the fleet's
+// records, the gate that holds work back, and the allowances that spread it over time.
+import type { Job } from "../core/job.ts";
+import type { ActiveLane } from "../core/lane.ts";
+import { pausedMs } from "../core/paused.ts";
+import type { Limits } from "../core/service.ts";
+import type { FleetBreaker, ServiceRecord } from "../core/service-record.ts";
+import type { Outcome } from "../core/verdict.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import { ServiceWatch } from "../queue/service-watch.ts";
+import type { ClaimedJob, Control, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { Allowances } from "./allowances.ts";
+import type { Contact } from "./contact.ts";
+import { Gate } from "./gate.ts";
+import { grantsOf } from "./grants.ts";
+import type { WorkerEvents } from "./report.ts";
+
+/** What services need. */
+export interface ServicesOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly contact: Contact;
+  readonly log: Log;
+  readonly events: WorkerEvents;
+  readonly limits: Limits;
+  readonly jobs: readonly JobDefinition[];
+  /** Jobs of a type in hand. */
+  readonly countOf: (type: string) => number;
+  readonly worker: () => string;
+  readonly leaseMs: number;
+  /** The work of a service may not start any more. */
+  readonly onHeldBack: (service: string) => void;
+  /** It may again. */
+  readonly onReleased: () => void;
+}
+
+/** The services of one worker. */
+export class Services implements Pick<Gate, "start" | "heard"> {
+  readonly watch: ServiceWatch;
+  readonly #options: ServicesOptions;
+  readonly #gate: Gate;
+  readonly #allowances: Allowances;
+
+  constructor(options: ServicesOptions) {
+    const { store, system, contact, limits, worker, leaseMs, log, events } = options;
+    this.#options = options;
+    this.watch = new ServiceWatch({
+      store,
+      system,
+      limits,
+      holder: worker,
+      attempt: contact.attempt,
+      onChange: (service, record, before) => this.#changed(service, record, before),
+      onSick: (service, until) => {
+        log.warn({ service }, `only this worker fails with ${service}: it leaves the service alone for a while`);
+        events.emit({ kind: "worker.sick", worker: worker(), service, until });
+        options.onHeldBack(service);
+      },
+    });
+    this.#gate = new Gate({ watch: this.watch, limits, worker, probeMs: leaseMs });
+    this.#allowances = new Allowances({ store, watch: this.watch, limits });
+  }
+
+  /** What may be taken: nothing of what is paused or parked, and of types with a limit of their own what their slots allow. */
+  grants(control: Control): Map<string, number> {
+    this.watch.see(control);
+    const grants = grantsOf(control, this.#options.jobs, this.#options.countOf);
+    for (const service of this.watch.services()) {
+      const grant = this.#gate.grant(service);
+      const name = `service:${service}`;
+      if (grant !== null) grants.set(name, Math.min(grants.get(name) ?? grant, grant));
+    }
+    return grants;
+  }
+
+  /** Gets beforehand what these lanes need. */
+  async prepare(lanes: readonly ActiveLane[], want: number): Promise<void> {
+    if (want <= 0) return;
+    await this.#gate.prepare(lanes);
+    if (this.#allowances.areNeeded()) await this.#allowances.prepare(lanes, want);
+  }
+
+  /** The grants, lowered to what may be started at this moment. */
+  lowered(
+    grants: ReadonlyMap<string, number>,
+    lanes: readonly ActiveLane[],
+    free: number,
+  ): ReadonlyMap<string, number> {
+    if (!this.#allowances.areNeeded()) return grants;
+    const lower = new Map(grants);
+    this.#allowances.grant(lower, lanes, free);
+    return lower;
+  }
+
+  /** How long until more of these lanes may start; null where only other things are missing. */
+  nextMs(lanes: readonly ActiveLane[]): number | null {
+    const waits = [this.#gate.nextMs(lanes), this.#allowances.nextMs()].filter((ms) => ms !== null);
+    return waits.length === 0 ? null : Math.min(...waits);
+  }
+
+  /** Takes note of what was claimed. */
+  claimed(jobs: readonly ClaimedJob[]): void {
+    this.#allowances.spend(jobs);
+  }
+
+  start(job: ClaimedJob): Outcome | null {
+    return this.#gate.start(job);
+  }
+
+  heard(job: ClaimedJob, outcome: Outcome): Outcome | Promise<Outcome> {
+    if (outcome.kind === "completed" && job.service !== null) this.#allowances.earn(job.service);
+    return this.#gate.heard(job, outcome);
+  }
+
+  /** Time for which a job was paused or parked since it fell due, as far as we know. */
+  heldMs(job: Job, until: number): number {
+    return pausedMs(this.watch.pauses, job, job.dueAt, until) + this.#gate.parkedMs(job.service, job.dueAt, until);
+  }
+
+  stop(): void {
+    this.watch.stop();
+  }
+
+  #changed(service: string, { breaker, holdUntil }: ServiceRecord, before: ServiceRecord): void {
+    const { log, events, onHeldBack, onReleased } = this.#options;
+    if (breaker.state !== before.breaker.state) {
+      const why = "reason" in breaker ? `: ${breaker.reason}` : "";
+      const level = breaker.state === "open" || breaker.state === "isolated" ? "warn" : "info";
+      log[level]({ service }, `the breaker of ${service} is ${WORDS[breaker.state]}${why}`);
+      events.emit({ kind: "breaker.changed", service, state: breaker.state, before: before.breaker.state });
+    }
+    if (breaker.state !== "closed" || holdUntil > this.watch.now) onHeldBack(service);
+    else onReleased();
+  }
+}
+
+const WORDS: Readonly<Record<FleetBreaker["state"], string>> = {
+  closed: "closed",
+  open: "open",
+  half_open: "half-open",
+  isolated: "open by hand",
+};
