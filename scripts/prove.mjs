@@ -1,6 +1,7 @@
 // `npm run prove -- <what>`: the long proofs. Seeds by the thousand, and the checker's own speed.
 //   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
 //   chaos [--store S] [--kills N] [--pauses M] [--seed S] …   real processes and servers, killed; --help says more
+//   outages [--minutes N]                                     a service that is down so long, on virtual time
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -18,12 +19,18 @@ const USAGE = `Usage: npm run prove -- <what> [options]
             --seed S                the first seed; without --seeds only this one is played
   chaos     --store sqlite|postgres real processes, killed and halted, on one file or on a server that is killed too,
                                     behind a network that fails; --help says more
+  outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
 `;
 
-const SUBJECTS = { simulate, checker: () => ({}) };
+const SUBJECTS = { simulate, outages, checker: () => ({}) };
+
+function outages(args) {
+  const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
+  return { REDRIVE_PROVE_OUTAGE_MINUTES: whole("--minutes", values.minutes ?? "40") };
+}
 
 function simulate(args) {
   const options = { seeds: { type: "string" }, store: { type: "string" }, seed: { type: "string" } };
@@ -84,7 +91,7 @@ const { startVitest } = await import("vitest/node");
 const vitest = await startVitest("test", [], {
   root,
   watch: false,
-  include: ["test/simulation/prove.ts"],
+  include: [subject === "outages" ? "test/worker/outage.test.ts" : "test/simulation/prove.ts"],
   reporters: [["default", { summary: false }]],
   disableConsoleIntercept: true,
   execArgv: ["--max-old-space-size=6144"],

@@ -5,6 +5,7 @@ import { RedriveError } from "../../src/core/errors.ts";
 import type { Job } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
 import type { JobDefinition } from "../../src/queue/define-job.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Verb } from "../../src/store/verbs.ts";
@@ -69,9 +70,10 @@ export interface Bench {
 }
 
 /** A bench of its own for each test. */
-export function createBench(seed = 1): Bench {
+export function createBench(seed = 1, kind: "memory" | "sqlite" = "memory"): Bench {
   const world = createWorld(seed);
-  const store = createMemoryStore({ clock: () => world.now });
+  const clock = (): number => world.now;
+  const store = kind === "memory" ? createMemoryStore({ clock }) : createInlineSqliteStore({ path: ":memory:", clock });
   const staff: Hired[] = [];
   const isAlive = (pid: number): boolean => staff[pid - 1]?.actor.alive ?? false;
 
