@@ -11,9 +11,12 @@ export {
   type LinearOptions,
 } from "./core/backoff.ts";
 export type { BreakerOptions } from "./core/breaker.ts";
+export type { BudgetOptions } from "./core/budget.ts";
 export type { ClassifyContext, ClassifyFunction, ClassifyRule, MatchRule } from "./core/classify.ts";
 export type { Duration } from "./core/duration.ts";
 export type { Failure, FailureClass, Severity } from "./core/job.ts";
+export type { RateOptions } from "./core/rate.ts";
+export type { ServiceOptions, TenantOptions, WhenOpen } from "./core/service.ts";
 export { PRESETS, type PresetName } from "./core/policy.ts";
 export type { AttemptContext } from "./queue/retryable-attempt.ts";
 export { type BreakerCounts, type CircuitBreaker, createBreaker } from "./queue/retryable-breaker.ts";

@@ -21,6 +21,8 @@ import {
   openProducer,
   type Producer,
 } from "./queue/producer.ts";
+import type { CircuitBreaker } from "./queue/retryable-breaker.ts";
+import { openSharedBreakers } from "./queue/shared-breaker.ts";
 import type { PauseTarget, Store } from "./store/store.ts";
 import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
 import { hostId, isAlive } from "./system/processes.ts";
@@ -83,6 +85,8 @@ export interface Redrive extends AsyncDisposable {
   ): Promise<RunOutcome<Result>>;
   /** A worker for the job types of this program; it does nothing before `start` or `drain`. */
   worker(options?: RedriveWorkerOptions): RedriveWorker;
+  /** The fleet's breaker of a service, to give to `retryable`: its calls are refused and counted with the workers'. */
+  breaker(service: string): CircuitBreaker;
   /** Pauses a queue, type, service or tenant for the whole fleet. */
   pause(target: PauseTarget, options?: { readonly for?: Duration; readonly reason?: string }): Promise<void>;
   /** Ends a pause; false if none was in force. */
@@ -125,11 +129,13 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   const producer = openProducer(parts);
   // Whoever waits for an answer wants it soon: the handler's limits stand below what the type says.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
+  const shared = openSharedBreakers(parts);
   const gone = new AbortController();
   const workers = new Set<RedriveWorker>();
   let closing: Promise<void> | null = null;
   const close = async (): Promise<void> => {
     gone.abort();
+    shared.stop();
     await Promise.all([...workers].map((worker) => worker.stop()));
     await Promise.all([producer.idle(), awaited.idle()]);
     if (isOurs) await store.close();
@@ -145,6 +151,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
       workers.add(worker);
       return worker;
     },
+    breaker: shared.of,
     pause: async (target, pauseOptions = {}) => {
       const { for: span, reason = "" } = parseOptions(pauseOptions, ["for", "reason"], "pause");
       await store.pause(objectOf(target, "target"), {

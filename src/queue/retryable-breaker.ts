@@ -20,7 +20,8 @@ import { invalid } from "../core/options.ts";
 import { realSystem } from "../system/real.ts";
 import type { System } from "../system/system.ts";
 
-const BRAND = Symbol.for("redrive.breaker");
+/** What breakers made by any copy of this library carry. */
+export const BREAKER_BRAND = Symbol.for("redrive.breaker");
 /** The admission of a call that may not be made. */
 export const REFUSED = -1;
 /** Successes are counted in groups this many to a window: what a breaker costs while all is well. */
@@ -40,7 +41,7 @@ export interface BreakerCounts {
 
 /** A circuit breaker of this process; made by `createBreaker`, given to `retryable` as `breaker`. */
 export interface CircuitBreaker {
-  readonly [BRAND]: 1;
+  readonly [BREAKER_BRAND]: 1;
   readonly name: string;
   /** `isolated` is open by hand; an open breaker whose time is over reads as `half_open`. */
   readonly state: Breaker["state"];
@@ -57,6 +58,22 @@ export interface CircuitBreaker {
   reset(): void;
 }
 
+/** The breaker as `retryable` uses it. */
+export interface CallBreaker {
+  /** The admission of a call that may be made now, or `REFUSED`. */
+  admit(): number;
+  /** Hears that an admitted call succeeded. */
+  succeeded(admission: number): void;
+  /** Hears that an admitted call failed; core knows which classes speak of the service. */
+  failed(admission: number, found: FailureClass): void;
+  /** Hears that nobody waits for an admitted call any more. */
+  lost(admission: number): void;
+  /** Whether it will still be open after this delay, so that waiting for another attempt is in vain. */
+  outlasts(delayMs: number): boolean;
+  /** What a refused call throws; `cause` is the failure of an earlier attempt, if there was one. */
+  refusal(label: string, attempts: number, cause: unknown): RedriveError;
+}
+
 /** Makes a breaker that several functions can share; the name is that of the service it guards. */
 export function createBreaker(name: string, options: BreakerOptions = {}): CircuitBreaker {
   return breakerOn(realSystem)(name, options);
@@ -71,13 +88,21 @@ export function breakerOn(system: System): typeof createBreaker {
 }
 
 /** True for a breaker made by any copy of this library. */
-export function isBreaker(value: unknown): value is ServiceBreaker {
-  return typeof value === "object" && value !== null && (value as { [BRAND]?: unknown })[BRAND] === 1;
+export function isBreaker(value: unknown): value is CircuitBreaker & CallBreaker {
+  return typeof value === "object" && value !== null && (value as { [BREAKER_BRAND]?: unknown })[BREAKER_BRAND] === 1;
 }
 
-/** The breaker as `retryable` uses it. A class because admission and success are on the path of every call. */
-export class ServiceBreaker implements CircuitBreaker {
-  readonly [BRAND] = 1 as const;
+/** The end of an opening by hand; null for none. A duration would be a point in time long past, and open for no time at all. */
+export function checkUntil(until: Date | number | undefined, now: number): number | null {
+  const untilMs = until === undefined ? null : Number(until);
+  if (untilMs === null || (untilMs > now && untilMs <= 8.64e15)) return untilMs;
+  const expected = "a point in time to come, a Date or epoch milliseconds";
+  throw invalid("breaker.open until", expected, until, "add Date.now()");
+}
+
+/** A breaker of this process. A class because admission and success are on the path of every call. */
+export class ServiceBreaker implements CircuitBreaker, CallBreaker {
+  readonly [BREAKER_BRAND] = 1 as const;
   readonly name: string;
   readonly #settings: BreakerSettings;
   readonly #system: System;
@@ -181,16 +206,7 @@ export class ServiceBreaker implements CircuitBreaker {
       throw invalid("breaker.open", "a reason as text", reason, "say why, it is shown to those who are refused");
     }
     const now = this.#system.now();
-    const untilMs = until === undefined ? null : Number(until);
-    // A duration would be a point in time long past, and a breaker that opens for no time at all.
-    if (untilMs !== null && !(untilMs > now && untilMs <= 8.64e15)) {
-      throw invalid(
-        "breaker.open until",
-        "a point in time to come, a Date or epoch milliseconds",
-        until,
-        "add Date.now()",
-      );
-    }
+    const untilMs = checkUntil(until, now);
     this.#step({ kind: "force_open", reason, untilMs }, now);
   }
 

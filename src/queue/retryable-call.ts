@@ -11,7 +11,7 @@ import { invalid } from "../core/options.ts";
 import { type JudgedJob, runtimeFailure, verdict } from "../core/verdict.ts";
 import type { System } from "../system/system.ts";
 import { Attempt, within } from "./retryable-attempt.ts";
-import { isBreaker, REFUSED, ServiceBreaker } from "./retryable-breaker.ts";
+import { type CallBreaker, isBreaker, REFUSED, ServiceBreaker } from "./retryable-breaker.ts";
 import { isSignal, type RetryableSettings } from "./retryable-settings.ts";
 
 /** Any function, as it is called. */
@@ -22,7 +22,7 @@ interface Task extends Omit<RetryableSettings, "breaker"> {
   readonly fn: Callable;
   /** What errors call it. */
   readonly label: string;
-  readonly breaker: ServiceBreaker | null;
+  readonly breaker: CallBreaker | null;
   /** Whether the function gets its attempt before its arguments. */
   readonly passesContext: boolean;
   readonly system: System;

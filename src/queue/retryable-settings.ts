@@ -7,7 +7,7 @@ import type { Failure } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
-import { type CircuitBreaker, isBreaker, type ServiceBreaker } from "./retryable-breaker.ts";
+import { type CallBreaker, type CircuitBreaker, isBreaker } from "./retryable-breaker.ts";
 
 /** What is known when an attempt failed and another one will follow. */
 export interface RetryNotice {
@@ -31,7 +31,7 @@ export interface RetryableOptions<Args extends readonly unknown[] = readonly unk
   readonly classify?: readonly ClassifyRule[];
   /** The outside thing the function depends on: known to the rules, shown in errors. */
   readonly service?: string;
-  /** Thresholds of a breaker of the function's own, or one made by `createBreaker` and shared; default none. */
+  /** Thresholds of a breaker of the function's own, or one made by `createBreaker`, or the fleet's (`redrive.breaker`); default none. */
   readonly breaker?: CircuitBreaker | BreakerOptions;
   /** Ends the waiting and all further attempts; a function chooses the signal of each call from its arguments. */
   readonly signal?: AbortSignal | ((...args: Args) => AbortSignal | undefined);
@@ -45,7 +45,7 @@ export interface RetryableSettings {
   readonly rules: readonly ClassifyRule[];
   readonly service: string | null;
   /** Thresholds still wait for the function they are for. */
-  readonly breaker: ServiceBreaker | BreakerSettings | null;
+  readonly breaker: (CircuitBreaker & CallBreaker) | BreakerSettings | null;
   readonly signal: AbortSignal | ((...args: readonly unknown[]) => unknown) | null;
   readonly onRetry: ((notice: RetryNotice) => void | Promise<void>) | null;
 }

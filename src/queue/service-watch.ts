@@ -95,6 +95,11 @@ export class ServiceWatch {
     return this.#records.get(service)?.record ?? initialRecord;
   }
 
+  /** What this process saw of the service. */
+  evidence(service: string): Evidence {
+    return this.#seenOf(service).evidence;
+  }
+
   /** Until when this process leaves the service alone, because only its own calls fail. */
   sickUntil(service: string): number {
     return this.#seen.get(service)?.evidence.sickUntil ?? 0;

@@ -59,7 +59,7 @@ export interface TestRedrive extends Redrive, Runs, Assertions {
 }
 
 const OWN = ["now", "seed", "patience"] as const;
-const PASSED_ON = ["jobs", "defaults", "middleware", "log", "maxPayloadBytes"] as const;
+const PASSED_ON = ["jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes"] as const;
 
 /** The process id of the test itself; those of its workers follow. */
 const TEST_PID = 1;
