@@ -24,3 +24,23 @@ function charged(job: Job, verdict: Extract<Verdict, { readonly failure: unknown
   const { delayMs } = verdict;
   return { ...bad, state: "queued", runAt: now + delayMs, lastDelayMs: delayMs, updatedAt: now };
 }
+
+/** True if the job as it is `now` is what the verdict made of the run that `job` was claimed for. */
+export function isSettledBy(now: Job, job: Job, verdict: Verdict): boolean {
+  const after = settledJob(job, verdict, 0);
+  // A job that was asked to stop does not come back to the queue.
+  const isThere = now.state === after.state || (now.state === "cancelled" && after.state === "queued");
+  return (
+    isThere &&
+    // All three: a server that crashed may forget its last claims, and give out an epoch again.
+    now.epoch === job.epoch &&
+    now.worker === job.worker &&
+    now.startedAt === job.startedAt &&
+    now.generation === job.generation &&
+    now.attempts === after.attempts &&
+    now.crashes === after.crashes &&
+    now.releases === after.releases &&
+    now.result === after.result &&
+    now.failure?.fingerprint === after.failure?.fingerprint
+  );
+}

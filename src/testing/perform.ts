@@ -6,9 +6,10 @@ import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { knownType, newJobOf, payloadOf } from "../queue/new-jobs.ts";
 import { createMemoryStore } from "../store/memory/index.ts";
-import type { ClaimedJob, Settlement } from "../store/store.ts";
+import type { ClaimedJob } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import { execute } from "../worker/executor.ts";
+import type { Settler } from "../worker/settler.ts";
 import { OPEN_GATE } from "../worker/gate.ts";
 import { collectLog, type CollectedLog } from "./collect-log.ts";
 import { fakeSystem, seededDice } from "./fake-system.ts";
@@ -63,7 +64,7 @@ export async function perform<Input, Result>(
   const job = await claimed(definition as JobDefinition, input, options, timeline);
   const progress: unknown[] = [];
   const verdict = await new Promise<Verdict>((resolve) => {
-    const settle = ({ verdict: said }: Settlement, done: (settled: "counted") => void): void => {
+    const settle: Settler["settle"] = (_job, said, done) => {
       if (said.kind === "progress") progress.push(JSON.parse(said.value));
       else resolve(said);
       done("counted");

@@ -51,7 +51,7 @@ export class RunContext implements JobContext {
 
   async #progress(value: unknown): Promise<void> {
     const verdict = { kind: "progress", value: encodePayload(value) } as const;
-    const settled = await new Promise((resolve) => this.#settle({ ...this.lease, verdict }, resolve));
+    const settled = await new Promise((resolve) => this.#settle(this.#run.job, verdict, resolve));
     if (settled !== "counted") throw leaseLost(this.job.id);
   }
 

@@ -198,8 +198,7 @@ function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
   const now = storeNow(run, options);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
-  const { id, epoch, nonce } = job;
-  options.settle({ id, epoch, nonce, verdict: answer }, (settled) => {
+  options.settle(job, answer, (settled) => {
     if (run.completion && settled === "stale") void reportCompletion(run, run.completion, answer, options);
     else options.report(job, answer, settled);
   });

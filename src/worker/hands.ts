@@ -156,7 +156,7 @@ export class Hands {
       if (service !== undefined && job.service !== service) continue;
       const verdict = { kind: "release", reason: service ? "breaker" : "not_started", delayMs: 0 } as const;
       this.#returning += 1;
-      settle({ id: job.id, epoch: job.epoch, nonce: job.nonce, verdict }, (settled) => {
+      settle(job, verdict, (settled) => {
         this.#returning -= 1;
         report(job, verdict, settled);
         if (this.#returning === 0) this.#options.onFree(false);

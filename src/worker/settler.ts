@@ -2,8 +2,9 @@
 // because a lease stays good until somebody else has judged the run.
 import { textOf } from "../core/failure.ts";
 import type { Lease } from "../core/job.ts";
+import { isSettledBy } from "../core/settled.ts";
 import { runtimeFailure } from "../core/verdict.ts";
-import type { Settlement, Store } from "../store/store.ts";
+import type { ClaimedJob, Settlement, Store } from "../store/store.ts";
 import type { Contact } from "./contact.ts";
 import { sharing } from "../store/sharing.ts";
 
@@ -15,8 +16,8 @@ export type Settled = "counted" | "stale" | "unwritten";
 
 /** Takes verdicts and says what became of each. */
 export interface Settler {
-  /** Hands over a verdict; `done` hears what became of it. */
-  settle(settlement: Settlement, done: (settled: Settled) => void): void;
+  /** Hands over a verdict about the run that the job was claimed for; `done` hears what became of it. */
+  settle(job: ClaimedJob, verdict: Settlement["verdict"], done: (settled: Settled) => void): void;
   idle(): Promise<void>;
   readonly size: number;
   /** True while a verdict about this run is on its way. */
@@ -35,12 +36,18 @@ export interface SettlerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-type Entry = readonly [Settlement, (settled: Settled) => void];
+interface Entry {
+  readonly job: ClaimedJob;
+  readonly settlement: Settlement;
+  readonly done: (settled: Settled) => void;
+  /** It was sent before, and nobody knows whether that counted. */
+  unanswered: boolean;
+}
 
 /** A settler for one worker. */
 export function openSettler(options: SettlerOptions): Settler {
   const underWay = new Set<string>();
-  const tell = ([settlement, done]: Entry, settled: Settled): void => {
+  const tell = ({ settlement, done }: Entry, settled: Settled): void => {
     underWay.delete(name(settlement));
     try {
       done(settled);
@@ -52,8 +59,9 @@ export function openSettler(options: SettlerOptions): Settler {
   const write = async (group: Entry[]): Promise<void> => {
     try {
       const stale = await send(group, options);
-      for (const entry of group)
-        tell(entry, stale === null ? "unwritten" : stale.has(name(entry[0])) ? "stale" : "counted");
+      const refused = new Set(stale?.size ? group.filter(({ job }) => stale.has(name(job))) : []);
+      for (const entry of await countedBefore([...refused], options)) refused.delete(entry);
+      for (const entry of group) tell(entry, stale === null ? "unwritten" : refused.has(entry) ? "stale" : "counted");
     } catch (error) {
       if (group.length > 1) for (const entry of group) await write([entry]);
       else for (const entry of group) await refuse(entry, error);
@@ -62,7 +70,7 @@ export function openSettler(options: SettlerOptions): Settler {
   /** A verdict that the store will not take kills its job, so that it neither hangs nor runs for ever. */
   const refuse = async (entry: Entry, error: unknown): Promise<void> => {
     options.onError(error);
-    const [{ id, epoch, nonce, verdict }] = entry;
+    const { verdict } = entry.settlement;
     const failure = runtimeFailure(
       "crashed",
       "VerdictRefused",
@@ -71,7 +79,7 @@ export function openSettler(options: SettlerOptions): Settler {
     const dead = { kind: "dead", reason: "permanent", charge: { attempts: 1, crashes: 0 }, failure } as const;
     if (verdict.kind === "progress") return tell(entry, "stale");
     try {
-      await send([[{ id, epoch, nonce, verdict: dead }, () => undefined]], options);
+      await send([{ ...entry, settlement: { ...entry.settlement, verdict: dead } }], options);
     } catch (again) {
       options.onError(again);
     }
@@ -79,12 +87,13 @@ export function openSettler(options: SettlerOptions): Settler {
   };
   const shared = sharing(write, GROUP);
   return {
-    settle(settlement, done) {
-      const isProgress = settlement.verdict.kind === "progress";
+    settle(job, verdict, done) {
+      const { id, epoch, nonce } = job;
+      const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
-      if (isProgress && underWay.has(name(settlement))) return done("stale");
-      if (!isProgress) underWay.add(name(settlement));
-      shared.add([settlement, done]);
+      if (isProgress && underWay.has(name(job))) return done("stale");
+      if (!isProgress) underWay.add(name(job));
+      shared.add({ job, settlement: { id, epoch, nonce, verdict }, done, unanswered: false });
     },
     isSettling: (lease) => underWay.has(name(lease)),
     idle: shared.idle,
@@ -97,10 +106,31 @@ export function openSettler(options: SettlerOptions): Settler {
 /** Writes a group; answers the names of the stale ones, or null if it was given up before the store answered. */
 async function send(group: readonly Entry[], options: SettlerOptions): Promise<ReadonlySet<string> | null> {
   const { store, contact, worker, startedThrough, giveUp } = options;
-  const settlements = group.map(([settlement]) => settlement);
+  const settlements = group.map(({ settlement }) => settlement);
   const request = { settlements, worker: worker(), startedThrough: startedThrough() };
-  const answer = await contact.insist("settle", () => store.settle(request), giveUp);
+  const once = (): ReturnType<Store["settle"]> =>
+    store.settle(request).catch((error: unknown) => {
+      for (const entry of group) entry.unanswered = true;
+      throw error;
+    });
+  const answer = await contact.insist("settle", once, giveUp);
   return answer && new Set(answer.stale.map(name));
+}
+
+/**
+ * Of verdicts that were refused, those that had counted when they were sent the first time, and only the answer was lost.
+ * The store knows: the job is as this verdict about this run would have left it.
+ */
+async function countedBefore(refused: readonly Entry[], options: SettlerOptions): Promise<Entry[]> {
+  const { store, contact, giveUp, onError } = options;
+  const doubtful = refused.filter(({ unanswered, settlement }) => unanswered && settlement.verdict.kind !== "progress");
+  if (doubtful.length === 0) return [];
+  const ask = (): ReturnType<Store["get"]> => store.get(doubtful.map(({ job }) => job.id));
+  const found = await contact.insist("get", ask, giveUp).catch(onError);
+  return doubtful.filter(({ job, settlement: { verdict } }, at) => {
+    const now = found?.[at];
+    return now && verdict.kind !== "progress" && isSettledBy(now, job, verdict);
+  });
 }
 
 /** With the nonce: a server that crashed may forget its last claims, and give out an epoch again. */

@@ -109,6 +109,17 @@ describe("a good history passes", () => {
 });
 
 describe("a report", () => {
+  it("of a verdict whose answer was lost stands where nothing speaks against it", () => {
+    const f = new Forge();
+    f.enqueue("a");
+    const lease = f.claim("a");
+    f.settle(lease, "complete", {}, "unknown");
+    f.stale(lease, "complete");
+    f.scribe.write("forger", "report", "ok", { ...lease, answer: "complete", worker: "w" });
+    f.job("a").state = "completed";
+    expect(f.check()).toMatchObject({ violations: [], doubleAcked: 0, ambiguous: 1 });
+  });
+
   it("counts what was lost, double, stale, ambiguous and run again", () => {
     const f = new Forge();
     f.enqueue("lost");

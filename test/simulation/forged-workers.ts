@@ -12,6 +12,7 @@ export const WORKER_FORGERIES: readonly Forgery[] = [
     (f) => (f.enqueue("a"), reported(f, f.claim("a"), "release", "complete")),
   ],
   ["R5", "progress is taken after the end of the run", (f) => progressAfterEnd(f)],
+  ["R5", "a worker takes a lost answer for a yes, and the run is judged by others", (f) => reportedLost(f)],
   ["R7", "a run is charged as started whose handler was never called", (f) => chargedUnstarted(f)],
   ["R9", "a run is not told to stop when its worker was given up", (f) => notTold(f)],
   ["R9", "a reaper judges right after its start", (f) => hastyReaper(f)],
@@ -35,6 +36,17 @@ function reportedStale(f: Forge): void {
   f.settle(first, "retry", { crash: 1, worker: null });
   f.stale(first, "complete");
   f.scribe.write("forger", "report", "ok", { ...first, answer: "complete", worker: "w" });
+  f.settle(f.claim("a"), "complete");
+}
+
+function reportedLost(f: Forge): void {
+  f.enqueue("a");
+  const lease = f.claim("a");
+  f.settle(lease, "complete", {}, "unknown");
+  f.stale(lease, "complete");
+  f.scribe.write("forger", "report", "ok", { ...lease, answer: "complete", worker: "w" });
+  f.listed(lease);
+  f.settle(lease, "retry", { crash: 1, worker: null });
   f.settle(f.claim("a"), "complete");
 }
 

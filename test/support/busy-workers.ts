@@ -113,7 +113,7 @@ export async function busy(
       return until(() => completed > before, withinMs, "another completed job", lines);
     },
     async endsWell(withinMs = 20_000) {
-      // A settle whose answer was lost has counted; its worker only learns that its lease is over. So the server is asked.
+      // What workers say is one thing, what the server has is the other.
       let open = ids;
       const look = async (): Promise<void> => {
         const jobs = await sql(server, `select id, state, attempts, crashes from ${schema}.job where id = any($1)`, [

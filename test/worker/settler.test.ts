@@ -1,7 +1,7 @@
 // Verdicts on their way to the store: shared commits, stale answers, outages.
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
-import type { SettleRequest } from "../../src/store/store.ts";
+import type { ClaimedJob, SettleRequest } from "../../src/store/store.ts";
 import { lineLog } from "../../src/system/log.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { openContact } from "../../src/worker/contact.ts";
@@ -83,8 +83,9 @@ describe("a settler", () => {
       onError: (error) => void settled.push(String(error)),
     });
     const verdict = { kind: "complete", result: null } as const;
+    const job = { id: "a", epoch: 3 } as ClaimedJob;
     for (const nonce of ["first", "old", "new"])
-      settler.settle({ id: "a", epoch: 3, nonce, verdict }, (what) => void settled.push(`${nonce} ${what}`));
+      settler.settle({ ...job, nonce }, verdict, (what) => void settled.push(`${nonce} ${what}`));
     expect(settler.isSettling({ id: "a", epoch: 3, nonce: "new" })).toBe(true);
     expect(settler.isSettling({ id: "a", epoch: 3, nonce: "unknown" })).toBe(false);
     await settler.idle();
@@ -106,23 +107,6 @@ describe("a settler", () => {
     for (const one of await bench.store.get(ids)) {
       expect(one).toMatchObject({ state: "completed", attempts: 0, crashes: 0, epoch: 1 });
     }
-  });
-
-  it("whose answer was lost says nothing wrong: the verdict was written once and counts once", async () => {
-    const bench = createBench();
-    let lost = false;
-    const through = around(bench.store, async (verb, next) => {
-      const answer = await next();
-      if (verb !== "settle" || lost) return answer;
-      lost = true;
-      throw Object.assign(new Error("cut"), { name: "RedriveError", code: "store_unavailable" });
-    });
-    const job = defineJob("quick", { run: () => "result" });
-    const id = await bench.add(job);
-    const { worker } = await bench.employ([job], { through });
-    await bench.advance(10_000);
-    expect(await bench.read(id)).toMatchObject({ state: "completed", epoch: 1, result: '"result"' });
-    expect(worker.counts.completed + worker.counts.stale).toBe(1);
   });
 
   it("keeps the verdicts of others when one cannot be written", async () => {

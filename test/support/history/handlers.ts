@@ -52,7 +52,15 @@ export function onReturned(ledger: Ledger, track: Track, event: HistoryEvent): v
 /** A worker says what became of a run, which must be what the store said. */
 export function onReported(ledger: Ledger, track: Track, event: HistoryEvent): void {
   const run = findRun(track, event.epoch);
-  if (run === undefined || run.end === END[event.answer as keyof typeof END]) return;
+  const end = END[event.answer as keyof typeof END];
+  if (run === undefined || run.end === end) return;
+  if (run.end === 0 && run.lostAck && (run.tried & end) !== 0) {
+    // The answer was lost, and the worker found out that it had counted: from here on everything must agree.
+    run.end = end;
+    run.endSince = event.since;
+    run.endAt = event.seq;
+    return;
+  }
   if (event.answer === "complete") ledger.totals.doubleAcked++;
   ledger.flag("R5", `${event.answer} of run ${event.epoch} is reported, but the store did not take it`, track.id);
 }
