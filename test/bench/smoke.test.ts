@@ -49,6 +49,26 @@ const ROWS = {
     "one killer among 200",
     "  processes that died",
   ],
+  postgres: [
+    "equal-work loop",
+    "Redrive, 1 worker process",
+    "Redrive, deleting, 1 worker process",
+    "  share of the equal-work limit",
+    "  the peers",
+    "Redrive, 2 worker processes",
+    "Redrive, deleting, 2 worker processes",
+    "  the peers",
+    "Redrive, 100 callers",
+    "  the peers",
+    "Redrive, bulk",
+    "  the peers",
+    "Redrive, idle pick-up",
+    "  the peers",
+    "Redrive, 500 jobs that fail once",
+    "  the peers",
+    "Redrive with 20000 for later and 4000 parked",
+    "  share of the rate without them",
+  ],
   retryable: [
     "bare call",
     "Redrive, ns per call",
@@ -65,7 +85,7 @@ const ROWS = {
 } as const;
 
 describe("npm run bench", () => {
-  it.each(["store", "worker", "retryable"] as const)("prints every row of %s", { timeout: 110_000 }, (name) => {
+  it.each(["store", "worker", "postgres", "retryable"] as const)("prints every row of %s", { timeout: 110_000 }, (name) => {
     const { status, lines, errors } = bench(name, "--short", "--no-peers");
     expect(status, errors).toBe(0);
     expect(lines).toEqual(ROWS[name].map((row) => expect.stringMatching(`^${row.replaceAll(/[/.]/g, "\\$&")}`)));
