@@ -83,7 +83,7 @@ interface PostgresDriver {
     readonly connectionString: string;
   }) => {
     connect(): Promise<void>;
-    query(sql: string): Promise<{ readonly rows: Row[] }>;
+    query(sql: string, values?: unknown[]): Promise<{ readonly rows: Row[] }>;
     end(): Promise<void>;
   };
 }
@@ -92,7 +92,8 @@ async function openPostgres(connectionString: string): Promise<Database> {
   const { Client } = load("pg") as PostgresDriver;
   const client = new Client({ connectionString });
   await client.connect();
-  await client.query("set search_path to redrive");
+  const schema = new URL(connectionString).searchParams.get("schema") ?? "redrive";
+  await client.query("select set_config('search_path', $1, false)", [schema]);
   await client.query("set default_transaction_read_only to on");
   return { all: async (sql) => (await client.query(sql)).rows, close: () => client.end() };
 }

@@ -85,11 +85,15 @@ const ROWS = {
 } as const;
 
 describe("npm run bench", () => {
-  it.each(["store", "worker", "postgres", "retryable"] as const)("prints every row of %s", { timeout: 110_000 }, (name) => {
-    const { status, lines, errors } = bench(name, "--short", "--no-peers");
-    expect(status, errors).toBe(0);
-    expect(lines).toEqual(ROWS[name].map((row) => expect.stringMatching(`^${row.replaceAll(/[/.]/g, "\\$&")}`)));
-  });
+  it.each(["store", "worker", "postgres", "retryable"] as const)(
+    "prints every row of %s",
+    { timeout: 110_000 },
+    (name) => {
+      const { status, lines, errors } = bench(name, "--short", "--no-peers");
+      expect(status, errors).toBe(0);
+      expect(lines).toEqual(ROWS[name].map((row) => expect.stringMatching(`^${row.replaceAll(/[/.]/g, "\\$&")}`)));
+    },
+  );
 
   it("says how it is used when it is asked for what it does not have", () => {
     const { status, errors } = bench("stroe");

@@ -1,13 +1,14 @@
-// examples/thumbnails as a user runs it, at its small size: a real run on SQLite with real workers, judged by its exit
-// code, by its own books, and by SQL on the file it leaves. Its packages are installed once, into its own folder. Where
-// ffmpeg is missing the videos are left out, and the name of a test says so.
+// examples/thumbnails as a user runs it, at its small size: a real run on SQLite and one on Postgres with real workers,
+// judged by its exit code, by its own books, and by SQL on what it leaves. Its packages are installed once, into its own
+// folder. Where ffmpeg is missing the videos are left out, and the name of a test says so.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { reader } from "../support/database-file.ts";
+import { freshSchema, sql } from "../support/postgres-world.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const EXAMPLE = join(ROOT, "examples", "thumbnails");
@@ -64,6 +65,39 @@ function install(): void {
   if (again.status !== 0) throw new Error(`npm ci and npm install failed in ${EXAMPLE}:\n${stderr}\n${again.stderr}`);
 }
 
+const images = 12;
+const [broken, missing] = [ffmpeg ? 3 : 2, 2];
+const jobs = images + (ffmpeg ? 2 : 0);
+const dead = broken + 1;
+const completed = jobs - dead;
+
+function expectBalanced({ code, stdout, stderr }: Ended): void {
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: "" });
+  const books = stdout.split("The books\n")[1]?.split("\n\n")[0]?.split("\n") ?? [];
+  expect(books).toHaveLength(8);
+  expect(books.filter((line) => !line.startsWith("  ✓ "))).toEqual([]);
+  expect(books[0]).toContain(`${jobs} jobs for ${jobs} objects = ${completed} completed + ${dead} dead`);
+}
+
+/** The questions of queries.sql for one kind of store. */
+function questions(store: "sqlite" | "postgres"): string[] {
+  const other = store === "sqlite" ? "(postgres)" : "(sqlite)";
+  const text = readFileSync(join(EXAMPLE, "queries.sql"), "utf8");
+  const titles = [...text.matchAll(/\n\n-- (.*)\n/g)].map(([, title]) => title ?? "");
+  return titles.filter((title) => !title.includes(other)).map((title) => title.replace(` (${store})`, ""));
+}
+
+function expectAnswered({ code, stdout, stderr }: Ended, asked: readonly string[]): void {
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  // Only titles are not indented.
+  expect(stdout.split("\n").filter((line) => /^\S/.test(line))).toEqual(asked);
+  expect(asked).toHaveLength(6);
+  expect(stdout).not.toContain("(no rows)");
+  expect(stdout).toMatch(
+    /ObjectStoreError: the object store is busy: photo-06.jpg\n +at .*\n[^]*\{"key":"photo-06.jpg"\}/,
+  );
+}
+
 describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
   let ended: Ended;
   beforeAll(async () => {
@@ -71,20 +105,9 @@ describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
     ended = await run("main.ts", "--small");
   }, 180_000);
 
-  const ask = (sql: string) => reader(join(folder, "redrive.db"))(sql);
-  const images = 12;
-  const [broken, missing] = [ffmpeg ? 3 : 2, 2];
-  const jobs = images + (ffmpeg ? 2 : 0);
-  const dead = broken + 1;
-  const completed = jobs - dead;
+  const ask = (text: string) => reader(join(folder, "redrive.db"))(text);
 
-  it("ends well, with balanced books", () => {
-    expect(ended).toMatchObject({ code: 0, stderr: "" });
-    const books = ended.stdout.split("The books\n")[1]?.split("\n\n")[0]?.split("\n") ?? [];
-    expect(books).toHaveLength(8);
-    expect(books.filter((line) => !line.startsWith("  ✓ "))).toEqual([]);
-    expect(books[0]).toContain(`${jobs} jobs for ${jobs} objects = ${completed} completed + ${dead} dead`);
-  });
+  it("ends well, with balanced books", () => expectBalanced(ended));
 
   it(ffmpeg ? "makes thumbnails of videos too" : "leaves videos out, because ffmpeg is not installed here", () => {
     expect(ended.stdout.includes("ffmpeg is missing")).toBe(!ffmpeg);
@@ -141,20 +164,7 @@ describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
 
   it("answers every question of queries.sql", async () => {
     const [[job]] = ask("select job_id from dead_letters where reason = 'exhausted'") as [[string]];
-    const { code, stdout, stderr } = await run("show-queries.ts", "--job", job);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    const sql = readFileSync(join(EXAMPLE, "queries.sql"), "utf8");
-    const titles = [...sql.matchAll(/\n\n-- (.*)\n/g)].map(([, title]) => title ?? "");
-    const asked = titles
-      .filter((title) => !title.includes("(postgres)"))
-      .map((title) => title.replace(" (sqlite)", ""));
-    // Only titles are not indented.
-    expect(stdout.split("\n").filter((line) => /^\S/.test(line))).toEqual(asked);
-    expect(asked).toHaveLength(6);
-    expect(stdout).not.toContain("(no rows)");
-    expect(stdout).toMatch(
-      /ObjectStoreError: the object store is busy: photo-06.jpg\n +at .*\n[^]*\{"key":"photo-06.jpg"\}/,
-    );
+    expectAnswered(await run("show-queries.ts", "--job", job), questions("sqlite"));
   });
 
   it("refuses an unknown option and changes nothing", async () => {
@@ -180,5 +190,36 @@ describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
 
   it("names no download host in its lockfile", () => {
     expect(readFileSync(join(EXAMPLE, "package-lock.json"), "utf8")).not.toMatch(/"resolved": "http/);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("examples/thumbnails on Postgres", () => {
+  const server = inject("postgres18");
+  const schema = freshSchema();
+  const store = `${server}?schema=${schema}`;
+  let ended: Ended;
+  beforeAll(async () => {
+    install();
+    ended = await run("main.ts", "--small", "--store", store);
+  }, 180_000);
+  afterAll(async () => void (await sql(server, `drop schema if exists ${schema} cascade`)));
+
+  it("ends well, with balanced books", () => expectBalanced(ended));
+
+  it("leaves what the books say", async () => {
+    const found = await sql(server, `select status, count(*)::int from ${schema}.jobs group by status order by status`);
+    expect(found).toEqual([
+      { status: "completed", count: completed },
+      { status: "failed", count: dead },
+    ]);
+    expect(await sql(server, `select count(*)::int from ${schema}.dead_letters where status = 'redriven'`)).toEqual([
+      { count: missing },
+    ]);
+  });
+
+  it("answers every question of queries.sql", async () => {
+    const [row] = await sql(server, `select job_id from ${schema}.dead_letters where reason = 'exhausted'`);
+    const answers = await run("show-queries.ts", "--store", store, "--job", String(row?.["job_id"]));
+    expectAnswered(answers, questions("postgres"));
   });
 });
