@@ -1,8 +1,9 @@
 // The command line with a Postgres address that is wrong, unsafe or not Postgres at all: one clear line, the right exit
 // code, no stack trace, no password, and soon.
 import { createServer, type Server, type Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest";
 import { createBench, type Outcome } from "../support/cli.ts";
+import { testSchema } from "../support/postgres-queue.ts";
 import { freePort, type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 
 const SERVER = new URL(inject("postgres18"));
@@ -36,21 +37,36 @@ async function listening(greet: (socket: Socket) => void): Promise<number> {
 
 describe("a URL that is none", () => {
   it.each([
-    ["postgres://"],
     ["postgres:"],
-    ["postgres:///"],
-    [`postgres://app:${PASSWORD}@`],
+    ["postgres:/"],
     [`postgres://app:${PASSWORD}@host:port/db`],
     [`postgres://app:${PASSWORD}@host:99999/db`],
     [`postgres://app:it's${PASSWORD}@host:99999/db`],
     [`postgres://app:a"b${PASSWORD}@host:99999/db`],
     [`postgres://app:a/b${PASSWORD}@host:99999/db`],
     [`mysql://app:${PASSWORD}@host/db`],
+    [`postgres://app:100%${PASSWORD}@127.0.0.1:1/db`],
+    [`postgres://a%zz:${PASSWORD}@/db`],
   ])("%s is refused before anything is asked", async (url) => {
     const { code, err } = await refusal(url);
-    // What only lacks a host or a database is the local server's default, which is not there or refuses us.
-    expect([2, 3]).toContain(code);
-    if (code === 2) expect(err).toMatch(/expected .*postgres:\/\/USER:\S+@HOST:PORT\/DATABASE; got/);
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/expected .*postgres:\/\/USER:\S+@HOST:PORT\/DATABASE; got/),
+    });
+  });
+});
+
+describe("a URL that leaves out what the environment says", () => {
+  it("leads to where psql would go", async () => {
+    const { schema } = testSchema(SERVER.href);
+    const here = { PGHOST: SERVER.hostname, PGPORT: SERVER.port, PGUSER: SERVER.username, PGDATABASE: "postgres" };
+    for (const [name, value] of Object.entries(here)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const bench = createBench();
+    const { code, err } = await bench.run(["enqueue", "thing", "{}", "--store", `postgres://?schema=${schema}`]);
+    expect({ code, err }).toMatchObject({ code: 0 });
+    const { out } = await bench.run(["stats", "--json", "--store", `${SERVER.href}?schema=${schema}`]);
+    expect(JSON.parse(out)).toMatchObject({ jobs: { queued: 1 } });
   });
 });
 

@@ -4,10 +4,11 @@ import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import { invalid, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
+import { loadPg } from "./driver.ts";
 
 /** Where a Postgres store lies. */
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`; give this or a pool. */
+  /** `postgres://user:password@host:port/database`; give this or a pool. What it leaves out, `pg` adds: `PGHOST`… */
   readonly url?: string;
   /** A pool of yours; you end it. */
   readonly pool?: pg.Pool;
@@ -95,12 +96,7 @@ interface UrlParts {
 }
 
 function readUrl(text: string): UrlParts {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || !/^postgres(ql)?:$/.test(url.protocol)) {
-    // A password may hold anything, and this URL does not even say where it ends.
-    const shown = typeof text === "string" ? redactText(text.replace(/\/\/.*@/s, "//***@")) : text;
-    throw invalid("store", "postgres://USER:PASSWORD@HOST:PORT/DATABASE", shown, "check the URL");
-  }
+  const url = parsed(text);
   // The driver takes the last of several, and a host named here before that of the address.
   const last = (name: string): string | null => url.searchParams.getAll(name).at(-1) ?? null;
   const schema = last("schema");
@@ -108,7 +104,7 @@ function readUrl(text: string): UrlParts {
   const insecure = yesOrNo("insecure", last("insecure"));
   const [mode, ssl] = [last("sslmode"), last("ssl")];
   for (const name of OWN_PARTS) url.searchParams.delete(name);
-  const host = last("host") || url.hostname;
+  const { host, port } = completed(url, text, last);
   const local = LOOPBACK.has(host) || /^(\/|%2f)/i.test(host);
   const safe = [null, "verify-full", "verify-ca"].includes(mode) && [null, "true", "1"].includes(ssl);
   if (!local && !safe && !insecure) {
@@ -121,8 +117,50 @@ function readUrl(text: string): UrlParts {
     schema,
     pooler,
     tls: !local && mode === null && ssl === null && !insecure,
-    shown: `${host || "localhost"}:${last("port") || url.port || "5432"}${url.pathname}`,
+    shown: `${host}:${port}${url.pathname}`,
   };
+}
+
+/** A login without a host, as those write it who name the folder of a socket behind it. */
+const HOSTLESS = /^(postgres(?:ql)?:\/\/[^@/?#]*@)(?=[/?#]|$)/;
+
+function parsed(text: string): URL {
+  const hosted = typeof text === "string" ? text.replace(HOSTLESS, "$1localhost") : text;
+  const url = /^postgres(ql)?:\/\//.test(hosted) && URL.canParse(hosted) ? new URL(hosted) : null;
+  if (url && isDecodable(`${url.username}${url.password}${url.host}${url.pathname}`)) return url;
+  // A password may hold anything, and this URL does not even say where it ends.
+  const shown = typeof text === "string" ? redactText(text.replace(/\/\/.*@/s, "//***@")) : text;
+  throw invalid("store", "postgres://USER:PASSWORD@HOST:PORT/DATABASE", shown, "check the URL");
+}
+
+/** False where a % is not the start of an encoded character. */
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== null;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Where the driver will go. It takes what the URL leaves out from its own defaults, which are those of all programs for
+ * Postgres: `PGHOST`, `PGPORT`, `PGDATABASE`. They go into the URL, so that every connection goes where we looked.
+ */
+function completed(
+  url: URL,
+  text: string,
+  last: (name: string) => string | null,
+): { readonly host: string; readonly port: string } {
+  const host = last("host") || (HOSTLESS.test(text) ? "" : url.hostname);
+  const port = last("port") || url.port;
+  const database = url.pathname.slice(1);
+  if (host && port && database) return { host, port };
+  const user = url.username && { user: decodeURIComponent(url.username) };
+  const driver = new (loadPg().Client)({ ...(host && { host }), ...user });
+  if (!host) url.searchParams.set("host", driver.host);
+  if (!port) url.searchParams.set("port", String(driver.port));
+  if (!database && driver.database) url.pathname = `/${encodeURIComponent(driver.database)}`;
+  return { host: host || driver.host, port: port || String(driver.port) };
 }
 
 function yesOrNo(name: string, value: string | null): boolean {

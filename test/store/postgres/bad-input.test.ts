@@ -1,11 +1,11 @@
 // What the library refuses before it asks the server anything, and what it refuses to work with.
 import pg from "pg";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createRedrive } from "../../../src/index.ts";
 import type { Ask } from "../../../src/store/postgres/driver.ts";
 import { createPostgresStore, postgres } from "../../../src/store/postgres/index.ts";
 import { schemaVersion } from "../../../src/store/postgres/migrate.ts";
-import { readPlace } from "../../../src/store/postgres/place.ts";
+import { type Place, readPlace } from "../../../src/store/postgres/place.ts";
 
 const URL_HERE = "postgres://app:hunter2@127.0.0.1:1/db";
 
@@ -78,8 +78,51 @@ describe("the place of a server", () => {
   });
 
   it("keeps what is the driver's in the URL, and only that", () => {
-    const { url } = readPlace({ url: "postgres://h/jobs?schema=a&pooler=true&insecure=true&application_name=x" });
-    expect(url).toBe("postgres://h/jobs?application_name=x");
+    const { url } = readPlace({ url: "postgres://h:5/jobs?schema=a&pooler=true&insecure=true&application_name=x" });
+    expect(url).toBe("postgres://h:5/jobs?application_name=x");
+  });
+});
+
+describe("what a URL leaves out", () => {
+  const named = { PGHOST: "db.example.com", PGPORT: "6543", PGUSER: "app", PGDATABASE: "jobs" };
+  const where = (url: string, environment: Record<string, string> = named): Place => {
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    return readPlace({ url });
+  };
+
+  it.each([
+    ["postgres://", "db.example.com:6543/jobs"],
+    ["postgres:///", "db.example.com:6543/jobs"],
+    ["postgres:///other", "db.example.com:6543/other"],
+    ["postgres://me:hunter2@/other", "db.example.com:6543/other"],
+    ["postgres://me:hunter2@", "db.example.com:6543/jobs"],
+    ["postgres://host", "host:6543/jobs"],
+    ["postgres://host/other", "host:6543/other"],
+    ["postgres:///other?port=1", "db.example.com:1/other"],
+  ])("is taken from where pg takes it: %s leads to %s", (url, shown) => {
+    const place = where(url);
+    // Neither does a host that only the environment names get a connection that does not check it.
+    expect(place).toMatchObject({ shown, tls: true });
+    const client = new pg.Client({ connectionString: place.url as string });
+    expect(`${client.host}:${client.port}/${client.database}`).toBe(shown);
+  });
+
+  it.each([
+    ["postgres:///jobs", {}, "localhost:5432/jobs"],
+    ["postgres://me:hunter2@/jobs?host=/cloudsql/a:b:c", {}, "/cloudsql/a:b:c:5432/jobs"],
+    ["postgres:///jobs", { PGHOST: "/var/run/postgresql" }, "/var/run/postgresql:5432/jobs"],
+    ["postgres://localhost", { PGUSER: "app" }, "localhost:5432/app"],
+    ["postgres://it%40me@localhost", {}, "localhost:5432/it%40me"],
+  ])("is on this host: %s with %j", (url, environment, shown) => {
+    const place = where(url, { PGHOST: "", PGPORT: "", PGDATABASE: "", ...environment });
+    expect(place).toMatchObject({ shown, tls: false });
+  });
+
+  it("is no way around the check of who answers", () => {
+    expect(() => where("postgres:///jobs?sslmode=disable")).toThrow(
+      /sslmode=disable to db\.example\.com would not check/,
+    );
   });
 });
 
