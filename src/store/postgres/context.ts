@@ -5,6 +5,9 @@ import type { Lanes } from "./lanes.ts";
 /** Store time in milliseconds; the same for all of a statement, and an index condition can use it. */
 export const NOW = "floor(extract(epoch from statement_timestamp()) * 1000)::bigint";
 
+/** A key or a lane may be in somebody's open transaction; not everybody can wait for that. */
+export const IMPATIENT = { text: "set local lock_timeout = '250ms'" };
+
 /** The parts that verbs are made of. */
 export interface Context {
   readonly db: Database;

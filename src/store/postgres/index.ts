@@ -8,7 +8,7 @@ import { realSystem } from "../../system/real.ts";
 import type { Store, Within } from "../store.ts";
 import { CHECKS, storeFrom, type Verb } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
-import { type Ask, type Context, NOW } from "./context.ts";
+import { type Ask, IMPATIENT, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
@@ -96,17 +96,14 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
   };
 }
 
-/** A key may be in somebody's open transaction; whoever shares a write with it should not wait for that. */
-const IMPATIENT = { text: "set local lock_timeout = '250ms'" };
-
 function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readonly [K in Verb]: Store[K] } {
-  const { db, s, place, waker, ledger, floors } = parts;
+  const { db, s, place, waker, ledger, floors, lanes } = parts;
   const looks = lanesVerb(parts, floors);
   const claims = claimVerb(parts, ledger, floors);
   return {
     migrate: async () => void (await migrate(db, s, place.shown)),
     enqueue: async (jobs) => {
-      const laneOf = await lanesOf(parts, jobs);
+      const laneOf = await lanesOf(parts, jobs, lanes.intern);
       const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
       if (plain) return enqueue(db.ask, jobs, laneOf);
       return db.together(async (ask) => {
@@ -141,8 +138,7 @@ function withinVerb(parts: Parts, enqueue: Enqueue): PostgresStore["within"] {
     return {
       async enqueue(jobs) {
         CHECKS.enqueue?.(jobs);
-        // A new lane of an open transaction would keep others from it; but the only client of a pool may be in there.
-        return enqueue(ask, jobs, await lanesOf(parts, jobs, parts.place.pool === null ? undefined : ask));
+        return enqueue(ask, jobs, await lanesOf(parts, jobs, (job) => laneBeside(parts, ask, job)));
       },
       complete: (lease, result) => complete(ask, lease, result),
     };
@@ -206,12 +202,28 @@ function openListening({ names, place, config, live }: Parts, listeners: Iterabl
   };
 }
 
-/** Finds or makes the lanes of jobs; inside a caller's transaction where one is given. */
-async function lanesOf({ lanes }: Context, jobs: readonly NewJob[], ask?: Ask): Promise<(job: NewJob) => number> {
+/** Finds or makes the lanes of jobs. */
+async function lanesOf(
+  { lanes }: Parts,
+  jobs: readonly NewJob[],
+  find: (job: NewJob) => Promise<number>,
+): Promise<(job: NewJob) => number> {
   const made = new Map<NewJob, number>();
-  for (const job of jobs) {
-    const base = lanes.known(job) ?? (ask ? await lanes.internWithin(ask, job) : await lanes.intern(job));
-    made.set(job, base);
-  }
+  for (const job of jobs) made.set(job, lanes.known(job) ?? (await find(job)));
   return (job) => made.get(job) as number;
+}
+
+/**
+ * The lane of a job in somebody's transaction. One that is new is made beside that transaction, which would keep everybody
+ * else from it until it ends; inside it only where the pool has no connection to spare, because whoever waits for one here
+ * may wait for himself, or where another open transaction has made it: there the server sees who waits for whom.
+ */
+async function laneBeside({ lanes, place: { pool } }: Parts, ask: Ask, job: NewJob): Promise<number> {
+  if (pool !== null && !hasSpare(pool)) return lanes.internWithin(ask, job);
+  return lanes.internAtOnce(job).catch(() => lanes.internWithin(ask, job));
+}
+
+/** True if the pool gives a connection now, without waiting for one that is in use. */
+function hasSpare({ idleCount, totalCount, waitingCount, options }: pg.Pool): boolean {
+  return waitingCount === 0 && (idleCount > 0 || totalCount < (options?.max ?? 0));
 }

@@ -1,12 +1,15 @@
 // The numbers of lanes on Postgres: interned once, cached, never changed.
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
+import { IMPATIENT } from "./context.ts";
 import type { Ask, Database } from "./driver.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
 export interface Lanes {
-  /** The lane for first tries; makes it where there is none. */
+  /** The lane for first tries; makes it where there is none, if need be after a transaction that makes it too. */
   intern(belonging: Belonging): Promise<number>;
+  /** The same on one connection, and refused where another transaction would have to be waited for. */
+  internAtOnce(belonging: Belonging): Promise<number>;
   /** The same inside somebody's transaction, which may be rolled back: nothing of it is remembered. */
   internWithin(ask: Ask, belonging: Belonging): Promise<number>;
   /** The number, if it is known here already. */
@@ -21,10 +24,8 @@ export interface Lanes {
   numbers(): Iterable<number>;
 }
 
-/** Lanes with a cache in front of their table; rows of that table never change. */
-export function openLanes(db: Database, s: string): Lanes {
-  const byName = new Map<string, number>();
-  const byLane = new Map<number, Belonging>();
+/** Finds the lane in its table, or makes it there. */
+function finder(s: string): (ask: Ask, belonging: Belonging) => Promise<number> {
   const find = {
     name: "lane_find",
     text: `select base from ${s}.lane where type = $1 and queue = $2 and coalesce(service, '') = coalesce($3, '')
@@ -35,11 +36,7 @@ export function openLanes(db: Database, s: string): Lanes {
     text: `insert into ${s}.lane (type, queue, service, tenant, priority, base) values ($1, $2, $3, $4, $5, $6)
       on conflict do nothing returning base`,
   };
-  const read = {
-    name: "lane_read",
-    text: `select type, queue, service, tenant, priority from ${s}.lane where base = $1`,
-  };
-  const through = async (ask: Ask, { type, queue, service, tenant, priority }: Belonging): Promise<number> => {
+  return async (ask, { type, queue, service, tenant, priority }) => {
     const values = [type, queue, service, tenant, priority];
     const [known] = await ask(find, ...values);
     if (known) return Number(known[0]);
@@ -49,14 +46,33 @@ export function openLanes(db: Database, s: string): Lanes {
     const [base] = made ?? ((await ask(find, ...values))[0] as [number]);
     return Number(base);
   };
+}
+
+/** Lanes with a cache in front of their table; rows of that table never change. */
+export function openLanes(db: Database, s: string): Lanes {
+  const byName = new Map<string, number>();
+  const byLane = new Map<number, Belonging>();
+  const through = finder(s);
+  const read = {
+    name: "lane_read",
+    text: `select type, queue, service, tenant, priority from ${s}.lane where base = $1`,
+  };
+  const remembering = async (belonging: Belonging, find: () => Promise<number>): Promise<number> => {
+    const name = laneName(belonging);
+    const base = byName.get(name) ?? (await find());
+    byName.set(name, base);
+    return base;
+  };
   const lanes: Lanes = {
     known: (belonging) => byName.get(laneName(belonging)),
-    async intern(belonging) {
-      const name = laneName(belonging);
-      const base = byName.get(name) ?? (await through(db.ask, belonging));
-      byName.set(name, base);
-      return base;
-    },
+    intern: (belonging) => remembering(belonging, () => through(db.ask, belonging)),
+    internAtOnce: (belonging) =>
+      remembering(belonging, () =>
+        db.together(async (ask) => {
+          await ask(IMPATIENT);
+          return through(ask, belonging);
+        }),
+      ),
     internWithin: async (ask, belonging) => lanes.known(belonging) ?? through(ask, belonging),
     async belonging(lane) {
       const base = laneOfKind(lane, "first");

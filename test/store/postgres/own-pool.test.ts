@@ -58,7 +58,8 @@ describe("a pool of one connection", () => {
 describe("a lane that came and went with a transaction of the pool", () => {
   it("takes no later job with it", async () => {
     const { schema } = testSchema(SERVER);
-    const pool = testPool(SERVER);
+    // With one more, it would be made beside the transaction.
+    const pool = testPool(SERVER, 1);
     const store = postgres({ pool, schema });
     const redrive = await createRedrive({ store, log: "silent" });
     onTestFinished(() => redrive.close());
@@ -76,6 +77,54 @@ describe("a lane that came and went with a transaction of the pool", () => {
     const homeless = `select from ${schema}.job j left join ${schema}.lane l on l.base = j.lane - j.lane % 4 where l.base is null`;
     expect((await pool.query(homeless)).rows).toEqual([]);
   });
+});
+
+describe("a new lane in a transaction of the pool", () => {
+  const opened = async (max: number) => {
+    const { schema, url } = testSchema(SERVER);
+    const pool = testPool(SERVER, max);
+    const redrive = await createRedrive({ store: postgres({ pool, schema }), log: "silent" });
+    const other = await createRedrive({ store: url, log: "silent" });
+    onTestFinished(async () => void (await Promise.all([redrive.close(), other.close()])));
+    return { pool, redrive, other };
+  };
+
+  it("keeps nobody else from it, however long the transaction is open", async () => {
+    const { pool, redrive, other } = await opened(2);
+    await withPg(pool, async (tx) => {
+      await redrive.enqueue("work", 1, { tenant: "new", tx });
+      // Neither here nor in another process does anybody wait.
+      await other.enqueue("work", 2, { tenant: "new" });
+      await withPg(pool, (mine) => redrive.enqueue("work", 3, { tenant: "new", tx: mine }));
+    });
+    expect((await redrive.jobs.list({ tenant: "new" })).items).toHaveLength(3);
+  }, 5_000);
+
+  it("is made inside it where the pool has nothing to spare, and others wait", async () => {
+    const { pool, redrive, other } = await opened(1);
+    const ended: string[] = [];
+    const waiting = await withPg(pool, async (tx) => {
+      await redrive.enqueue("work", 1, { tenant: "new", tx });
+      const theirs = other.enqueue("work", 2, { tenant: "new" }).then(() => ended.push("theirs"));
+      await other.jobs.count();
+      await other.enqueue("work", 3, { tenant: "known" });
+      ended.push("ours");
+      return [theirs];
+    });
+    await Promise.all(waiting);
+    expect(ended).toEqual(["ours", "theirs"]);
+  }, 5_000);
+
+  it("that several transactions make at once ends well for all of them", async () => {
+    const { pool, redrive } = await opened(3);
+    const all = Array.from({ length: 12 }, (_, n) =>
+      withPg(pool, async (tx) => {
+        for (const tenant of ["a", "b", "c"].slice(n % 3)) await redrive.enqueue("work", n, { tenant, tx });
+      }),
+    );
+    await Promise.all(all);
+    expect((await redrive.jobs.list({ limit: 100 })).items).toHaveLength(24);
+  }, 10_000);
 });
 
 describe("a pool with a password", () => {
