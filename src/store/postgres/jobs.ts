@@ -8,7 +8,7 @@ import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import { heldRuns, jobColumns, withLane } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
-import type { Cell } from "./driver.ts";
+import type { Cell, Statement } from "./driver.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */
@@ -55,12 +55,20 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
       return answers;
     },
     async reschedule(changes) {
-      const answers: RescheduleAnswer[] = changes.map(() => "missing");
-      for (const group of rounds(placed(changes), ({ id }) => id)) {
-        const found = await reschedule(group.map(({ item }) => item));
-        for (const { at, item } of group) answers[at] = found.get(item) ?? "missing";
-      }
-      return answers;
+      const legal = placed(changes).filter(({ item }) => isJobId(item.id));
+      const found = new Map<number, RescheduleAnswer>();
+      if (legal.length > 0)
+        await db.together(async (ask) => {
+          found.clear();
+          for (const group of rounds(legal, ({ id }) => id)) {
+            const answers = await reschedule(
+              ask,
+              group.map(({ item }) => item),
+            );
+            for (const { at, item } of group) found.set(at, answers.get(item) ?? "missing");
+          }
+        });
+      return changes.map((_, at) => found.get(at) ?? "missing");
     },
   };
 }
@@ -101,53 +109,47 @@ function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map
   };
 }
 
-type WaitingRow = readonly [id: string, state: State, lane: number, runAt: number, seq: number];
+type WaitingRow = readonly [
+  id: string,
+  state: State,
+  lane: number,
+  runAt: number,
+  seq: number,
+  type: string | null,
+  queue: string,
+  service: string | null,
+  tenant: string | null,
+];
 
+/** Changes jobs of different ids inside a transaction; whoever was changed meanwhile is looked at again. */
 function rescheduler(
-  { db, s, lanes }: Context,
+  { s, lanes }: Context,
   waker: Waker,
-): (changes: readonly Reschedule[]) => Promise<Map<Reschedule, RescheduleAnswer>> {
-  const read = {
-    name: "reschedule_read",
-    text: `select id, state, lane, run_at, seq from ${s}.job where id = any($1::text[])`,
+): (ask: Ask, changes: readonly Reschedule[]) => Promise<Map<Reschedule, RescheduleAnswer>> {
+  const { read, write } = rescheduleStatements(s, waker);
+  const laneFor = async (ask: Ask, row: WaitingRow, priority: number | undefined): Promise<number> => {
+    const [, , lane, , , type, queue, service, tenant] = row;
+    if (priority === undefined) return lane;
+    // On this connection, because it may be the only one of the pool.
+    const moved = await lanes.internWithin(ask, { type: type as string, queue, service, tenant, priority });
+    return laneOfKind(moved, kindOfLane(lane));
   };
-  const write = {
-    name: "reschedule",
-    text: `with u as (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-        as u (seq, old_lane, old_run_at, lane, delay_ms)),
-    held as (
-      delete from ${s}.waiting w using u where w.lane = u.old_lane and w.run_at = u.old_run_at and w.seq = u.seq
-      returning u.seq, u.lane, u.delay_ms),
-    changed as (
-      update ${s}.job j set lane = held.lane, run_at = coalesce(${NOW} + held.delay_ms, j.run_at), updated_at = ${NOW},
-        due_at = case when j.attempts + j.crashes = 0 then coalesce(${NOW} + held.delay_ms, j.due_at) else j.due_at end
-      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq),
-    wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed)
-    select array_agg(seq), ${waker.notify} from changed`,
-  };
-  return async (changes) => {
+  return async (ask, changes) => {
     const answers = new Map<Reschedule, RescheduleAnswer>();
-    let open = changes.filter(({ id }) => isJobId(id));
+    let open = changes;
     for (let turn = 0; turn < TURNS && open.length > 0; turn++) {
-      const rows = (await db.ask(
-        read,
-        open.map(({ id }) => id),
-      )) as unknown as WaitingRow[];
+      const ids = open.map(({ id }) => id);
+      const rows = (await ask(read, ids)) as unknown as WaitingRow[];
       const byId = new Map(rows.map((row) => [row[0], row]));
       const moves: { readonly change: Reschedule; readonly row: WaitingRow; readonly lane: number }[] = [];
       for (const change of open) {
         const row = byId.get(change.id);
-        const belonging = row && (await lanes.belonging(row[2]));
         if (!row) answers.set(change, "missing");
-        else if (row[1] !== "queued" || !belonging) answers.set(change, "refused");
-        else {
-          const { priority } = change;
-          const moved = priority === undefined ? row[2] : await lanes.intern({ ...belonging, priority });
-          moves.push({ change, row, lane: priority === undefined ? moved : laneOfKind(moved, kindOfLane(row[2])) });
-        }
+        else if (row[1] !== "queued" || row[5] === null) answers.set(change, "refused");
+        else moves.push({ change, row, lane: await laneFor(ask, row, change.priority) });
       }
       if (moves.length === 0) break;
-      const [written] = await db.ask(
+      const [written] = await ask(
         write,
         moves.map(({ row }) => row[4]),
         moves.map(({ row }) => row[2]),
@@ -160,6 +162,30 @@ function rescheduler(
       open = moves.filter(({ row }) => !done.has(row[4])).map(({ change }) => change);
     }
     return answers;
+  };
+}
+
+function rescheduleStatements(s: string, waker: Waker): { readonly read: Statement; readonly write: Statement } {
+  return {
+    read: {
+      name: "reschedule_read",
+      text: `select j.id, j.state, j.lane, j.run_at, j.seq, l.type, l.queue, l.service, l.tenant from ${s}.job j ${withLane(s)}
+        where j.id = any($1::text[])`,
+    },
+    write: {
+      name: "reschedule",
+      text: `with u as (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+        as u (seq, old_lane, old_run_at, lane, delay_ms)),
+    held as (
+      delete from ${s}.waiting w using u where w.lane = u.old_lane and w.run_at = u.old_run_at and w.seq = u.seq
+      returning u.seq, u.lane, u.delay_ms),
+    changed as (
+      update ${s}.job j set lane = held.lane, run_at = coalesce(${NOW} + held.delay_ms, j.run_at), updated_at = ${NOW},
+        due_at = case when j.attempts + j.crashes = 0 then coalesce(${NOW} + held.delay_ms, j.due_at) else j.due_at end
+      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq),
+    wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed)
+    select array_agg(seq), ${waker.notify} from changed`,
+    },
   };
 }
 
