@@ -42,7 +42,7 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
   if (path !== null) findings.push(...fileFindings(path));
   const defined = await definedTypes(session, findings);
   try {
-    const redrive = await session.open();
+    const redrive = await session.openExisting();
     if (path === null) findings.push(...(await serverFindings(redrive.store, shown)));
     findings.push(...(await queueFindings(redrive.store, defined)));
     return { findings, storeFailed: false };

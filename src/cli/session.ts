@@ -7,6 +7,8 @@ import { openStore } from "../open-store.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { jsonText } from "../queue/json-form.ts";
 import { createRedrive, type Redrive } from "../redrive.ts";
+import type { PostgresStore } from "../store/postgres/index.ts";
+import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
 import { cliLog, levelFrom } from "./cli-log.ts";
 import { type Config, findConfig, loadConfig, NO_CONFIG } from "./config.ts";
@@ -45,7 +47,7 @@ export interface Session {
   readonly width: number;
   /** Opens the queue; the file is made where there is none. */
   open(options?: QueueOptions): Promise<Redrive>;
-  /** Opens the queue of a file that is there already. */
+  /** Opens the queue of a file or a schema that is there already. */
   openExisting(): Promise<Redrive>;
   /** Writes what was asked for: one JSON document with `--json`, else the text. */
   show(document: unknown, text: () => string): void;
@@ -70,9 +72,10 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
   const progress = openProgressLine(io);
   const log = cliLog(io, wanted, (line) => progress.write(line));
   let closing: (() => Promise<void>) | null = null;
-  const open = async ({ jobs = [], defaults = {} }: QueueOptions = {}): Promise<Redrive> => {
+  const open = async ({ jobs = [], defaults = {} }: QueueOptions = {}, existing = false): Promise<Redrive> => {
     const store = openStore(address.url);
     closing = () => store.close();
+    if (existing && !(await isMade(store))) throw noStore(address);
     const redrive = await createRedrive({ store, jobs, defaults, log });
     closing = async () => {
       await redrive.close();
@@ -96,7 +99,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     open,
     async openExisting() {
       if (address.path !== null && !existsSync(address.path)) throw noStore(address);
-      return open({ defaults: config.defaults });
+      return open({ defaults: config.defaults }, true);
     },
     show,
     answer(document, text) {
@@ -117,6 +120,11 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
   };
 }
 
+/** False for a schema on a server that nobody has made yet. */
+async function isMade(store: Store): Promise<boolean> {
+  return store.name !== "postgres" || (await (store as PostgresStore).schema()).from > 0;
+}
+
 /** The flags that say where the store is, as they were given. */
 function placeFlags(options: GlobalOptions): string[] {
   return (["config", "store"] as const).flatMap((name) => {
@@ -127,7 +135,7 @@ function placeFlags(options: GlobalOptions): string[] {
 
 /** The error for a store that is not there. */
 export function noStore({ shown }: StoreAddress): RedriveError {
-  const message = `There is no store at ${shown}. Name it with --store sqlite:PATH or REDRIVE_STORE, or make one: enqueue a job, or run \`migrate\`.`;
+  const message = `There is no store at ${shown}. Name it with --store or REDRIVE_STORE, or make one: enqueue a job, or run \`migrate\`.`;
   return new RedriveError("store_unavailable", message);
 }
 

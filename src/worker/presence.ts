@@ -1,5 +1,6 @@
 // A worker's presence in the store: registered, beating, told what to cancel, and coming back under a new id when the
 // others have given it up.
+import { isRedriveError } from "../core/errors.ts";
 import type { BeatAnswer, Lease, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -38,13 +39,26 @@ export class Presence {
     this.id = options.system.workerId();
   }
 
-  /** Registers and begins to beat; waits for the store as long as it takes. */
-  async begin(): Promise<void> {
+  /**
+   * Registers and begins to beat; waits for the store as long as it takes. One that is unusable at the very start is told:
+   * nobody has worked with it yet, so it will not be mended by waiting.
+   */
+  async begin({ isStart }: { readonly isStart: boolean }): Promise<void> {
     const { store, system, contact, settings, process, ending } = this.#options;
     const { id } = this;
     const { leaseMs, heartbeatMs, stallMs, release } = settings;
     const worker = { id, leaseMs, release, pid: process.pid, host: process.host };
-    const registered = await contact.insist("register", () => store.register(worker).then(() => true), ending);
+    const register = async (): Promise<{ readonly refused: Error | null }> => {
+      try {
+        await store.register(worker);
+        return { refused: null };
+      } catch (error) {
+        if (isStart && isRedriveError(error, "store_unusable")) return { refused: error };
+        throw error;
+      }
+    };
+    const registered = await contact.insist("register", register, ending);
+    if (registered?.refused) throw registered.refused;
     if (!registered) return;
     // Stopped while we waited: what was written must not outlive us.
     if (ending.aborted) return void (await contact.attempt("leave", () => store.leave(id)));
@@ -84,7 +98,7 @@ export class Presence {
     this.#heartbeat?.stop();
     onGivenUp(this.id);
     this.id = system.workerId();
-    if (!ending.aborted) await this.begin();
+    if (!ending.aborted) await this.begin({ isStart: false });
   }
 
   /** True while our own beats are answered in time. Whoever cannot beat must not judge others by their beats. */

@@ -70,8 +70,10 @@ export class QueueWorker {
   }
 
   start(): Promise<void> {
-    this.#started ??= this.#start();
-    return this.#started;
+    return (this.#started ??= this.#start().catch((error: unknown) => {
+      this.#started = null;
+      throw error;
+    }));
   }
 
   /** Stops claiming, lets runs finish within the time, then aborts and releases them uncharged. */
@@ -114,7 +116,7 @@ export class QueueWorker {
 
   async #start(): Promise<void> {
     this.#contact.interrupted();
-    await this.#presence.begin();
+    await this.#presence.begin({ isStart: true });
     if (this.#claiming.signal.aborted) return;
     const quiet = this.#parts.store.onWake(() => this.#loop.wake());
     this.#claimed = this.#loop.run(this.#claiming.signal).finally(quiet);
@@ -172,7 +174,6 @@ export class QueueWorker {
   #openHands(): Hands {
     const { system, log, settings, events, store } = this.#parts;
     const { concurrency, abortGraceMs } = settings;
-    const { settle } = this.#settler;
     return new Hands({
       system,
       concurrency,
@@ -181,7 +182,7 @@ export class QueueWorker {
         system,
         log,
         abortGraceMs,
-        settle,
+        settle: this.#settler.settle,
         store,
         report: this.#report,
         gate: this.#services,

@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest";
 import { createBench, type Outcome } from "../support/cli.ts";
 import { testSchema } from "../support/postgres-queue.ts";
+import { sql } from "../support/postgres-world.ts";
 import { freePort, type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 
 const SERVER = new URL(inject("postgres18"));
@@ -99,9 +100,36 @@ describe("a schema that cannot be", () => {
     },
   );
 
+  it.each([["shema=x"], ["Schema=x"], ["schemas=x"], ["poolr=true"]])(
+    "nor can %s, which means something else",
+    async (part) => {
+      const { code, err } = await refusal(`${SERVER.href}?${part}`);
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/did you mean "(schema|pooler)"/) });
+    },
+  );
+
   it.each([["pooler=yes"], ["pooler=1"], ["insecure=1"]])("nor can %s", async (part) => {
     const { code, err } = await refusal(`${SERVER.href}?${part}`);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("expected true or false") });
+  });
+});
+
+describe("a schema that nobody has made", () => {
+  it.each([["stats"], ["jobs", "list"], ["dlq", "list"], ["health"]])(
+    "is not made by looking at it: %s %s",
+    async (...args) => {
+      const { schema, url } = testSchema(SERVER.href);
+      const { code, err } = await refusal(url, args.filter(Boolean));
+      expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/^error: There is no store at .*make one/) });
+      expect(await sql(SERVER.href, "select from pg_namespace where nspname = $1", [schema])).toEqual([]);
+    },
+  );
+
+  it("is what the doctor finds, and leaves", async () => {
+    const { schema, url } = testSchema(SERVER.href);
+    const { code, out } = await createBench().run(["doctor", "--store", url]);
+    expect({ code, out }).toEqual({ code: 3, out: expect.stringContaining("There is no store at") });
+    expect(await sql(SERVER.href, "select from pg_namespace where nspname = $1", [schema])).toEqual([]);
   });
 });
 

@@ -33,7 +33,7 @@ const UNUSABLE: Readonly<Record<string, Meaning>> = {
   "3D000": (error, place) =>
     `Postgres at ${place} says: ${error.message}. Create it (createdb), or name another one in the store URL.`,
   "42501": (error, place) =>
-    `Postgres at ${place} says: ${error.message}. Grant the role CREATE on the database once, or have its owner run \`redrive migrate\` and grant the role USAGE on the schema and all rights on its tables and sequences.`,
+    `Postgres at ${place} says: ${error.message}. ${detailOf(error)}Grant the role CREATE on the database once, or have its owner run \`redrive migrate\` and grant the role USAGE on the schema and all rights on its tables and sequences.`,
   "42P01": (error, place) =>
     `Postgres at ${place} says: ${error.message}. The tables of Redrive are gone; run \`redrive migrate\`.`,
   "3F000": (error, place) =>
@@ -71,6 +71,11 @@ export function translate(error: unknown, place: string): RedriveError {
     return new RedriveError("illegal_transition", message, { cause });
   }
   return new RedriveError("store_unavailable", `Postgres at ${place}: ${cause.message}.`, { cause });
+}
+
+/** What the server adds to some of its errors, such as the right that is missing. */
+function detailOf(error: Error): string {
+  return "detail" in error && typeof error.detail === "string" ? `${error.detail} ` : "";
 }
 
 /** What has no code of its own, or one that says too little. */

@@ -24,12 +24,17 @@ export async function schemaVersion(ask: Ask, s: string, place: string): Promise
   // Not to_regclass: within a transaction it may answer from what the session knew before it waited for the lock.
   const [row] = await ask({
     text: `select current_setting('server_version_num')::int, current_setting('server_version'),
-      exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      current_setting('server_encoding'), exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
         where n.nspname = '${s}' and c.relname = 'migration')`,
   });
-  const [number, shown, exists] = row as [number, string, boolean];
+  const [number, shown, encoding, exists] = row as [number, string, string, boolean];
   if (number < OLDEST) {
     const message = `Postgres at ${place} is version ${shown}; Redrive needs 15 or newer. Upgrade the server.`;
+    throw new RedriveError("store_unusable", message);
+  }
+  // Bytes as they come are all right; any other encoding lacks characters that payloads have.
+  if (encoding !== "UTF8" && encoding !== "SQL_ASCII") {
+    const message = `The database at ${place} is encoded in ${encoding}; Redrive needs UTF8, which has all characters. Create another one (createdb -E UTF8 -T template0), and name it in the store URL.`;
     throw new RedriveError("store_unusable", message);
   }
   const [found] = exists ? await ask({ text: `select coalesce(max(version), 0) from ${s}.migration` }) : [[0]];

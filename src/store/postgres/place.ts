@@ -2,7 +2,7 @@
 // the reason where it would be unsafe or cannot work.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
-import { invalid, parseOptions } from "../../core/options.ts";
+import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
 import { loadPg } from "./driver.ts";
 
@@ -104,6 +104,10 @@ function readUrl(text: string): UrlParts {
   const insecure = yesOrNo("insecure", last("insecure"));
   const [mode, ssl] = [last("sslmode"), last("ssl")];
   for (const name of OWN_PARTS) url.searchParams.delete(name);
+  for (const name of url.searchParams.keys()) {
+    const remedy = didYouMean(name, OWN_PARTS);
+    if (remedy) throw invalid("store", "schema, pooler, insecure or a parameter of pg in the URL", name, remedy);
+  }
   const { host, port } = completed(url, text, last);
   const local = LOOPBACK.has(host) || /^(\/|%2f)/i.test(host);
   const safe = [null, "verify-full", "verify-ca"].includes(mode) && [null, "true", "1"].includes(ssl);

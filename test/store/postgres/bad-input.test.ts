@@ -130,7 +130,7 @@ describe("a server that is too old", () => {
   /** A server's answer, as an older version would give it. */
   const old: Ask = (statement) => {
     expect(statement.text).toContain("server_version_num");
-    return Promise.resolve([[140_011, "14.11 (Debian 14.11-1)", false]]);
+    return Promise.resolve([[140_011, "14.11 (Debian 14.11-1)", "UTF8", false]]);
   };
 
   it("is refused with its version and the one that is needed, and asked nothing more", async () => {

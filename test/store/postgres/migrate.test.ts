@@ -145,6 +145,30 @@ describe("a schema of somebody else", () => {
   });
 });
 
+describe("a database in another encoding", () => {
+  const made = async (encoding: string): Promise<string> => {
+    const database = freshSchema();
+    await sql(SERVER, `create database ${database} encoding '${encoding}' template template0 locale 'C'`);
+    onTestFinished(async () => void (await sql(SERVER, `drop database ${database} with (force)`)));
+    return Object.assign(new URL(SERVER), { pathname: `/${database}` }).href;
+  };
+
+  it("than UTF8 is refused before anything is made in it", async () => {
+    const url = await made("LATIN1");
+    const { code, err } = await createBench().run(["enqueue", "thing", "{}", "--store", url]);
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/encoded in LATIN1; Redrive needs UTF8/) });
+    expect(await sql(url, "select from pg_namespace where nspname = 'redrive'")).toEqual([]);
+  });
+
+  it("that takes bytes as they come will do", async () => {
+    const url = await made("SQL_ASCII");
+    const bench = createBench();
+    expect(await bench.run(["enqueue", "thing", '{"a":"😀ł"}', "--store", url])).toMatchObject({ code: 0 });
+    const { document } = await bench.json(["jobs", "list", "--store", url]);
+    expect(document.items).toMatchObject([{ payload: { a: "😀ł" } }]);
+  });
+});
+
 describe("a role that may not make tables", () => {
   it("is told what to do where nobody has migrated yet", async () => {
     const { schema } = testSchema(SERVER);
@@ -164,9 +188,31 @@ describe("a role that may not make tables", () => {
     const bench = createBench();
     await bench.run(["migrate", "--store", owner]);
     if (grants) await sql(SERVER, grants.replaceAll("@", schema).replaceAll("%", role));
-    const { code, err } = await bench.run(["enqueue", "thing", "{}", "--store", url(schema)]);
-    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/permission denied.*grant/) });
+    const jobs = bench.write(
+      "jobs.mjs",
+      `import { defineJob } from "redrive"; export const thing = defineJob("thing", { run: () => 1 });`,
+    );
+    for (const args of [
+      ["enqueue", "thing", "{}"],
+      ["drain", "--jobs", jobs],
+      ["worker", "--jobs", jobs],
+    ]) {
+      const { code, err } = await bench.run([...args, "--store", url(schema)]);
+      expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/^error: .*permission denied.*grant/) });
+    }
     expect(await sql(SERVER, `select count(*)::int as n from ${schema}.job`)).toEqual([{ n: 0 }]);
+  });
+
+  it("is told that it may not even connect", async () => {
+    const { schema } = testSchema(SERVER);
+    const { url } = await testRole(SERVER);
+    const database = freshSchema();
+    await sql(SERVER, `create database ${database}`);
+    await sql(SERVER, `revoke connect on database ${database} from public`);
+    onTestFinished(async () => void (await sql(SERVER, `drop database ${database} with (force)`)));
+    const closed = Object.assign(new URL(url(schema)), { pathname: `/${database}` });
+    const { code, err } = await createBench().run(["stats", "--store", closed.href]);
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining("CONNECT privilege") });
   });
 
   it("does everything with the grants of the guide", async () => {
