@@ -111,28 +111,32 @@ function whoseTurn(groups: readonly Turn[], turn: number): number {
   return steps.findIndex((count) => (left -= count) < 0);
 }
 
-/** The names under which a lane may be limited; the same place is null where it has none. */
-function limits({ type, queue, service, tenant, kind }: ActiveLane): (string | null)[] {
-  return [
-    `type:${type}`,
-    `queue:${queue}`,
-    service === null ? null : `service:${service}`,
-    service === null || kind === "first" ? null : `retry:${service}`,
-    tenant === null ? null : `tenant:${tenant}`,
-  ];
+const NAMES = new WeakMap<ActiveLane, readonly string[]>();
+
+/** The names under which a lane may be limited; remembered, because a lane is asked for them again and again. */
+function namesOf(lane: ActiveLane): readonly string[] {
+  const known = NAMES.get(lane);
+  if (known) return known;
+  const { type, queue, service, tenant, kind } = lane;
+  const names = [`type:${type}`, `queue:${queue}`];
+  if (service !== null) names.push(`service:${service}`);
+  if (service !== null && kind !== "first") names.push(`retry:${service}`);
+  if (tenant !== null) names.push(`tenant:${tenant}`);
+  NAMES.set(lane, names);
+  return names;
 }
 
 function room(lane: ActiveLane, grants: ReadonlyMap<string, number>): number {
   let least = Number.POSITIVE_INFINITY;
   if (grants.size === 0) return least;
-  for (const name of limits(lane)) if (name !== null) least = Math.min(least, grants.get(name) ?? least);
+  for (const name of namesOf(lane)) least = Math.min(least, grants.get(name) ?? least);
   return least;
 }
 
 function spend(lane: ActiveLane, grants: Map<string, number>, count: number): void {
   if (grants.size === 0) return;
-  for (const name of limits(lane)) {
-    const left = name === null ? undefined : grants.get(name);
-    if (name !== null && left !== undefined) grants.set(name, left - count);
+  for (const name of namesOf(lane)) {
+    const left = grants.get(name);
+    if (left !== undefined) grants.set(name, left - count);
   }
 }

@@ -26,7 +26,10 @@ export interface RateOptions {
 }
 
 /** How much later than its time a slot may still be used: what a look and a claim take. */
-const LATE_MS = 20;
+const LATE_MS = 30;
+/** What is reserved at once of a limit that is far away, in milliseconds of its rate, and how long that is good. */
+const SPARE_MS = 4;
+const SPARE_LATE_MS = 250;
 
 /** Complete settings from options; throws `invalid_argument` for what makes no sense. */
 export function resolveRate(options: unknown, name: string): RateSettings {
@@ -38,39 +41,58 @@ export function resolveRate(options: unknown, name: string): RateSettings {
   });
 }
 
-/** Milliseconds between two starts at a time; constant for a limit, shrinking for a ramp. */
-export type Interval = (at: number) => number;
-
-/** The interval of a rate limit. */
-export function intervalOf({ limit, perMs }: RateSettings): Interval {
-  const ms = perMs / limit;
-  return () => ms;
+/** How a limit spreads starts. */
+export interface Spread {
+  /** Milliseconds between two starts. */
+  readonly stepMs: number;
+  /** Starts that may be made up for at once. */
+  readonly burst: number;
 }
 
-/** Slots that were reserved, as points in time in their order, and the bucket without them. */
-export interface Reservation {
-  readonly slots: readonly number[];
-  readonly bucket: RateBucket;
+/** How a rate limit spreads starts. */
+export function spreadOf({ limit, perMs, burst }: RateSettings): Spread {
+  return { stepMs: perMs / limit, burst };
 }
 
-/** Reserves up to `want` slots that fall due before `until`; those before `now` may be used at once. */
+/** Slots that belong to one worker: `count` starts, the first at `from` and each a step later. */
+export interface Slots {
+  readonly from: number;
+  readonly stepMs: number;
+  readonly count: number;
+  /** How long after its time each may still be used. */
+  readonly lateMs: number;
+}
+
+/** Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. */
 export function reserve(
   bucket: RateBucket | null,
-  { interval, burst }: { readonly interval: Interval; readonly burst: number },
+  { stepMs, burst }: Spread,
   { want, now, until }: { readonly want: number; readonly now: number; readonly until: number },
-): Reservation {
-  const ms = interval(now);
-  let nextAt = Math.max(bucket?.nextAt ?? now, now - (burst - 1) * ms - Math.min(LATE_MS, ms));
-  const slots: number[] = [];
-  while (slots.length < want && nextAt <= until) {
-    slots.push(nextAt);
-    nextAt += interval(Math.max(now, nextAt));
-  }
-  return { slots, bucket: { nextAt } };
+): { readonly slots: Slots; readonly bucket: RateBucket } {
+  const nextAt = bucket?.nextAt ?? now;
+  const from = Math.max(nextAt, now - (burst - 1) * stepMs - Math.min(LATE_MS, stepMs));
+  // From a bucket that is not in demand a little more at once, to be used in peace: nobody misses it.
+  const isIdle = nextAt <= now;
+  const spare = isIdle ? Math.floor(SPARE_MS / stepMs) : 0;
+  const room = until < from ? 0 : Math.floor((until - from) / stepMs) + 1;
+  const count = Math.min(Math.max(want, spare), room);
+  const lateMs = isIdle && count > want ? SPARE_LATE_MS : LATE_MS;
+  return { slots: { from, stepMs, count, lateMs }, bucket: { nextAt: from + count * stepMs } };
 }
 
-/** The bucket with unused slots given back; as it is where somebody has reserved since. */
-export function giveBack(bucket: RateBucket, before: RateBucket, slots: readonly number[]): RateBucket {
-  const [first] = slots;
-  return first === undefined || bucket.nextAt !== before.nextAt ? bucket : { nextAt: Math.min(first, bucket.nextAt) };
+/** The slots without those whose time is over. */
+export function withoutLost(slots: Slots, now: number): Slots {
+  const lost = Math.ceil((now - slots.lateMs - slots.from) / slots.stepMs);
+  return lost <= 0 ? slots : without(slots, lost);
+}
+
+/** The slots without the first of them. */
+export function without(slots: Slots, used: number): Slots {
+  const taken = Math.min(used, slots.count);
+  return { ...slots, from: slots.from + taken * slots.stepMs, count: slots.count - taken };
+}
+
+/** How many of the slots may be used now. */
+export function usable({ from, stepMs, count }: Slots, now: number): number {
+  return now < from ? 0 : Math.min(count, Math.floor((now - from) / stepMs) + 1);
 }

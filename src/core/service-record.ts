@@ -6,7 +6,6 @@
 //                                      └──────────────── a probe fails ◄──────────────┘
 //   any ──by hand──► isolated ──its time, if any, is over, a probe is taken──► half_open
 import type { BreakerSettings } from "./breaker.ts";
-import type { Interval } from "./rate.ts";
 
 /** A worker's right to try the service with one job; lost with the worker it expires. */
 export interface Probe {
@@ -135,12 +134,11 @@ export function heldFor(record: ServiceRecord, ms: number, now: number): Service
   return now + ms < record.holdUntil + HOLD_STEP_MS ? record : { ...record, holdUntil: now + ms };
 }
 
-/** How far apart starts are while the load returns; null where there is no ramp. From as many a second as there are probes. */
-export function rampInterval({ breaker }: ServiceRecord, { probes }: BreakerSettings, now: number): Interval | null {
-  if (breaker.state !== "closed" || now >= breaker.rampUntil) return null;
-  const { since, rampUntil } = breaker;
-  const doubleMs = (rampUntil - since) / DOUBLINGS;
-  return (at) => 1000 / (probes * 2 ** (Math.max(0, Math.min(at, rampUntil) - since) / doubleMs));
+/** How far apart starts are while the load returns; 0 where there is no ramp. From as many a second as there are probes. */
+export function rampStepMs({ breaker }: ServiceRecord, { probes }: BreakerSettings, now: number): number {
+  if (breaker.state !== "closed" || now >= breaker.rampUntil) return 0;
+  const doubleMs = (breaker.rampUntil - breaker.since) / DOUBLINGS;
+  return 1000 / (probes * 2 ** (Math.max(0, now - breaker.since) / doubleMs));
 }
 
 /** Milliseconds between two times in which the work of the service was held back. */

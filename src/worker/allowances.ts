@@ -3,9 +3,18 @@
 // as quota of lanes; what it does not use in time is lost to it, so that nobody makes up for it in a burst.
 import { type Budget, type BudgetSettings, deposit, initialBudget, withdraw } from "../core/budget.ts";
 import type { ActiveLane, LaneKind } from "../core/lane.ts";
-import { type Interval, intervalOf, type RateBucket, type RateSettings, reserve } from "../core/rate.ts";
+import {
+  type RateBucket,
+  reserve,
+  type Slots,
+  type Spread,
+  spreadOf,
+  usable,
+  without,
+  withoutLost,
+} from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
-import { rampInterval } from "../core/service-record.ts";
+import { rampStepMs } from "../core/service-record.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { Cell, CellChange, Store } from "../store/store.ts";
 
@@ -14,21 +23,24 @@ export interface AllowancesOptions {
   readonly store: Pick<Store, "cells" | "setCells">;
   readonly watch: ServiceWatch;
   readonly limits: Limits;
+  /** Jobs that can start within moments. */
+  readonly soon: () => number;
 }
 
 /** How far ahead slots are reserved. */
 const AHEAD_MS = 250;
 /** More are reserved when the last one is this close. */
 const SHORT_MS = 30;
-/** A slot not used this long after its time is lost. */
-const LOST_MS = 30;
 /** How often tokens for retries are asked for. */
 const BUDGET_MS = 250;
 /** How long to wait before asking again where there was nothing. */
 const NOTHING_MS = 20;
 
+/** Names that are remembered although nothing is reserved for them. */
+const NAMES_MOST = 10_000;
+
 interface Rate {
-  slots: number[];
+  slots: Slots[];
   /** Not before this time anything is to be had. */
   nothingBefore: number;
 }
@@ -63,33 +75,42 @@ export class Allowances {
   }
 
   /** Withdraws what these lanes lack, up to so many starts each. */
-  async prepare(lanes: readonly ActiveLane[], want: number): Promise<void> {
-    if (want <= 0) return;
+  async withdraw(lanes: readonly ActiveLane[], want: number): Promise<void> {
     const { now } = this.#options.watch;
-    const names = new Map<string, { readonly interval: Interval; readonly burst: number }>();
+    const names = new Map<string, Spread>();
     const services = new Map<string, BudgetSettings>();
     for (const lane of lanes) {
-      for (const [name, limit] of this.#ratesOf(lane, now)) if (this.#lacksSlots(name, now)) names.set(name, limit);
-      const budget = lane.service === null ? null : this.#options.limits.service(lane.service).budget;
-      if (lane.service !== null && budget && lane.kind !== "first" && this.#lacksTokens(lane.service, now))
-        services.set(lane.service, budget);
+      for (const [name, spread] of this.#ratesOf(lane, now)) if (this.#lacksSlots(name, now)) names.set(name, spread);
+      const budget = this.#budgetOf(lane);
+      if (budget && this.#lacksTokens(lane.service as string, now)) services.set(lane.service as string, budget);
     }
-    if (names.size + services.size === 0) return;
-    await this.#draw(names, services, want, now);
+    if (names.size + services.size > 0) await this.#draw(names, services, want, now);
   }
 
-  /** Adds what may be started now to the grants of a claim; at most `most` of what is spread over time. */
-  grant(grants: Map<string, number>, lanes: readonly ActiveLane[], most: number): void {
+  /** The grants without what is known to be used up for now. */
+  spentUp(grants: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
     const { now } = this.#options.watch;
-    const lower = (name: string, to: number): void => {
-      grants.set(name, Math.min(grants.get(name) ?? to, to));
-    };
+    const lower = new Map(grants);
+    for (const [name, { slots, nothingBefore }] of this.#rates)
+      if (slots.length === 0 && nothingBefore > now) lower.set(name, 0);
+    for (const [service, { tokens, askedAt }] of this.#purses)
+      if (tokens < 1 && askedAt + BUDGET_MS > now) lower.set(`retry:${service}`, 0);
+    return lower;
+  }
+
+  /** The grants, lowered to what may be started of these lanes at this moment. */
+  lowered(grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[]): ReadonlyMap<string, number> {
+    const { watch, soon } = this.#options;
+    const { now } = watch;
+    const most = soon();
+    const lower = new Map(grants);
+    const put = (name: string, to: number): void => void lower.set(name, Math.min(lower.get(name) ?? to, to));
     for (const lane of lanes) {
-      for (const [name] of this.#ratesOf(lane, now)) lower(name, Math.min(most, this.#usable(name, now)));
-      const { service } = lane;
-      if (service !== null && this.#options.limits.service(service).budget)
-        lower(`retry:${service}`, Math.floor(this.#purses.get(service)?.tokens ?? 0));
+      for (const [name] of this.#ratesOf(lane, now)) put(name, Math.min(most, this.#usable(name, now)));
+      if (this.#budgetOf(lane))
+        put(`retry:${lane.service}`, Math.floor(this.#purses.get(lane.service as string)?.tokens ?? 0));
     }
+    return lower;
   }
 
   /** When the next slot falls due, in milliseconds from now; null where nothing is waited for. */
@@ -97,8 +118,8 @@ export class Allowances {
     const { now } = this.#options.watch;
     let next: number | null = null;
     for (const { slots, nothingBefore } of this.#rates.values()) {
-      const at = slots.find((slot) => slot > now) ?? (nothingBefore > now ? nothingBefore : null);
-      if (at !== null) next = Math.min(next ?? at, at);
+      const at = slots[0]?.from ?? nothingBefore;
+      if (at > now) next = Math.min(next ?? at, at);
     }
     return next === null ? null : Math.max(1, Math.ceil(next - now));
   }
@@ -107,8 +128,7 @@ export class Allowances {
   spend(jobs: readonly (Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly attempts: number })[]): void {
     if (this.#rates.size + this.#purses.size === 0) return;
     for (const { type, service, tenant, attempts } of jobs) {
-      for (const name of [`type:${type}`, `service:${service}`, `tenant:${tenant}`])
-        this.#rates.get(name)?.slots.shift();
+      for (const name of [`type:${type}`, `service:${service}`, `tenant:${tenant}`]) this.#use(name);
       const purse = attempts > 0 && service !== null ? this.#purses.get(service) : undefined;
       if (purse) purse.tokens -= 1;
     }
@@ -121,34 +141,44 @@ export class Allowances {
   }
 
   /** The rate limits of a lane, and the ramp of its service. */
-  *#ratesOf(lane: LimitedLane, now: number): Generator<readonly [string, { interval: Interval; burst: number }]> {
+  *#ratesOf(lane: LimitedLane, now: number): Generator<readonly [string, Spread]> {
     const { watch, limits } = this.#options;
-    const limited = (rate: RateSettings) => ({ interval: intervalOf(rate), burst: rate.burst });
     const type = limits.type(lane.type);
-    if (type) yield [`type:${lane.type}`, limited(type)];
+    if (type) yield [`type:${lane.type}`, spreadOf(type)];
     const tenant = lane.tenant === null ? null : limits.tenant(lane.tenant).rate;
-    if (tenant) yield [`tenant:${lane.tenant}`, limited(tenant)];
+    if (tenant) yield [`tenant:${lane.tenant}`, spreadOf(tenant)];
     if (lane.service === null) return;
     const { rate, breaker } = limits.service(lane.service);
-    const ramp = breaker && rampInterval(watch.record(lane.service), breaker, now);
-    if (!rate && !ramp) return;
-    const steady = rate ? intervalOf(rate) : () => 0;
-    yield [
-      `service:${lane.service}`,
-      { interval: ramp ? (at) => Math.max(ramp(at), steady(at)) : steady, burst: ramp ? 1 : (rate?.burst ?? 1) },
-    ];
+    const rampMs = breaker ? rampStepMs(watch.record(lane.service), breaker, now) : 0;
+    const steady = rate && spreadOf(rate);
+    if (rampMs > 0) yield [`service:${lane.service}`, { stepMs: Math.max(rampMs, steady?.stepMs ?? 0), burst: 1 }];
+    else if (steady) yield [`service:${lane.service}`, steady];
   }
 
   #usable(name: string, now: number): number {
     const rate = this.#rates.get(name);
     if (!rate) return 0;
-    rate.slots = rate.slots.filter((slot) => slot > now - LOST_MS);
-    return rate.slots.filter((slot) => slot <= now).length;
+    rate.slots = rate.slots.map((slots) => withoutLost(slots, now)).filter(({ count }) => count > 0);
+    return rate.slots.reduce((sum, slots) => sum + usable(slots, now), 0);
+  }
+
+  #use(name: string): void {
+    const rate = this.#rates.get(name);
+    if (rate?.slots[0]) rate.slots[0] = without(rate.slots[0], 1);
+    if (rate?.slots[0]?.count === 0) rate.slots.shift();
   }
 
   #lacksSlots(name: string, now: number): boolean {
     const rate = this.#rates.get(name);
-    return !rate || (rate.nothingBefore <= now && (rate.slots.at(-1) ?? 0) < now + SHORT_MS);
+    if (!rate) return true;
+    const last = rate.slots.at(-1);
+    const end = last ? last.from + (last.count - 1) * last.stepMs + last.lateMs : 0;
+    return rate.nothingBefore <= now && end < now + SHORT_MS;
+  }
+
+  /** The retry budget that a lane draws on. */
+  #budgetOf({ service, kind }: LimitedLane): BudgetSettings | null {
+    return service === null || kind === "first" ? null : this.#options.limits.service(service).budget;
   }
 
   #lacksTokens(service: string, now: number): boolean {
@@ -165,12 +195,14 @@ export class Allowances {
   }
 
   async #draw(
-    names: ReadonlyMap<string, { readonly interval: Interval; readonly burst: number }>,
+    names: ReadonlyMap<string, Spread>,
     services: ReadonlyMap<string, BudgetSettings>,
     want: number,
     now: number,
   ): Promise<void> {
     const { store } = this.#options;
+    if (this.#rates.size > NAMES_MOST)
+      for (const [name, { slots }] of this.#rates) if (slots.length === 0) this.#rates.delete(name);
     const { cells } = await store.cells([
       ...[...names.keys()].map((name) => ({ kind: "rate", name })),
       ...[...services.keys()].map((name) => ({ kind: "budget", name })),
@@ -178,17 +210,17 @@ export class Allowances {
     const found = new Map(cells.map((cell) => [`${cell.kind} ${cell.name}`, cell]));
     const changes: CellChange[] = [];
     const drawn: (() => void)[] = [];
-    for (const [name, limit] of names) {
+    for (const [name, spread] of names) {
       const cell = found.get(`rate ${name}`);
-      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), limit, { want, now, until: now + AHEAD_MS });
+      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), spread, { want, now, until: now + AHEAD_MS });
       const rate = this.#rates.get(name) ?? { slots: [], nothingBefore: 0 };
       this.#rates.set(name, rate);
       rate.nothingBefore = now + NOTHING_MS;
-      if (slots.length === 0) continue;
+      if (slots.count === 0) continue;
       changes.push({ kind: "rate", name, holder: "", version: cell?.version ?? 0, value: JSON.stringify(bucket) });
       drawn.push(() => {
         rate.nothingBefore = 0;
-        rate.slots.push(...slots);
+        rate.slots.push(slots);
       });
     }
     for (const [service, settings] of services) {

@@ -8,6 +8,7 @@ import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
 import { type Appetite, plan, type Quota } from "../core/plan.ts";
 import type { ClaimedJob, Control, LanePage, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
+import type { Allowances } from "./allowances.ts";
 import { openBell } from "./bell.ts";
 import type { Contact } from "./contact.ts";
 import type { WorkerSettings } from "./settings.ts";
@@ -26,10 +27,10 @@ export interface ClaimLoopOptions {
   /** Whether a suspect may be taken now, and whether one with its last crash left. */
   readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
   readonly appetite: (control: Control) => Pick<Appetite, "serves" | "queues" | "grants" | "weightOf">;
-  /** Gets what these lanes need beforehand: probes, slots of rate limits, tokens for retries. */
-  readonly prepare: (lanes: readonly ActiveLane[]) => Promise<void>;
-  /** The grants, lowered to what may be started at this moment. */
-  readonly lowered: (grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[]) => ReadonlyMap<string, number>;
+  /** Takes probes for services among these lanes whose time has come. */
+  readonly probe: (lanes: readonly ActiveLane[]) => Promise<void>;
+  /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
+  readonly spread: () => Pick<Allowances, "withdraw" | "lowered" | "spentUp"> | null;
   /** How long until more may be started of what is spread over time; null where nothing is. */
   readonly nextGrantMs: (lanes: readonly ActiveLane[]) => number | null;
   /** Numbers for a claim of this size: its first ticket, and the last one that may have started when it is written. */
@@ -58,12 +59,17 @@ export interface Look {
   readonly now: number;
 }
 
-/** Lanes looked at in one call, and calls in one look. */
-const LANES = 1_000;
+/** Lanes looked at in one call, at least and at most, and calls in one look. */
+const [LANES_LEAST, LANES_MOST] = [250, 1_000];
 const PAGES = 20;
 /** After this long the lanes are looked at again even though claims still come back full. */
 const LOOK_AGAIN_MS = 100;
+/** Where there are so many lanes that a look takes its time, it may take this share of ours, but nobody waits longer. */
+const LOOK_SHARE = 0.1;
+const LOOK_LATEST_MS = 200;
 const NEVER = Number.NEGATIVE_INFINITY;
+
+type Lower = (grants: ReadonlyMap<string, number>) => ReadonlyMap<string, number>;
 
 /** A loop that takes work until its signal fires. */
 export class ClaimLoop {
@@ -73,6 +79,7 @@ export class ClaimLoop {
   #control: Control | null = null;
   #lanes: readonly ActiveLane[] = [];
   #lookedAt = NEVER;
+  #lookAgainMs = LOOK_AGAIN_MS;
   /** Where the next look goes on behind its first page. */
   #from: number | null = null;
   /** We rest because our hands are full, not because nothing is due. */
@@ -139,8 +146,7 @@ export class ClaimLoop {
     const soon = isReserved() || this.#lanes.some((lane) => isSuspect(lane.kind));
     if (this.#handsFull) return suspects > 0 ? 0 : Math.min(pollMs, soon ? LOOK_AGAIN_MS : pollMs);
     const ordinary = this.#lanes.filter((lane) => !isSuspect(lane.kind));
-    await this.#options.prepare(ordinary);
-    const quotas = this.#plan(ordinary, wanted, 0);
+    const quotas = await this.#quotas(ordinary, wanted);
     // Whoever had a turn in this claim goes behind the others.
     this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const taken = await this.#take(quotas, wanted, false);
@@ -151,17 +157,22 @@ export class ClaimLoop {
   /** Looks at the lanes; returns how long there will be nothing to do. */
   async #look(): Promise<number> {
     const { store, system, settings, onLook } = this.#options;
-    if (this.#control && system.monotonic() - this.#lookedAt < LOOK_AGAIN_MS) return 0;
+    const began = system.monotonic();
+    if (this.#control && began - this.#lookedAt < this.#lookAgainMs) return 0;
+    // Those that one claim can reach, and as many again; what is behind them takes its turn.
+    const size = Math.max(LANES_LEAST, Math.min(LANES_MOST, 2 * this.#options.want()));
     // Both anew with every look: a pause may have ended by itself.
-    const [control, first] = await Promise.all([store.control(), store.lanes(null, LANES)]);
+    const [control, first] = await Promise.all([store.control(), store.lanes(null, size)]);
     this.#control = control;
-    const { lanes, nextRunAt, now, next } = await this.#servedLanes(control, first);
+    const { lanes, nextRunAt, now, next } = await this.#servedLanes(control, first, size);
     this.#lanes = lanes;
     this.#lookedAt = system.monotonic();
-    await this.#options.prepare(lanes);
+    const dearMs = (this.#lookedAt - began) / LOOK_SHARE;
+    this.#lookAgainMs = Math.max(LOOK_AGAIN_MS, Math.min(LOOK_LATEST_MS, dearMs));
+    await this.#options.probe(lanes);
     // What is spread over time counts as due: its turn comes by itself.
     const isDue = (kind?: LaneKind): boolean =>
-      this.#planned(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1, false).length > 0;
+      this.#plan(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1).length > 0;
     const due = isDue();
     onLook({ due: due || next !== null, suspect: isDue("suspect"), last: isDue("last"), nextRunAt, now });
     if (due) return 0;
@@ -177,32 +188,38 @@ export class ClaimLoop {
    * with the highest priorities, is always among them; where there are more of ours than a look takes, the rest take
    * turns, each look going on where the last one ended.
    */
-  async #servedLanes(control: Control, first: LanePage): Promise<LanePage> {
+  async #servedLanes(control: Control, first: LanePage, size: number): Promise<LanePage> {
     const { serves, queues } = this.#options.appetite(control);
     const lanes: ActiveLane[] = [];
     let nextRunAt: number | null = null;
     for (let page = first, pages = 1; ; pages++) {
       lanes.push(...page.lanes.filter(({ type, queue }) => serves.has(type) && (queues === null || queues.has(queue))));
       if (page.nextRunAt !== null) nextRunAt = Math.min(page.nextRunAt, nextRunAt ?? page.nextRunAt);
-      const enough = pages >= PAGES || lanes.length >= 2 * LANES || (pages > 1 && lanes.length >= LANES);
+      const enough = pages >= PAGES || lanes.length >= 2 * size || (pages > 1 && lanes.length >= size);
       if (page.next === null || enough) {
         this.#from = page.next;
         return { lanes, nextRunAt, now: page.now, next: lanes.length === 0 ? page.next : null };
       }
       const after: number = pages === 1 ? Math.max(page.next, this.#from ?? page.next) : page.next;
-      page = await this.#options.store.lanes(after, LANES);
+      // Those of others are passed in long steps.
+      page = await this.#options.store.lanes(after, lanes.length * 2 >= size ? size : LANES_MOST);
     }
   }
 
-  #plan(lanes: readonly ActiveLane[], want: number, suspects: number): Quota[] {
-    return this.#planned(lanes, want, suspects, true);
+  /** What to take; of what is spread over time only what was withdrawn for the lanes that this claim can reach. */
+  async #quotas(lanes: readonly ActiveLane[], want: number): Promise<Quota[]> {
+    const spread = this.#options.spread();
+    if (!spread) return this.#plan(lanes, want, 0);
+    const reached = new Set(this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants)).map(({ lane }) => lane));
+    const within = lanes.filter(({ lane }) => reached.has(lane));
+    await spread.withdraw(within, want);
+    return this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
   }
 
-  #planned(lanes: readonly ActiveLane[], want: number, suspects: number, atOnce: boolean): Quota[] {
+  #plan(lanes: readonly ActiveLane[], want: number, suspects: number, lower: Lower = (grants) => grants): Quota[] {
     if (!this.#control || lanes.length === 0) return [];
     const appetite = this.#options.appetite(this.#control);
-    const grants = atOnce ? this.#options.lowered(appetite.grants, lanes) : appetite.grants;
-    return plan(lanes, { ...appetite, grants, want, suspects, turn: this.#turn });
+    return plan(lanes, { ...appetite, grants: lower(appetite.grants), want, suspects, turn: this.#turn });
   }
 
   /** Takes one suspect, in a claim of its own; one with its last crash left goes elsewhere where there is a way to. */

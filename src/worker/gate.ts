@@ -50,7 +50,7 @@ export class Gate {
   }
 
   /** Takes a probe for each service among these lanes whose time has come. */
-  async prepare(lanes: readonly ActiveLane[]): Promise<void> {
+  async probe(lanes: readonly ActiveLane[]): Promise<void> {
     const { watch, limits, worker, probeMs } = this.#options;
     for (const service of new Set(lanes.map((lane) => lane.service))) {
       const breaker = service === null ? null : limits.service(service).breaker;

@@ -24,6 +24,8 @@ export interface HandsOptions {
 const AHEAD_MOST_MS = 500;
 /** Timers of Node may fire this much before their time by the clock that counts. */
 const TIMER_SLACK_MS = 2;
+/** What starts within this time starts at once, as far as limits go. */
+const SOON_MS = 20;
 /** How long a suspect is watched before the next one may join it. */
 const SUSPECT_WATCH_MS = 100;
 
@@ -85,6 +87,12 @@ export class Hands {
   /** Slots that are free now. */
   get free(): number {
     return Math.max(0, this.#options.concurrency - this.#leaks.size - this.running.size);
+  }
+
+  /** Jobs that can start within moments. */
+  get soon(): number {
+    const { system } = this.#options;
+    return Math.max(0, this.free + Math.floor(this.#pace.read(system.monotonic()) * SOON_MS) - this.ahead.length);
   }
 
   /** Slots that any job may have now. */

@@ -26,6 +26,8 @@ export interface ServicesOptions {
   readonly events: WorkerEvents;
   readonly limits: Limits;
   readonly jobs: readonly JobDefinition[];
+  /** Jobs that can start within moments. */
+  readonly soon: () => number;
   /** Jobs of a type in hand. */
   readonly countOf: (type: string) => number;
   readonly worker: () => string;
@@ -60,7 +62,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
       },
     });
     this.#gate = new Gate({ watch: this.watch, limits, worker, probeMs: leaseMs });
-    this.#allowances = new Allowances({ store, watch: this.watch, limits });
+    this.#allowances = new Allowances({ store, watch: this.watch, limits, soon: options.soon });
   }
 
   /** What may be taken: nothing of what is paused or parked, and of types with a limit of their own what their slots allow. */
@@ -75,23 +77,14 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     return grants;
   }
 
-  /** Gets beforehand what these lanes need. */
-  async prepare(lanes: readonly ActiveLane[], want: number): Promise<void> {
-    if (want <= 0) return;
-    await this.#gate.prepare(lanes);
-    if (this.#allowances.areNeeded()) await this.#allowances.prepare(lanes, want);
+  /** Takes probes for services among these lanes whose time has come. */
+  probe(lanes: readonly ActiveLane[]): Promise<void> {
+    return this.#gate.probe(lanes);
   }
 
-  /** The grants, lowered to what may be started at this moment. */
-  lowered(
-    grants: ReadonlyMap<string, number>,
-    lanes: readonly ActiveLane[],
-    free: number,
-  ): ReadonlyMap<string, number> {
-    if (!this.#allowances.areNeeded()) return grants;
-    const lower = new Map(grants);
-    this.#allowances.grant(lower, lanes, free);
-    return lower;
+  /** What is spread over time; null while nothing is. */
+  spread(): Allowances | null {
+    return this.#allowances.areNeeded() ? this.#allowances : null;
   }
 
   /** How long until more of these lanes may start; null where only other things are missing. */

@@ -166,6 +166,7 @@ export class QueueWorker {
       worker: () => this.id,
       leaseMs: this.#parts.settings.leaseMs,
       countOf: (type) => this.#hands.countOf(type),
+      soon: () => this.#hands.soon,
       onHeldBack: (service) => this.#hands.releaseAhead(service),
       onReleased: () => this.#loop.wake(),
     });
@@ -270,8 +271,8 @@ export class QueueWorker {
         grants: this.#services.grants(control),
         weightOf: (tenant) => this.#parts.limits.tenant(tenant).weight,
       }),
-      prepare: (lanes) => this.#services.prepare(lanes, hands.want()),
-      lowered: (grants, lanes) => this.#services.lowered(grants, lanes, hands.free),
+      probe: (lanes) => this.#services.probe(lanes),
+      spread: () => this.#services.spread(),
       nextGrantMs: (lanes) => this.#services.nextMs(lanes),
       tickets: (limit) => hands.tickets(limit),
       startedThrough: () => hands.startedThrough,

@@ -57,6 +57,12 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
   };
 }
 
+/** A row that is to be taken. */
+interface Found {
+  readonly row: Value[];
+  readonly lane: number;
+}
+
 function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): WorkVerbs["claim"] {
   const control = db.prepare("select version from control");
   const present = db.prepare(
@@ -70,7 +76,7 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
      where seq = ?`,
   );
-  // One statement for all rows of a lane costs half of one statement for each.
+  // One statement for all rows costs half of one statement for each.
   const takeAll = db.prepare(
     `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ? + place.key, started_at = ?,
      updated_at = ? from json_each(?) as place where job.seq = place.value`,
@@ -80,36 +86,41 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
     if (control.all()[0]?.[0] !== version) return { flat: [], belongings: [], now, refused: "control" };
     const flat: (Value | Value[])[] = [];
-    const put = (row: Value[], lane: number): void => {
+    const belongings = new Map<number, Belonging>();
+    let found: Found[] = [];
+    let taken = 0;
+    const put = ({ row, lane }: Found): void => {
       for (let at = 1; at <= 10; at++) flat.push(row[at] as Value);
       flat.push(lane, row[11] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
+      taken += 1;
     };
-    const belongings = new Map<number, Belonging>();
-    let taken = 0;
-    for (const quota of quotas) {
-      if (taken >= limit) break;
-      const belonging = lanes.belonging(quota.lane);
+    /** Takes what was found; of a set with a damaged row, which leaves nothing behind, each for itself. */
+    const takeFound = (): void => {
+      const all = found;
+      found = [];
+      const seqs = JSON.stringify(all.map(({ row }) => row[0]));
+      if (all.length > 1 && unlessBroken(() => takeAll.run(nonce, worker, ticket + taken, now, now, seqs)))
+        return all.forEach(put);
+      for (const each of all) {
+        const seq = each.row[0] as number;
+        if (unlessBroken(() => take.run(nonce, worker, ticket + taken, now, now, seq))) put(each);
+        else aside.row(seq);
+      }
+    };
+    for (const { lane, limit: most } of quotas) {
+      // A lane that comes again must not give what is already found.
+      if (belongings.has(lane) && found.length > 0) takeFound();
+      const wanted = Math.min(most, limit - taken - found.length);
+      if (wanted <= 0) break;
+      const belonging = lanes.belonging(lane);
       if (!belonging) aside.strays();
       else {
-        const rows = due.all(quota.lane, now, Math.min(quota.limit, limit - taken));
-        if (rows.length > 0) belongings.set(quota.lane, belonging);
-        const seqs = JSON.stringify(rows.map(([seq]) => seq));
-        if (rows.length > 1 && unlessBroken(() => takeAll.run(nonce, worker, ticket + taken, now, now, seqs))) {
-          for (const row of rows) put(row, quota.lane);
-          taken += rows.length;
-          continue;
-        }
-        // One of them is damaged, and a statement that fails leaves nothing behind: each for itself.
-        for (const row of rows) {
-          if (!unlessBroken(() => take.run(nonce, worker, ticket + taken, now, now, row[0] as number))) {
-            aside.row(row[0] as number);
-            continue;
-          }
-          put(row, quota.lane);
-          taken += 1;
-        }
+        const rows = due.all(lane, now, wanted);
+        if (rows.length > 0) belongings.set(lane, belonging);
+        for (const row of rows) found.push({ row, lane });
       }
     }
+    takeFound();
     return { flat, belongings: [...belongings], now, refused: null };
   };
 }
