@@ -91,7 +91,7 @@ const { startVitest } = await import("vitest/node");
 const vitest = await startVitest("test", [], {
   root,
   watch: false,
-  include: [subject === "outages" ? "test/worker/outage.test.ts" : "test/simulation/prove.ts"],
+  include: [subject === "outages" ? "test/worker/service-outage.test.ts" : "test/simulation/prove.ts"],
   reporters: [["default", { summary: false }]],
   disableConsoleIntercept: true,
   execArgv: ["--max-old-space-size=6144"],

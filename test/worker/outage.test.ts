@@ -1,111 +1,165 @@
-// What an outage does to the work for a service: nothing is lost, little is charged, nothing else notices, and the load
-// comes back on a ramp. On virtual time; `npm run prove -- outages` plays forty minutes.
+// A store that is away for a while: nothing is restarted, nothing is charged, and the log stays readable.
 import { describe, expect, it } from "vitest";
+import { fixed } from "../../src/core/backoff.ts";
+import { RedriveError } from "../../src/core/errors.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
-import { createBench, type Hired } from "../support/worker-bench.ts";
-import { feed, FlakyService, heard, mostInASecond, outage, quoteFor } from "./outage-scenes.ts";
+import { around, createBench, cuttable, type Line, unavailable } from "../support/worker-bench.ts";
 
-const STORES = ["memory", "sqlite"] as const;
-/** The threshold of a breaker nobody configured, and the slots of the crew. */
-const [THRESHOLD, SLOTS] = [10, 20];
-const MINUTES = Number(process.env["REDRIVE_PROVE_OUTAGE_MINUTES"] ?? 2);
+/** The most lines of one text within any second. */
+function mostInASecond(lines: readonly Line[], text: string): number {
+  const at = lines.filter(({ message }) => message.includes(text)).map((line) => line.at);
+  return Math.max(0, ...at.map((from) => at.filter((other) => other >= from && other < from + 1_000).length));
+}
 
-describe.each(STORES)("a service that is down, on %s", (store) => {
-  it("costs hardly an attempt and no dead letter, and gets its load back on a ramp", { timeout: 600_000 }, async () => {
-    const figures = await outage({ store, minutes: MINUTES, perSecond: 50 });
-    if (process.env["REDRIVE_PROVE_OUTAGE_MINUTES"]) console.log(store, `${MINUTES} min`, figures);
-    expect(figures.charged).toBeLessThanOrEqual(THRESHOLD + SLOTS);
-    expect(figures.deadLetters).toBe(0);
-    expect(figures.left).toBe(0);
-    expect(figures.aboveRamp).toEqual([]);
-    expect(figures.otherMs).toBeLessThan(300);
-    // Three probes every half minute at most, and what was running when it opened.
-    expect(figures.callsDown).toBeLessThanOrEqual(THRESHOLD + SLOTS + MINUTES * 2 * 3);
+describe("a worker whose store is away", () => {
+  it("starts when the store comes back", async () => {
+    const bench = createBench();
+    const line = cuttable(bench.store);
+    line.away = true;
+    const job = defineJob("thumbnail", { run: () => 1 });
+    await bench.addMany(5, job);
+    const { worker } = bench.hire([job], { through: line.store });
+    const started = worker.start();
+    await bench.advance(30_000);
+    line.away = false;
+    await bench.finish(started, 5_000);
+    await bench.until(() => worker.counts.completed === 5, 5_000);
   });
 
-  it("stays parked when every worker is killed and replaced", { timeout: 60_000 }, async () => {
-    const bench = createBench(8, store);
-    const pricing = new FlakyService(bench);
-    const hire = (n: number): Promise<Hired> =>
-      bench.employ([quoteFor(pricing, n)], { concurrency: 10, services: { pricing: { breaker: { openFor: "5m" } } } });
-    const first = [await hire(1), await hire(2)];
-    pricing.down = true;
-    await feed(bench, { seconds: 5, perSecond: 20 });
-    expect(heard(first, "breaker.changed")).toBeGreaterThan(0);
-    for (const { actor } of first) actor.crash();
-    const killedAt = bench.world.now;
-    const second = [await hire(3), await hire(4)];
-    await feed(bench, { seconds: 60, perSecond: 20 });
-    expect(pricing.since(killedAt)).toEqual([]);
-    expect(heard(second, "job.retried") + heard(second, "job.dead")).toBe(0);
-    // Then it is probed, with a few jobs and not more.
-    await bench.advance(5 * 60_000);
-    expect(pricing.since(killedAt).length).toBeGreaterThan(0);
-    expect(pricing.since(killedAt).length).toBeLessThanOrEqual(3);
+  it("goes on by itself within three seconds of its return, and nothing was charged", async () => {
+    const bench = createBench();
+    const line = cuttable(bench.store);
+    const job = defineJob("thumbnail", { maxAttempts: 1, backoff: fixed(0), run: () => bench.sleep(200) });
+    const ids = await bench.addMany(400, job);
+    const { worker } = await bench.employ([job], { concurrency: 10, through: line.store });
+    for (const awayMs of [300, 2_000, 10_000, 60_000]) {
+      await bench.advance(900);
+      line.away = true;
+      await bench.advance(awayMs);
+      line.away = false;
+      const before = worker.counts.completed;
+      expect(await bench.until(() => worker.counts.completed > before)).toBeLessThanOrEqual(3_000);
+    }
+    await bench.until(() => worker.counts.completed === 400);
+    for (const one of await bench.store.get(ids)) {
+      expect(one).toMatchObject({ state: "completed", attempts: 0, crashes: 0 });
+    }
+    expect(worker.counts).toMatchObject({ stale: 0, dead: 0, retried: 0 });
   });
 
-  it("is not thought to be down because one of eight workers is out of its reach", { timeout: 60_000 }, async () => {
-    const bench = createBench(9, store);
-    const pricing = new FlakyService(bench);
-    const crew: Hired[] = [];
-    for (let n = 1; n <= 8; n++) crew.push(await bench.employ([quoteFor(pricing, n, n !== 8)], { concurrency: 5 }));
-    await feed(bench, { seconds: 60, perSecond: 50 });
-    expect(heard(crew, "breaker.changed")).toBe(0);
-    expect(heard(crew.slice(0, 7), "worker.sick")).toBe(0);
-    expect(heard(crew.slice(7), "worker.sick")).toBeGreaterThan(0);
-    const spoilt = pricing.calls.filter(({ ok }) => !ok).length;
-    expect(spoilt).toBeLessThan(pricing.calls.length / 20);
+  it("waits for a store that is unusable too, because somebody may mend it", async () => {
+    const bench = createBench();
+    let broken = false;
+    const through = around(bench.store, async (_verb, next) => {
+      if (broken) throw new RedriveError("store_unusable", "The database file is damaged.");
+      return next();
+    });
+    const job = defineJob("thumbnail", { run: () => 1 });
+    const { worker } = await bench.employ([job], { through });
+    broken = true;
+    await bench.add(job);
+    await bench.advance(20_000);
+    broken = false;
+    await bench.until(() => worker.counts.completed === 1, 3_000);
+  });
+
+  it("does not start on a store that is unusable from the start, and can be started once it was mended", async () => {
+    const bench = createBench();
+    let broken = true;
+    const through = around(bench.store, async (verb, next) => {
+      if (broken && verb === "register") throw new RedriveError("store_unusable", "permission denied for table worker");
+      return next();
+    });
+    const job = defineJob("thumbnail", { run: () => 1 });
+    await bench.add(job);
+    const { worker } = bench.hire([job], { through });
+    await expect(bench.finish(worker.start())).rejects.toMatchObject({ code: "store_unusable" });
+    await expect(bench.finish(worker.drain({ graceMs: 0 }))).rejects.toMatchObject({ code: "store_unusable" });
+    broken = false;
+    await bench.finish(worker.start());
+    await bench.until(() => worker.counts.completed === 1, 3_000);
+    await bench.finish(worker.stop());
+  });
+
+  it("says so at most once a second per cause, and once that it is back", async () => {
+    const bench = createBench();
+    const line = cuttable(bench.store);
+    const job = defineJob("thumbnail", { run: () => bench.sleep(100) });
+    await bench.addMany(100, job);
+    const { lines, said } = await bench.employ([job], { concurrency: 5, through: line.store });
+    await bench.advance(500);
+    line.away = true;
+    await bench.advance(30_000);
+    line.away = false;
+    await bench.advance(5_000);
+    expect(mostInASecond(lines, "did not answer")).toBe(1);
+    expect(said("did not answer").length).toBeGreaterThan(5);
+    expect(said("the store is back")).toHaveLength(1);
+  });
+
+  it("that can read but not write (a full disk) says each thing at most once a second", async () => {
+    const bench = createBench();
+    let full = false;
+    const writes = new Set(["claim", "settle", "beat", "expired"]);
+    const through = around(bench.store, async (verb, next) => {
+      if (full && writes.has(verb)) throw unavailable();
+      return next();
+    });
+    const job = defineJob("thumbnail", { run: () => bench.sleep(300) });
+    await bench.addMany(5, job);
+    const { worker, lines } = await bench.employ([job], { poll: "100ms", through });
+    await bench.advance(200);
+    full = true;
+    for (let n = 0; n < 60; n++) {
+      await bench.advance(100);
+      await bench.add("theirs");
+    }
+    full = false;
+    await bench.until(() => worker.counts.completed === 5, 5_000);
+    expect(mostInASecond(lines, "did not answer")).toBe(1);
+    expect(mostInASecond(lines, "the store is back")).toBeLessThanOrEqual(1);
+  });
+
+  it("keeps its slots: what runs goes on, and what ends is kept for later", async () => {
+    const bench = createBench();
+    const line = cuttable(bench.store);
+    let running = 0;
+    let most = 0;
+    const job = defineJob("thumbnail", {
+      run: async () => {
+        most = Math.max(most, ++running);
+        await bench.sleep(400);
+        running -= 1;
+      },
+    });
+    await bench.addMany(30, job);
+    const { worker } = await bench.employ([job], { concurrency: 5, through: line.store });
+    await bench.advance(300);
+    line.away = true;
+    await bench.advance(5_000);
+    expect(running).toBe(0);
+    line.away = false;
+    await bench.until(() => worker.counts.completed === 30);
+    expect(most).toBe(5);
   });
 });
 
-describe.each(STORES)("limits for the whole fleet, on %s", (store) => {
-  it("retries of a service that only fails stay within their budget", { timeout: 60_000 }, async () => {
-    const bench = createBench(10, store);
-    const pricing = new FlakyService(bench);
-    pricing.down = true;
-    const services = { pricing: { breaker: false, budget: { share: 0.2, floorPerSecond: 10 } } } as const;
-    const crew: Hired[] = [];
-    for (let n = 1; n <= 8; n++) crew.push(await bench.employ([quoteFor(pricing, n)], { concurrency: 10, services }));
-    await feed(bench, { seconds: 60, perSecond: 50 });
-    const firstTries = 60 * 50;
-    expect(pricing.calls.length).toBeLessThanOrEqual(1.2 * firstTries + 10);
-    expect(pricing.calls.length).toBeGreaterThan(1.1 * firstTries);
-    const { queued, running, dead, completed } = await bench.store.count();
-    expect(queued + running + dead + completed).toBe(firstTries + 60);
-  });
-
-  it("a rate limit holds in every second by the service's own clock, and is used", { timeout: 60_000 }, async () => {
-    const bench = createBench(11, store);
-    const pricing = new FlakyService(bench);
-    const services = { pricing: { rateLimit: { limit: 100 } } };
-    for (let n = 1; n <= 8; n++) await bench.employ([quoteFor(pricing, n)], { concurrency: 10, services });
-    await bench.addMany(4_000, "quote", { service: "pricing" });
-    await bench.advance(30_000);
-    const times = pricing.calls.map(({ at }) => at);
-    expect(mostInASecond(times)).toBeLessThanOrEqual(105);
-    const from = times[0] as number;
-    for (let second = 1; second < 25; second++) {
-      const inside = times.filter((at) => at >= from + second * 1000 && at < from + (second + 1) * 1000);
-      expect(inside.length, `second ${second}`).toBeGreaterThanOrEqual(95);
+describe("an error that is no outage", () => {
+  it("in the claim loop or the reaper does not end the worker", async () => {
+    for (const verb of ["lanes", "workers", "beat"] as const) {
+      const bench = createBench();
+      let defect = false;
+      const through = around(bench.store, async (asked, next) => {
+        if (defect && asked === verb) throw new TypeError("a defect in the store");
+        return next();
+      });
+      const job = defineJob("thumbnail", { run: () => 1 });
+      const { worker } = await bench.employ([job], { through });
+      defect = true;
+      await bench.advance(8_000);
+      defect = false;
+      await bench.add(job);
+      await bench.until(() => worker.counts.completed === 1, 5_000);
     }
-  });
-
-  it("a Retry-After that one job hears slows all jobs of the service", async () => {
-    const bench = createBench(12, store);
-    const calls: number[] = [];
-    const limited = defineJob("quote", {
-      service: "pricing",
-      run() {
-        calls.push(bench.world.now);
-        if (calls.length === 1)
-          throw Object.assign(new Error("slow down"), { status: 429, headers: { "retry-after": "20" } });
-      },
-    });
-    await bench.addMany(50, limited);
-    for (let n = 1; n <= 2; n++) await bench.employ([limited], { concurrency: 1 });
-    await bench.advance(60_000);
-    const early = calls.filter((at) => at - (calls[0] as number) < 19_000);
-    expect(early.length).toBeLessThanOrEqual(10);
-    expect(calls.length).toBe(51);
   });
 });

@@ -1,0 +1,111 @@
+// What an outage does to the work for a service: nothing is lost, little is charged, nothing else notices, and the load
+// comes back on a ramp. On virtual time; `npm run prove -- outages` plays forty minutes.
+import { describe, expect, it } from "vitest";
+import { defineJob } from "../../src/queue/define-job.ts";
+import { createBench, type Hired } from "../support/worker-bench.ts";
+import { feed, FlakyService, heard, mostInASecond, outage, quoteFor } from "./service-outage-scenes.ts";
+
+const STORES = ["memory", "sqlite"] as const;
+/** The threshold of a breaker nobody configured, and the slots of the crew. */
+const [THRESHOLD, SLOTS] = [10, 20];
+const MINUTES = Number(process.env["REDRIVE_PROVE_OUTAGE_MINUTES"] ?? 2);
+
+describe.each(STORES)("a service that is down, on %s", (store) => {
+  it("costs hardly an attempt and no dead letter, and gets its load back on a ramp", { timeout: 600_000 }, async () => {
+    const figures = await outage({ store, minutes: MINUTES, perSecond: 50 });
+    if (process.env["REDRIVE_PROVE_OUTAGE_MINUTES"]) console.log(store, `${MINUTES} min`, figures);
+    expect(figures.charged).toBeLessThanOrEqual(THRESHOLD + SLOTS);
+    expect(figures.deadLetters).toBe(0);
+    expect(figures.left).toBe(0);
+    expect(figures.aboveRamp).toEqual([]);
+    expect(figures.otherMs).toBeLessThan(300);
+    // Three probes every half minute at most, and what was running when it opened.
+    expect(figures.callsDown).toBeLessThanOrEqual(THRESHOLD + SLOTS + MINUTES * 2 * 3);
+  });
+
+  it("stays parked when every worker is killed and replaced", { timeout: 60_000 }, async () => {
+    const bench = createBench(8, store);
+    const pricing = new FlakyService(bench);
+    const hire = (n: number): Promise<Hired> =>
+      bench.employ([quoteFor(pricing, n)], { concurrency: 10, services: { pricing: { breaker: { openFor: "5m" } } } });
+    const first = [await hire(1), await hire(2)];
+    pricing.down = true;
+    await feed(bench, { seconds: 5, perSecond: 20 });
+    expect(heard(first, "breaker.changed")).toBeGreaterThan(0);
+    for (const { actor } of first) actor.crash();
+    const killedAt = bench.world.now;
+    const second = [await hire(3), await hire(4)];
+    await feed(bench, { seconds: 60, perSecond: 20 });
+    expect(pricing.since(killedAt)).toEqual([]);
+    expect(heard(second, "job.retried") + heard(second, "job.dead")).toBe(0);
+    // Then it is probed, with a few jobs and not more.
+    await bench.advance(5 * 60_000);
+    expect(pricing.since(killedAt).length).toBeGreaterThan(0);
+    expect(pricing.since(killedAt).length).toBeLessThanOrEqual(3);
+  });
+
+  it("is not thought to be down because one of eight workers is out of its reach", { timeout: 60_000 }, async () => {
+    const bench = createBench(9, store);
+    const pricing = new FlakyService(bench);
+    const crew: Hired[] = [];
+    for (let n = 1; n <= 8; n++) crew.push(await bench.employ([quoteFor(pricing, n, n !== 8)], { concurrency: 5 }));
+    await feed(bench, { seconds: 60, perSecond: 50 });
+    expect(heard(crew, "breaker.changed")).toBe(0);
+    expect(heard(crew.slice(0, 7), "worker.sick")).toBe(0);
+    expect(heard(crew.slice(7), "worker.sick")).toBeGreaterThan(0);
+    const spoilt = pricing.calls.filter(({ ok }) => !ok).length;
+    expect(spoilt).toBeLessThan(pricing.calls.length / 20);
+  });
+});
+
+describe.each(STORES)("limits for the whole fleet, on %s", (store) => {
+  it("retries of a service that only fails stay within their budget", { timeout: 60_000 }, async () => {
+    const bench = createBench(10, store);
+    const pricing = new FlakyService(bench);
+    pricing.down = true;
+    const services = { pricing: { breaker: false, budget: { share: 0.2, floorPerSecond: 10 } } } as const;
+    const crew: Hired[] = [];
+    for (let n = 1; n <= 8; n++) crew.push(await bench.employ([quoteFor(pricing, n)], { concurrency: 10, services }));
+    await feed(bench, { seconds: 60, perSecond: 50 });
+    const firstTries = 60 * 50;
+    expect(pricing.calls.length).toBeLessThanOrEqual(1.2 * firstTries + 10);
+    expect(pricing.calls.length).toBeGreaterThan(1.1 * firstTries);
+    const { queued, running, dead, completed } = await bench.store.count();
+    expect(queued + running + dead + completed).toBe(firstTries + 60);
+  });
+
+  it("a rate limit holds in every second by the service's own clock, and is used", { timeout: 60_000 }, async () => {
+    const bench = createBench(11, store);
+    const pricing = new FlakyService(bench);
+    const services = { pricing: { rateLimit: { limit: 100 } } };
+    for (let n = 1; n <= 8; n++) await bench.employ([quoteFor(pricing, n)], { concurrency: 10, services });
+    await bench.addMany(4_000, "quote", { service: "pricing" });
+    await bench.advance(30_000);
+    const times = pricing.calls.map(({ at }) => at);
+    expect(mostInASecond(times)).toBeLessThanOrEqual(105);
+    const from = times[0] as number;
+    for (let second = 1; second < 25; second++) {
+      const inside = times.filter((at) => at >= from + second * 1000 && at < from + (second + 1) * 1000);
+      expect(inside.length, `second ${second}`).toBeGreaterThanOrEqual(95);
+    }
+  });
+
+  it("a Retry-After that one job hears slows all jobs of the service", async () => {
+    const bench = createBench(12, store);
+    const calls: number[] = [];
+    const limited = defineJob("quote", {
+      service: "pricing",
+      run() {
+        calls.push(bench.world.now);
+        if (calls.length === 1)
+          throw Object.assign(new Error("slow down"), { status: 429, headers: { "retry-after": "20" } });
+      },
+    });
+    await bench.addMany(50, limited);
+    for (let n = 1; n <= 2; n++) await bench.employ([limited], { concurrency: 1 });
+    await bench.advance(60_000);
+    const early = calls.filter((at) => at - (calls[0] as number) < 19_000);
+    expect(early.length).toBeLessThanOrEqual(10);
+    expect(calls.length).toBe(51);
+  });
+});
