@@ -59,8 +59,8 @@ export interface Slots {
   readonly from: number;
   readonly stepMs: number;
   readonly count: number;
-  /** How long after its time each may still be used. */
-  readonly lateMs: number;
+  /** From a bucket that nobody else was waiting for: they may be used in peace. */
+  readonly isSpare: boolean;
 }
 
 /** Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. */
@@ -76,13 +76,17 @@ export function reserve(
   const spare = isIdle ? Math.floor(SPARE_MS / stepMs) : 0;
   const room = until < from ? 0 : Math.floor((until - from) / stepMs) + 1;
   const count = Math.min(Math.max(want, spare), room);
-  const lateMs = isIdle && count > want ? SPARE_LATE_MS : LATE_MS;
-  return { slots: { from, stepMs, count, lateMs }, bucket: { nextAt: from + count * stepMs } };
+  return { slots: { from, stepMs, count, isSpare: count > want }, bucket: { nextAt: from + count * stepMs } };
+}
+
+/** How long after its time a slot may still be used. */
+export function lateMs({ isSpare }: Slots): number {
+  return isSpare ? SPARE_LATE_MS : LATE_MS;
 }
 
 /** The slots without those whose time is over. */
 export function withoutLost(slots: Slots, now: number): Slots {
-  const lost = Math.ceil((now - slots.lateMs - slots.from) / slots.stepMs);
+  const lost = Math.ceil((now - lateMs(slots) - slots.from) / slots.stepMs);
   return lost <= 0 ? slots : without(slots, lost);
 }
 

@@ -9,6 +9,7 @@ import {
   type Slots,
   type Spread,
   spreadOf,
+  lateMs,
   usable,
   without,
   withoutLost,
@@ -38,6 +39,15 @@ const NOTHING_MS = 20;
 
 /** Names that are remembered although nothing is reserved for them. */
 const NAMES_MOST = 10_000;
+
+/** Lanes for which it is asked at once. */
+const NAMES_AT_ONCE = 1_000;
+
+/** What is to be withdrawn from a bucket; 0 starts for what nobody else is waiting for. */
+interface Wish {
+  readonly spread: Spread;
+  readonly want: number;
+}
 
 interface Rate {
   slots: Slots[];
@@ -74,17 +84,26 @@ export class Allowances {
     return false;
   }
 
-  /** Withdraws what these lanes lack, up to so many starts each. */
-  async withdraw(lanes: readonly ActiveLane[], want: number): Promise<void> {
-    const { now } = this.#options.watch;
-    const names = new Map<string, Spread>();
+  /**
+   * Withdraws what the first of these lanes lack, up to so many starts each; and for the others, since it asks anyway,
+   * what nobody else is waiting for.
+   */
+  async withdraw(lanes: readonly ActiveLane[], want: number, others: readonly ActiveLane[]): Promise<void> {
+    const { watch, soon } = this.#options;
+    const { now } = watch;
+    const names = new Map<string, Wish>();
     const services = new Map<string, BudgetSettings>();
-    for (const lane of lanes) {
-      for (const [name, spread] of this.#ratesOf(lane, now)) if (this.#lacksSlots(name, now)) names.set(name, spread);
+    for (const lane of lanes.slice(0, Math.max(1, soon()))) {
+      for (const [name, spread] of this.#ratesOf(lane, now))
+        if (this.#lacksSlots(name, now)) names.set(name, { spread, want });
       const budget = this.#budgetOf(lane);
       if (budget && this.#lacksTokens(lane.service as string, now)) services.set(lane.service as string, budget);
     }
-    if (names.size + services.size > 0) await this.#draw(names, services, want, now);
+    if (names.size + services.size === 0) return;
+    for (const lane of others.slice(0, NAMES_AT_ONCE))
+      for (const [name, spread] of this.#ratesOf(lane, now))
+        if (!names.has(name) && this.#lacksSlots(name, now)) names.set(name, { spread, want: 0 });
+    await this.#draw(names, services, want, now);
   }
 
   /** The grants without what is known to be used up for now. */
@@ -106,7 +125,7 @@ export class Allowances {
     const lower = new Map(grants);
     const put = (name: string, to: number): void => void lower.set(name, Math.min(lower.get(name) ?? to, to));
     for (const lane of lanes) {
-      for (const [name] of this.#ratesOf(lane, now)) put(name, Math.min(most, this.#usable(name, now)));
+      for (const [name] of this.#ratesOf(lane, now)) put(name, this.#usable(name, now, most));
       if (this.#budgetOf(lane))
         put(`retry:${lane.service}`, Math.floor(this.#purses.get(lane.service as string)?.tokens ?? 0));
     }
@@ -155,11 +174,17 @@ export class Allowances {
     else if (steady) yield [`service:${lane.service}`, steady];
   }
 
-  #usable(name: string, now: number): number {
+  /** How many may start now; of slots whose time must be kept only what can start within moments. */
+  #usable(name: string, now: number, soon: number): number {
     const rate = this.#rates.get(name);
     if (!rate) return 0;
     rate.slots = rate.slots.map((slots) => withoutLost(slots, now)).filter(({ count }) => count > 0);
-    return rate.slots.reduce((sum, slots) => sum + usable(slots, now), 0);
+    let [strict, spare] = [0, 0];
+    for (const slots of rate.slots) {
+      if (slots.isSpare) spare += usable(slots, now);
+      else strict += usable(slots, now);
+    }
+    return spare + Math.min(strict, soon);
   }
 
   #use(name: string): void {
@@ -172,7 +197,7 @@ export class Allowances {
     const rate = this.#rates.get(name);
     if (!rate) return true;
     const last = rate.slots.at(-1);
-    const end = last ? last.from + (last.count - 1) * last.stepMs + last.lateMs : 0;
+    const end = last ? last.from + (last.count - 1) * last.stepMs + lateMs(last) : 0;
     return rate.nothingBefore <= now && end < now + SHORT_MS;
   }
 
@@ -195,7 +220,7 @@ export class Allowances {
   }
 
   async #draw(
-    names: ReadonlyMap<string, Spread>,
+    names: ReadonlyMap<string, Wish>,
     services: ReadonlyMap<string, BudgetSettings>,
     want: number,
     now: number,
@@ -210,12 +235,16 @@ export class Allowances {
     const found = new Map(cells.map((cell) => [`${cell.kind} ${cell.name}`, cell]));
     const changes: CellChange[] = [];
     const drawn: (() => void)[] = [];
-    for (const [name, spread] of names) {
+    for (const [name, { spread, want: starts }] of names) {
       const cell = found.get(`rate ${name}`);
-      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), spread, { want, now, until: now + AHEAD_MS });
+      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), spread, {
+        want: starts,
+        now,
+        until: now + AHEAD_MS,
+      });
       const rate = this.#rates.get(name) ?? { slots: [], nothingBefore: 0 };
       this.#rates.set(name, rate);
-      rate.nothingBefore = now + NOTHING_MS;
+      if (starts > 0) rate.nothingBefore = now + NOTHING_MS;
       if (slots.count === 0) continue;
       changes.push({ kind: "rate", name, holder: "", version: cell?.version ?? 0, value: JSON.stringify(bucket) });
       drawn.push(() => {

@@ -212,7 +212,7 @@ export class ClaimLoop {
     if (!spread) return this.#plan(lanes, want, 0);
     const reached = new Set(this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants)).map(({ lane }) => lane));
     const within = lanes.filter(({ lane }) => reached.has(lane));
-    await spread.withdraw(within, want);
+    await spread.withdraw(within, want, lanes);
     return this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
   }
 
@@ -256,7 +256,8 @@ export class ClaimLoop {
     if (refused === "worker") await onGivenUp();
     if (jobs.length > 0) accept(jobs, single);
     // Whatever was not there when we asked makes the picture of the lanes old.
-    if (jobs.length < limit) this.#lookedAt = NEVER;
+    const asked = quotas.reduce((sum, quota) => sum + quota.limit, 0);
+    if (jobs.length < Math.min(limit, asked)) this.#lookedAt = NEVER;
     return jobs.length;
   }
 }
