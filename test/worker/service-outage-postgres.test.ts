@@ -1,0 +1,109 @@
+// The scenes of an outage on Postgres, in real time and shorter: several members of a fleet in one process, each with a
+// pool of its own.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createRedrive, defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
+import { openQueue } from "../support/postgres-queue.ts";
+import { mostInASecond } from "./service-outage-scenes.ts";
+
+interface Call {
+  readonly at: number;
+  readonly ok: boolean;
+}
+
+/** A service over HTTP, with a clock of its own. */
+async function startService() {
+  const calls: Call[] = [];
+  const state = { down: false };
+  const server = createServer((_, response) => {
+    calls.push({ at: performance.now(), ok: !state.down });
+    response.writeHead(state.down ? 503 : 200).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const quote = defineJob("quote", {
+    service: "pricing",
+    maxAttempts: 3,
+    async run(_, { signal }) {
+      const response = await fetch(url, { signal });
+      await response.arrayBuffer();
+      if (!response.ok) throw Object.assign(new Error(`HTTP ${response.status}`), { status: response.status });
+    },
+  });
+  return { calls, state, quote };
+}
+
+/** A fleet on one schema; its members stop with the test. */
+async function fleet(size: number, options: Omit<RedriveOptions, "store">, concurrency = 10) {
+  const { redrive, url } = await openQueue(inject("postgres18"), options);
+  const members: Redrive[] = [redrive];
+  while (members.length < size) members.push(await createRedrive({ log: "silent", ...options, store: url }));
+  for (const member of members.slice(1)) onTestFinished(() => member.close());
+  const workers = members.map((member) => member.worker({ concurrency, poll: "100ms" }));
+  await Promise.all(workers.map((worker) => worker.start()));
+  const sum = (field: "retried" | "dead" | "completed") =>
+    workers.reduce((total, { counts }) => total + counts[field], 0);
+  return { redrive, url, workers, sum };
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function until(condition: () => boolean, what: string, withinMs = 20_000): Promise<void> {
+  for (let waited = 0; waited < withinMs; waited += 25) {
+    if (condition()) return;
+    await pause(25);
+  }
+  expect.fail(`waited in vain until ${what}`);
+}
+
+describe("a service that is down, on postgres", () => {
+  it("costs hardly an attempt and no dead letter, stays parked with other workers, and comes back", async () => {
+    const { calls, state, quote } = await startService();
+    const services = { pricing: { breaker: { openFor: "1s" }, ramp: "2s" } } as const;
+    const first = await fleet(2, { jobs: [quote], services });
+    const add = (count: number) =>
+      first.redrive.enqueueMany(
+        quote,
+        Array.from({ length: count }, () => null),
+      );
+    await add(100);
+    await until(() => first.sum("completed") === 100, "all is well");
+    state.down = true;
+    for (let tenth = 0; tenth < 20; tenth++) {
+      await add(5);
+      await pause(100);
+    }
+    const opened = calls.filter(({ ok }) => !ok).length;
+    // Ten in a row open it; what was running then is uncharged, and probes come once a second.
+    expect(opened).toBeLessThanOrEqual(10 + 20 + 3 * 3);
+    expect(first.sum("retried")).toBeLessThanOrEqual(10 + 20);
+    await Promise.all(first.workers.map((worker) => worker.stop()));
+    const before = calls.length;
+    const second = await createRedrive({ store: first.url, jobs: [quote], services, log: "silent" });
+    onTestFinished(() => second.close());
+    const worker = second.worker({ concurrency: 10, poll: "100ms" });
+    await worker.start();
+    await pause(1_500);
+    expect(calls.length - before).toBeLessThanOrEqual(2 * 3);
+    state.down = false;
+    await until(() => worker.counts.completed + first.sum("completed") === 200, "everything has completed");
+    expect(first.sum("dead") + worker.counts.dead).toBe(0);
+  });
+
+  it("holds a rate limit in every second by the service's own clock", async () => {
+    const { calls, quote } = await startService();
+    const { redrive } = await fleet(4, { jobs: [quote], services: { pricing: { rateLimit: { limit: 100 } } } });
+    await redrive.enqueueMany(
+      quote,
+      Array.from({ length: 600 }, () => null),
+    );
+    await until(() => calls.length >= 500, "most have run");
+    const times = calls.map(({ at }) => at);
+    expect(mostInASecond(times)).toBeLessThanOrEqual(105);
+    // A slot that comes too late on a busy machine is lost, not made up for; on virtual time 95 of 100 are used.
+    const tookS = ((times[499] as number) - (times[99] as number)) / 1000;
+    expect(400 / tookS).toBeGreaterThan(40);
+  });
+});
