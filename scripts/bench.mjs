@@ -1,4 +1,4 @@
-// `npm run bench -- [store|worker|postgres|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them,
+// `npm run bench -- [store|worker|postgres|tenants|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them,
 // one after the other, because they would only measure each other. Installs the peers once, into folders of their own.
 
 import { spawn, spawnSync } from "node:child_process";
@@ -12,6 +12,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   store     the SQLite store alone, beside the equal-work limit
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
   postgres  the same on Postgres, beside the equal-work limit, graphile-worker, pg-boss and BullMQ
+  tenants   many tenants, and limits that nobody reaches, on SQLite and Postgres
   retryable a call that succeeds at once, beside cockatiel and p-retry
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
@@ -21,7 +22,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
 `;
 
 /** Each benchmark with the folder its peers are installed in. */
-const PEERS = { store: null, worker: "peers", postgres: "peers-postgres", retryable: "peers" };
+const PEERS = { store: null, worker: "peers", postgres: "peers-postgres", tenants: null, retryable: "peers" };
 const NAMES = Object.keys(PEERS);
 
 const OPTIONS = { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } };

@@ -69,6 +69,14 @@ const ROWS = {
     "Redrive with 20000 for later and 4000 parked",
     "  share of the rate without them",
   ],
+  tenants: ["SQLite", "Postgres"].flatMap((store) => [
+    `${store}, one tenant with 2000 jobs`,
+    `${store}, 2000 tenants with one job each`,
+    "  share of the rate of one tenant",
+    `${store}, 200 tenants, jobs/s`,
+    `${store}, 200 tenants with limits and breaker`,
+    "  share of the rate without them",
+  ]),
   retryable: [
     "bare call",
     "Redrive, ns per call",
@@ -85,7 +93,7 @@ const ROWS = {
 } as const;
 
 describe("npm run bench", () => {
-  it.each(["store", "worker", "postgres", "retryable"] as const)(
+  it.each(["store", "worker", "postgres", "tenants", "retryable"] as const)(
     "prints every row of %s",
     { timeout: 110_000 },
     (name) => {
