@@ -59,7 +59,7 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
     ];
     writeFileSync(program, lines.join("\n"));
     [plain, json, interrupted] = await Promise.all([
-      demo({ jobs: 60 }),
+      demo({ jobs: 120 }),
       demo({ jobs: 60, seed: 3, json: true, file: "json.db" }),
       demo({ jobs: 60, file: "interrupted.db" }, (child, text) => {
         if (asked || !/workers \d+ and \d+ begin/.test(text())) return;
@@ -73,9 +73,17 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
     expect(plain.code, plain.stdout + plain.stderr).toBe(0);
     expect(plain.stdout).toMatch(/† kill -9 for worker \d+, in the middle of \d+ calls?/);
     expect(plain.stdout).toMatch(/✓ worker \d+ took over its \d+ jobs? after \d+ ms/);
-    expect(plain.stdout).toMatch(/The books balance {2}60 jobs/);
-    expect(plain.stdout).toMatch(/✓ 60 enqueued = \d+ completed \+ \d+ dead/);
+    expect(plain.stdout).toMatch(/The books balance {2}120 jobs/);
+    expect(plain.stdout).toMatch(/✓ 120 enqueued = \d+ completed \+ \d+ dead/);
     expect(plain.stdout).not.toContain("✗ 0");
+  });
+
+  it("tells the outage as the story of a breaker, which costs few attempts and no job", () => {
+    expect(plain.stdout).toMatch(
+      /payments goes down[^]*breaker of payments opens, \d+ .*: its jobs are parked\n[^]*probes succeed: breaker of payments closes/,
+    );
+    expect(plain.stdout).toMatch(/✓ outage: \d+ attempts charged, at most \d+; \d+ calls charged to nobody/);
+    expect(plain.stdout.split("Dead letters by cause")[1]).not.toContain("503");
   });
 
   it("says it in few plain lines where nobody watches", () => {
@@ -135,6 +143,7 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
       ["b", 1],
     ]),
     repeats: new Map([["a", 1]]),
+    outage: { calls: 9, charged: 4, most: 8 },
     takeover: { pid: 7, jobs: ["a"], started: 1, ms: 30 },
     ...change,
   };
@@ -187,6 +196,8 @@ describe("the books", () => {
       },
       ["service"],
     ],
+    ["the outage cost more than it takes to notice it", { outage: { calls: 9, charged: 9, most: 8 } }, ["outage"]],
+    ["more attempts were charged than calls were made", { outage: { calls: 3, charged: 4, most: 8 } }, ["outage"]],
     ["a job of the killed worker is nowhere", { takeover: { pid: 7, jobs: ["x"], started: 1, ms: 3 } }, ["takeover"]],
   ])("do not balance when %s", (_what, change, found) => {
     expect(wrong(change)).toEqual(found);
@@ -212,6 +223,9 @@ describe("the live view", () => {
       tookOver: 100,
     }));
     for (now = 0; now < 60_000; now += 700) {
+      board.breakers.media = now % 1_400 === 0 ? "open" : "ramp";
+      board.entered(String(now), "media");
+      board.heldBack("mail", "parked");
       board.answered({ service: "media", order: 1, kind: now % 2_100 === 0 ? "down" : "ok" });
       board.counts = { queued: 10, running: 10, completed: now / 200, dead: 40, cancelled: 0 };
       news.tell("bad", "a very long line ".repeat(20));
@@ -244,12 +258,12 @@ describe("the bad day", () => {
   });
 
   it("answers 429 and 503 in their spells and nothing but dice outside", () => {
-    const ask = (at: number, dice: number) =>
-      answerTo({ service: "mail", fate: "fine", earlier: 0, at, dice: () => dice }).kind;
-    expect([ask(0.2, 0.9), ask(0.5, 0.9), ask(0.5, 0.1), ask(0, 0.9), ask(0, 0.03), ask(0, 0.06)]).toEqual([
+    const ask = (at: number, dice: number, service: "mail" | "payments" = "mail") =>
+      answerTo({ service, fate: "fine", earlier: 0, at, dice: () => dice }).kind;
+    expect([ask(0.2, 0.9), ask(0.5, 0.1, "payments"), ask(0.5, 0.9), ask(0, 0.9), ask(0, 0.03), ask(0, 0.06)]).toEqual([
       "limited",
       "down",
-      "reset",
+      "ok",
       "ok",
       "reset",
       "error",

@@ -4,13 +4,16 @@ import type { FailureClass, State } from "../../core/job.ts";
 import type { CrewMember, RunReport } from "./crew.ts";
 import type { News } from "./news.ts";
 import type { Answered } from "./service.ts";
-import type { ServiceName } from "./weather.ts";
+import { type ServiceName, SERVICES } from "./weather.ts";
 
 /** The width of one block of the history, in milliseconds. */
 export const CELL_MS = 500;
 
 /** How a service did in one block of time; the worst that happened often enough names it. */
-export type Health = "idle" | "ok" | "errors" | "limited" | "down";
+export type Health = "idle" | "ok" | "errors" | "limited" | "parked" | "down";
+
+/** How a breaker is, as people see it. */
+export type BreakerNow = "closed" | "open" | "probe" | "ramp";
 
 /** Dead jobs of one cause. */
 export interface CauseLine {
@@ -24,7 +27,13 @@ interface Cell {
   bad: number;
   limited: number;
   down: number;
+  held: Held | null;
 }
+
+/** Why the work of a service is held back. */
+export type Held = "limited" | "parked";
+
+const EMPTY: Cell = { good: 0, bad: 0, limited: 0, down: 0, held: null };
 
 /** What the views see. */
 export class Board {
@@ -39,6 +48,14 @@ export class Board {
   readonly done: number[] = [];
   readonly failed: number[] = [];
   readonly calls: Record<ServiceName, number> = { payments: 0, media: 0, mail: 0, crm: 0 };
+  /** How the breaker of each service is. */
+  readonly breakers: Partial<Record<ServiceName, BreakerNow>> = {};
+  readonly #open: Record<ServiceName, Set<string>> = {
+    payments: new Set(),
+    media: new Set(),
+    mail: new Set(),
+    crm: new Set(),
+  };
   readonly #cells: Record<ServiceName, Cell[]> = { payments: [], media: [], mail: [], crm: [] };
   /** When each job that waits for its next try may have it. */
   readonly #dueAt = new Map<string, number>();
@@ -76,11 +93,34 @@ export class Board {
 
   answered({ service, kind }: Answered): void {
     this.calls[service] += 1;
-    const cell = (this.#cells[service][this.cells - 1] ??= { good: 0, bad: 0, limited: 0, down: 0 });
+    const cell = this.#cellOf(service);
     if (kind === "ok" || kind === "repeat" || kind === "refused") cell.good += 1;
     else if (kind === "limited") cell.limited += 1;
     else if (kind === "down") cell.down += 1;
     else cell.bad += 1;
+  }
+
+  /** A job of a service was enqueued. */
+  entered(id: string, service: ServiceName): void {
+    this.#open[service].add(id);
+  }
+
+  /** The work of a service is held back at this moment. */
+  heldBack(service: ServiceName, held: Held): void {
+    this.#cellOf(service).held = held;
+  }
+
+  /** Jobs that could run if the breaker of the service let them. */
+  parkedOf(service: ServiceName): number {
+    const breaker = this.breakers[service];
+    if (breaker !== "open" && breaker !== "probe") return 0;
+    const now = this.#elapsed();
+    return [...this.#open[service]].filter((id) => (this.#dueAt.get(id) ?? 0) <= now).length;
+  }
+
+  /** The same of all services. */
+  get parked(): number {
+    return SERVICES.reduce((sum, service) => sum + this.parkedOf(service), 0);
   }
 
   reported({ id, outcome, delayMs, failure }: RunReport): void {
@@ -91,10 +131,15 @@ export class Board {
       this.retries += 1;
       this.#dueAt.set(id, this.#elapsed() + delayMs);
     } else this.#dueAt.delete(id);
+    if (outcome === "completed" || outcome === "dead") for (const name of SERVICES) this.#open[name].delete(id);
     if (outcome !== "dead" || !failure) return;
     const known = this.causes.get(failure.fingerprint);
     if (known) known.count += 1;
     else this.causes.set(failure.fingerprint, { class: failure.class, message: failure.message, count: 1 });
+  }
+
+  #cellOf(service: ServiceName): Cell {
+    return (this.#cells[service][this.cells - 1] ??= { ...EMPTY });
   }
 
   /** How a service did, block by block, from the first. */
@@ -111,6 +156,7 @@ export class Board {
 function healthOf(cell: Cell | undefined): Health {
   if (!cell) return "idle";
   if (cell.down > 0) return "down";
-  if (cell.limited > 0) return "limited";
+  if (cell.limited > 0 || cell.held === "limited") return "limited";
+  if (cell.held === "parked" && cell.good === 0) return "parked";
   return cell.bad > 0 ? "errors" : "ok";
 }

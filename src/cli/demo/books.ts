@@ -29,12 +29,14 @@ export interface Evidence {
   readonly effects: ReadonlyMap<string, number>;
   /** How often it was asked again for what it had carried out. */
   readonly repeats: ReadonlyMap<string, number>;
+  /** Calls that met the outage, by the service's books; attempts charged for them, by the workers'; and how many may be. */
+  readonly outage: { readonly calls: number; readonly charged: number; readonly most: number };
   readonly takeover: Takeover | null;
 }
 
 /** One line of the books. */
 export interface Check {
-  readonly name: "sum" | "lost" | "open" | "twice" | "letters" | "service" | "takeover";
+  readonly name: "sum" | "lost" | "open" | "twice" | "letters" | "service" | "outage" | "takeover";
   readonly ok: boolean;
   readonly text: string;
 }
@@ -88,11 +90,7 @@ export function balance(evidence: Evidence): Books {
       ok: lost.length === 0 && strangers === 0,
       text: `${lost.length} lost: ${lost.length === 0 ? "every id that was enqueued is in the file" : `as ${lost[0]}`}${strangers > 0 ? `, and ${strangers} nobody knows` : ""}`,
     },
-    {
-      name: "open",
-      ok: open.length === 0,
-      text: `${open.length} open: ${open.length === 0 ? "nothing waits and nothing runs" : `waiting or running, as ${open[0]}`}`,
-    },
+    openCheck(open),
     {
       name: "twice",
       ok: twice.length === 0,
@@ -104,6 +102,7 @@ export function balance(evidence: Evidence): Books {
       ok: wrongEffects === 0 && extraEffects === 0,
       text: `${completed.length - wrongEffects} of ${completed.length} carried out exactly once, by the service's own books`,
     },
+    outageCheck(evidence.outage),
   ];
   return {
     balanced: checks.every(({ ok }) => ok) && (takeover === null || takeoverCheck(takeover, stateOf, 0).ok),
@@ -119,10 +118,21 @@ export function balance(evidence: Evidence): Books {
   };
 }
 
+function openCheck(open: readonly string[]): Check {
+  const which = open.length === 0 ? "nothing waits and nothing runs" : `waiting or running, as ${open[0]}`;
+  return { name: "open", ok: open.length === 0, text: `${open.length} open: ${which}` };
+}
+
 function lettersCheck(dead: readonly string[], letters: readonly string[]): Check {
   const ids = new Set(letters);
   const ok = letters.length === dead.length && ids.size === dead.length && dead.every((id) => ids.has(id));
   return { name: "letters", ok, text: `${letters.length} dead letters for ${dead.length} dead jobs` };
+}
+
+/** An outage costs what it takes to notice it, however long it lasts and however much work waits for its end. */
+function outageCheck({ calls, charged, most }: Evidence["outage"]): Check {
+  const text = `outage: ${charged} attempts charged, at most ${most}; ${calls - charged} calls charged to nobody`;
+  return { name: "outage", ok: charged <= calls && charged <= most, text };
 }
 
 /** Whatever a killed worker held must have come to an end elsewhere. */

@@ -6,14 +6,16 @@ import { createRedrive, type Redrive } from "../../redrive.ts";
 import type { System } from "../../system/system.ts";
 import { Board } from "./board.ts";
 import type { Evidence } from "./books.ts";
+import { Breakers } from "./breakers.ts";
+import { type Clock, openClock } from "./clock.ts";
 import { Crew, type CrewMember, type RunReport } from "./crew.ts";
-import { DEMO_JOBS } from "./jobs.ts";
+import { DEMO_JOBS, OPENS_AFTER } from "./jobs.ts";
 import { narrate, narrateRepeat } from "./narrator.ts";
 import { News } from "./news.ts";
 import { planOrders, type PlannedJob, SERVICE_OF } from "./orders.ts";
 import { type Answered, type DemoService, openService } from "./service.ts";
 import { Spells } from "./spells.ts";
-import { KILL_AT } from "./weather.ts";
+import { KILL_AT, NOTICED_BY } from "./weather.ts";
 
 /** What a day is made of. */
 export interface DayOptions {
@@ -37,35 +39,17 @@ export interface Day {
 /** No day is longer than this, whatever happens. */
 export const HARD_STOP_MS = 60_000;
 const LOOK_EVERY_MS = 100;
-const MS_PER_JOB = 43;
-const SHORTEST_MS = 4_000;
-const LONGEST_MS = 15_500;
+/** After this time the day goes on although no breaker has opened. */
+const NOTICED_MOST_MS = 25_000;
 /** How long the others are alone with the work of the killed one. */
 const REPLACE_AFTER_MS = 1_200;
 
 /** Prepares a day; nothing happens before `run`. */
 export function planDay(options: DayOptions): Day {
-  const clock = openClock(options.system, spanOf(options.jobs));
+  const clock = openClock(options.system, options.jobs);
   const news = new News(clock.elapsedMs);
   const board = new Board({ total: options.jobs, seed: options.seed, news, elapsed: clock.elapsedMs });
   return { board, run: () => new Conductor(options, board, clock).run() };
-}
-
-interface Clock {
-  readonly elapsedMs: () => number;
-  /** The time of the day; the jobs come in from 0 to 1. */
-  readonly at: () => number;
-  readonly begin: () => void;
-}
-
-function openClock(system: System, spanMs: number): Clock {
-  let begun: number | null = null;
-  const elapsedMs = (): number => (begun === null ? 0 : system.monotonic() - begun);
-  return { elapsedMs, at: () => elapsedMs() / spanMs, begin: () => void (begun ??= system.monotonic()) };
-}
-
-function spanOf(jobs: number): number {
-  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, jobs * MS_PER_JOB));
 }
 
 /** The jobs a killed worker left behind, as the others report them. */
@@ -85,6 +69,8 @@ class Conductor {
   readonly #completions = new Map<string, number>();
   readonly #over = new AbortController();
   #wreck: Wreck | null = null;
+  /** Attempts charged because of the outage. */
+  #charged = 0;
   /** The last words of a worker process that ended by itself. */
   #failure: string | null = null;
 
@@ -95,6 +81,11 @@ class Conductor {
     this.#plan = planOrders(options.jobs, options.seed);
   }
 
+  /** Slots of each worker. */
+  get #concurrency(): number {
+    return Math.min(50, Math.max(4, Math.ceil(this.#options.jobs / 60)));
+  }
+
   async run(): Promise<Evidence> {
     const { store, seed, system } = this.#options;
     const redrive = await createRedrive({ store, log: "silent" });
@@ -103,7 +94,7 @@ class Conductor {
         this.#board.answered(answered);
         narrateRepeat(this.#board.news, answered);
       };
-      const service = await openService({ plan: this.#plan, seed, system, at: this.#clock.at, onAnswer });
+      const service = await openService({ plan: this.#plan, seed, system, at: () => this.#clock.at(), onAnswer });
       try {
         return await this.#conduct(redrive, service);
       } finally {
@@ -115,10 +106,10 @@ class Conductor {
   }
 
   async #conduct(redrive: Redrive, service: DemoService): Promise<Evidence> {
-    const { store, env, system, signal, jobs } = this.#options;
+    const { store, env, system, signal } = this.#options;
     const stopAt = system.monotonic() + HARD_STOP_MS;
     const crew = new Crew({
-      task: { store, concurrency: Math.min(50, Math.max(4, Math.ceil(jobs / 60))) },
+      task: { store, concurrency: this.#concurrency },
       service: service.url,
       env,
       onReport: (report, by) => this.#heard(report, by),
@@ -169,8 +160,13 @@ class Conductor {
     const at = this.#clock.at();
     const due = this.#plan.slice(this.#board.enqueued).filter((job) => job.at <= at);
     this.#board.enqueued += due.length;
-    const jobs = await Promise.all(due.map((job) => enqueueOne(redrive, job)));
-    this.#enqueued.push(...jobs);
+    await Promise.all(
+      due.map(async (job) => {
+        const id = await enqueueOne(redrive, job);
+        this.#enqueued.push(id);
+        this.#board.entered(id, SERVICE_OF[job.type]);
+      }),
+    );
   }
 
   async #produce(redrive: Redrive): Promise<void> {
@@ -216,9 +212,13 @@ class Conductor {
     let settled = false;
     void Promise.allSettled(rest).then(() => (settled = true));
     const spells = new Spells(this.#board);
+    const breakers = new Breakers(this.#board);
     while (!this.#over.signal.aborted && system.monotonic() < stopAt) {
       this.#board.counts = await redrive.jobs.count();
       this.#board.news.tick();
+      breakers.tick(await redrive.store.control());
+      const isNoticed = this.#board.breakers.payments !== undefined || this.#clock.elapsedMs() > NOTICED_MOST_MS;
+      this.#clock.holdAt = isNoticed ? null : NOTICED_BY;
       spells.tick(this.#clock.at());
       const { queued, running } = this.#board.counts;
       if (settled && queued + running === 0) return;
@@ -228,7 +228,9 @@ class Conductor {
 
   #heard(report: RunReport, by: CrewMember): void {
     this.#board.reported(report);
-    const { outcome, id } = report;
+    const { outcome, id, failure } = report;
+    // Only the outage answers so.
+    if (failure?.code === "503" && (outcome === "retried" || outcome === "dead")) this.#charged += 1;
     if (outcome === "completed") {
       by.completed += 1;
       this.#completions.set(id, (this.#completions.get(id) ?? 0) + 1);
@@ -266,6 +268,8 @@ class Conductor {
       completions: this.#completions,
       effects: ledger.effects,
       repeats: ledger.repeats,
+      // What opens the breaker, seen by each of the two workers, and what they ran at that moment.
+      outage: { calls: ledger.down, charged: this.#charged, most: 2 * (OPENS_AFTER + this.#concurrency) },
       takeover: wreck && {
         pid: wreck.pid,
         jobs: [...wreck.jobs.keys()],

@@ -29,6 +29,7 @@ const HEALTH: Readonly<Record<Health, readonly [block: string, style: Style]>> =
   ok: ["▄", "green"],
   errors: ["▆", "yellow"],
   limited: ["▒", "magenta"],
+  parked: ["░", "cyan"],
   down: ["█", "red"],
 };
 const SPARKS = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
@@ -72,17 +73,18 @@ function title(board: Board, columns: number): Piece[] {
   return [...left, [" ".repeat(Math.max(1, columns - used))], ...right];
 }
 
-/** One bar for all jobs: done, dead, in work, waiting for another try, waiting, not there yet. */
-function bar({ counts: now, total, retrying, enqueued }: Board, columns: number): Piece[] {
+/** One bar for all jobs: done, dead, in work, waiting for another try, parked, waiting, not there yet. */
+function bar({ counts: now, total, retrying, parked, enqueued }: Board, columns: number): Piece[] {
   const finished = now.completed + now.dead;
   const tail = `${String(finished).padStart(String(total).length)}/${total}`;
   const width = columns - MARGIN.length * 2 - tail.length - 3;
-  const waiting = Math.max(0, enqueued - finished - now.running - retrying);
+  const waiting = Math.max(0, enqueued - finished - now.running - retrying - parked);
   const parts: readonly [count: number, block: string, style: Style][] = [
     [now.completed, "█", "green"],
     [now.dead, "█", "red"],
     [now.running, "█", "cyan"],
     [retrying, "▓", "yellow"],
+    [parked, "░", "cyan"],
     [waiting, "▒", "gray"],
   ];
   const pieces: Piece[] = [];
@@ -97,21 +99,23 @@ function bar({ counts: now, total, retrying, enqueued }: Board, columns: number)
   return [...pieces, ["─".repeat(Math.max(0, width - drawn)), "gray"], ["  "], [tail, "bold"]];
 }
 
-function counts({ counts: now, retrying }: Board): Piece[] {
-  const shown: readonly [count: number, name: string, style: Style][] = [
+function counts({ counts: now, retrying, parked }: Board): Piece[] {
+  const queued = Math.max(0, now.queued - retrying - parked);
+  const shown: (readonly [count: number, name: string, style: Style])[] = [
     [now.completed, "completed", "green"],
     [now.dead, "dead", "red"],
     [now.running, "running", "cyan"],
     [retrying, "retrying", "yellow"],
-    [Math.max(0, now.queued - retrying), "queued", "gray"],
   ];
+  if (parked > 0) shown.push([parked, "parked", "cyan"]);
+  if (parked === 0 || queued > 0) shown.push([queued, "queued", "gray"]);
   return shown.flatMap(([count, name, style]): Piece[] => [["■ ", style], [String(count), "bold"], [` ${name}   `]]);
 }
 
 function services(board: Board, columns: number, withFailures: boolean): Piece[][] {
   const wide = columns >= 110 ? 2 : 1;
-  const most = Math.min(44, Math.floor((columns - 2 * MARGIN.length - LABEL - 26) / wide));
-  const legend = (["ok", "errors", "limited", "down"] as const).flatMap((health): Piece[] => [
+  const most = Math.min(44, Math.floor((columns - 2 * MARGIN.length - LABEL - 29) / wide));
+  const legend = (["ok", "errors", "limited", "down", "parked"] as const).flatMap((health): Piece[] => [
     [HEALTH[health][0].repeat(2), HEALTH[health][1]],
     [` ${LEGEND[health]}   `, "gray"],
   ]);
@@ -138,12 +142,20 @@ function services(board: Board, columns: number, withFailures: boolean): Piece[]
   ];
 }
 
-const LEGEND = { ok: "well", errors: "some errors", limited: "429", down: "down" } as const;
+const LEGEND = { ok: "well", errors: "some errors", limited: "429", down: "down", parked: "parked" } as const;
 
 function healthNow(board: Board, service: ServiceName): Piece[] {
   const now = board.healthOf(service).findLast((one) => one !== "idle") ?? "idle";
-  const words = { idle: "", ok: "well", errors: "some errors", limited: "429, wait 1 s", down: "down" }[now];
-  return [[String(board.calls[service]).padStart(4)], [" calls  ", "gray"], [words, HEALTH[now][1]]];
+  const words = { ...LEGEND, idle: "", limited: "429, wait 1 s" }[now];
+  const said = breakerNow(board, service) ?? [words, HEALTH[now][1]];
+  return [[String(board.calls[service]).padStart(4)], [" calls  ", "gray"], said];
+}
+
+function breakerNow(board: Board, service: ServiceName): Piece | null {
+  const breaker = board.breakers[service] ?? "closed";
+  if (breaker === "closed") return null;
+  if (breaker === "ramp") return ["back, on a ramp", "green"];
+  return [`${breaker}, ${board.parkedOf(service)} parked`, breaker === "open" ? "bold red" : "bold yellow"];
 }
 
 function sideBySide(left: readonly Piece[][], right: readonly Piece[][], columns: number): Piece[][] {

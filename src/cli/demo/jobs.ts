@@ -2,6 +2,7 @@
 // processes load them from here, and so can you afterwards, with `drain --jobs`. While the demo runs, the service is at
 // the address in REDRIVE_DEMO_SERVICE; without one it counts as well again, and everything it gets succeeds.
 import { exponential } from "../../core/backoff.ts";
+import type { ServiceOptions } from "../../core/service.ts";
 import { defineJob, type JobContext } from "../../queue/define-job.ts";
 import type { StandardSchema } from "../../queue/schema.ts";
 
@@ -11,11 +12,11 @@ export interface OrderInput {
   readonly customer: string;
 }
 
-/** Charges a card; patient, because money is at stake. */
+/** Charges a card; its attempts alone would not outlast the outage, its breaker does. */
 export const chargeCard = defineJob("charge-card", {
   input: fields<OrderInput & { readonly amount: number }>({ order: "number", customer: "string", amount: "number" }),
   service: "payments",
-  maxAttempts: 9,
+  maxAttempts: 5,
   timeout: "2s",
   backoff: exponential({ initial: "400ms", multiplier: 2, max: "2s", jitter: "equal" }),
   run: (input, context) => call("payments", input, context),
@@ -53,6 +54,14 @@ export const syncCrm = defineJob("sync-crm", {
 
 /** All of them. */
 export const DEMO_JOBS = [chargeCard, resizeImage, sendEmail, syncCrm] as const;
+
+/** Failures in a row that open a breaker. */
+export const OPENS_AFTER = 5;
+
+/** A breaker for each service, quick for a day of a few seconds; in a program of your own the defaults will do. */
+export const DEMO_SERVICES: Readonly<Record<string, ServiceOptions>> = {
+  "*": { breaker: { failures: OPENS_AFTER, openFor: "600ms", probes: 2, closeAfter: 2 }, ramp: "3s" },
+};
 
 async function call(service: string, input: OrderInput, { job, signal }: JobContext): Promise<unknown> {
   const address = process.env["REDRIVE_DEMO_SERVICE"];

@@ -28,7 +28,7 @@ function retried(news: News, report: RunReport, { class: found, code }: Failed):
   const { service, type, order, attempts, maxAttempts, delayMs } = report;
   if (found === "rate_limited")
     return news.gather(`limited ${service}`, "wait", report, ({ length }) => {
-      return `${service} says 429, Retry-After 1: ${jobs(length, "wait")} as long as it asked`;
+      return `${service} says 429, Retry-After 1: after ${counted(length, "call")} all its jobs wait`;
     });
   if (found === "timeout") {
     const next = `try ${attempts + 1} of ${maxAttempts} in ${formatDuration(delayMs)}`;
@@ -36,8 +36,7 @@ function retried(news: News, report: RunReport, { class: found, code }: Failed):
   }
   if (code === "503")
     return news.gather("down", "wait", report, (all) => {
-      const apart = all.length === 1 ? "" : ", no two alike";
-      return `503: ${jobs(all.length, "back")} off ${spread(all)}${apart}`;
+      return `503 from ${service}: ${jobs(all.length, "try", "tries")} again after ${spread(all)}`;
     });
   if (found === "network")
     return news.gather("network", "wait", report, (all) => {

@@ -83,12 +83,12 @@ export function plainView(screen: Screen, system: System): View {
         screen.write(`${(atMs / 1_000).toFixed(1).padStart(5)} s  ${TONES[tone][0]} ${text}\n`);
       });
       const progress = (): void => {
-        const { counts: now, retrying, total } = board;
+        const { counts: now, retrying, parked, total } = board;
         const finished = now.completed + now.dead;
         if (finished > 0)
           board.news.tell(
             "info",
-            `${finished} of ${total} at an end: ${now.completed} completed, ${now.dead} dead; ${now.running} running, ${retrying} retrying`,
+            `${finished} of ${total} at an end: ${now.completed} completed, ${now.dead} dead; ${now.running} running, ${retrying} retrying${parked > 0 ? `, ${parked} parked` : ""}`,
           );
         stop = system.after(PROGRESS_MS, progress);
       };

@@ -18,6 +18,8 @@ export interface Answered {
 /** The service's own books, by key, which is the id of the job. */
 export interface Ledger {
   calls: number;
+  /** Calls that met the outage. */
+  down: number;
   /** How often each key was carried out. */
   readonly effects: Map<string, number>;
   /** How often a call came for a key that had been carried out already. */
@@ -62,7 +64,7 @@ const MOST_BYTES = 65_536;
 export async function openService(options: ServiceOptions): Promise<DemoService> {
   const { system, seed } = options;
   const fates = new Map(options.plan.map(({ order, fate }) => [order, fate]));
-  const ledger: Ledger = { calls: 0, effects: new Map(), repeats: new Map() };
+  const ledger: Ledger = { calls: 0, down: 0, effects: new Map(), repeats: new Map() };
   const callsOf = new Map<number, number>();
   const reachedOf = new Map<number, number>();
   const flying = new Map<number, number>();
@@ -75,6 +77,7 @@ export async function openService(options: ServiceOptions): Promise<DemoService>
     const { kind, latencyMs } = answerTo({ ...call, fate, earlier, at: options.at(), dice });
     if (kind === "ok" || kind === "hang") count(reachedOf, call.order);
     ledger.calls += 1;
+    if (kind === "down") ledger.down += 1;
     const tell = (told: Answered["kind"]): void => options.onAnswer({ ...call, kind: told });
     if (kind === "hang") return tell(kind);
     await system.sleep(latencyMs / 2);

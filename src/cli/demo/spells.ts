@@ -1,6 +1,10 @@
 // Tells when the weather turns, once each.
+import { counted } from "../words.ts";
 import type { Board } from "./board.ts";
 import { type Spell, SPELLS } from "./weather.ts";
+
+/** A part of the day in which the last answers of a spell become known. */
+const NEWS_TAKE = 0.015;
 
 /** Watches the time of the day. */
 export class Spells {
@@ -15,22 +19,23 @@ export class Spells {
   tick(at: number): void {
     for (const { kind, from, until } of SPELLS) {
       if (at >= from) this.#once(`${kind} begins`, () => this.#begins(kind));
-      if (at >= until) this.#once(`${kind} ends`, () => this.#ends(kind));
+      if (at >= until + NEWS_TAKE) this.#once(`${kind} ends`, () => this.#ends(kind));
     }
   }
 
   #begins(kind: Spell["kind"]): void {
     const { news } = this.#board;
-    if (kind === "down") news.tell("bad", "all services go down: 503 or a broken connection for every call");
-    else news.tell("wait", "payments and mail have had enough: 429 for every call");
+    if (kind === "down") news.tell("bad", "payments goes down: 503 for every call");
+    else news.tell("wait", "media and mail have had enough: 429 for every call");
   }
 
   #ends(kind: Spell["kind"]): void {
-    const { news, retrying } = this.#board;
+    const { news, parked } = this.#board;
     // What belongs to the spell is told before its end.
-    news.tick((key) => (kind === "limited" ? /^limited/ : /^(down|network|exhausted)/).test(key));
-    if (kind === "limited") news.tell("good", "payments and mail take calls again");
-    else news.tell("good", `all services are back: ${retrying} jobs return spread out, not all at once`);
+    news.tick((key) => (kind === "limited" ? /^limited/ : /^(down|probe)/).test(key));
+    if (kind === "limited") news.tell("good", "media and mail take calls again");
+    else if (parked === 0) news.tell("good", "payments is back");
+    else news.tell("good", `payments is back: the next probe will find out, ${counted(parked, "job")} parked`);
   }
 
   #once(what: string, tell: () => void): void {

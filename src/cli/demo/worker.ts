@@ -3,12 +3,12 @@
 import { onParentStop, tellParent } from "../../system/processes.ts";
 import { createRedrive } from "../../redrive.ts";
 import type { RedriveEvent } from "../../queue/events.ts";
-import { DEMO_JOBS, type OrderInput } from "./jobs.ts";
+import { DEMO_JOBS, DEMO_SERVICES, type OrderInput } from "./jobs.ts";
 import type { CrewMessage, RunReport, WorkerTask } from "./crew.ts";
 
 const { store, concurrency } = JSON.parse(process.argv[2] ?? "{}") as WorkerTask;
 const tell = (message: CrewMessage): Promise<void> => tellParent(message);
-const redrive = await createRedrive({ store, jobs: DEMO_JOBS, log: "silent" });
+const redrive = await createRedrive({ store, jobs: DEMO_JOBS, services: DEMO_SERVICES, log: "silent" });
 const worker = redrive.worker({ concurrency, lease: "3s", heartbeat: "500ms", poll: "250ms" });
 redrive.on("*", (event) => {
   const report = reportOf(event);
