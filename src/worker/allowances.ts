@@ -67,6 +67,7 @@ export class Allowances {
   readonly #options: AllowancesOptions;
   readonly #rates = new Map<string, Rate>();
   readonly #purses = new Map<string, Purse>();
+  #forgotten = 0;
 
   constructor(options: AllowancesOptions) {
     this.#options = options;
@@ -153,6 +154,12 @@ export class Allowances {
     }
   }
 
+  /** Voids the slots of a service that was held back or came back: its ramp may want them further apart. */
+  forget(service: string): void {
+    this.#rates.delete(`service:${service}`);
+    this.#forgotten += 1;
+  }
+
   /** A success pays into the budget of its service. */
   earn(service: string): void {
     if (!this.#options.limits.service(service).budget) return;
@@ -228,10 +235,13 @@ export class Allowances {
     const { store } = this.#options;
     if (this.#rates.size > NAMES_MOST)
       for (const [name, { slots }] of this.#rates) if (slots.length === 0) this.#rates.delete(name);
+    const forgotten = this.#forgotten;
     const { cells } = await store.cells([
       ...[...names.keys()].map((name) => ({ kind: "rate", name })),
       ...[...services.keys()].map((name) => ({ kind: "budget", name })),
     ]);
+    // What was wished for belongs to another time; the next look asks again.
+    if (this.#forgotten !== forgotten) return;
     const found = new Map(cells.map((cell) => [`${cell.kind} ${cell.name}`, cell]));
     const changes: CellChange[] = [];
     const drawn: (() => void)[] = [];

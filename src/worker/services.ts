@@ -119,6 +119,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
   #changed(service: string, { breaker, holdUntil }: ServiceRecord, before: ServiceRecord): void {
     const { log, events, onHeldBack, onReleased } = this.#options;
     if (breaker.state !== before.breaker.state) {
+      this.#allowances.forget(service);
       const why = "reason" in breaker ? `: ${breaker.reason}` : "";
       const level = breaker.state === "open" || breaker.state === "isolated" ? "warn" : "info";
       log[level]({ service }, `the breaker of ${service} is ${WORDS[breaker.state]}${why}`);

@@ -23,6 +23,16 @@ describe.each(STORES)("a service that is down, on %s", (store) => {
     expect(figures.callsDown).toBeLessThanOrEqual(THRESHOLD + SLOTS + MINUTES * 2 * 3);
   });
 
+  it("gets its load back on a ramp where it has a rate limit too", { timeout: 60_000 }, async () => {
+    const { aboveRamp, left } = await outage({
+      store,
+      minutes: 1,
+      perSecond: 30,
+      services: { pricing: { rateLimit: { limit: 60 } } },
+    });
+    expect({ aboveRamp, left }).toEqual({ aboveRamp: [], left: 0 });
+  });
+
   it("stays parked when every worker is killed and replaced", { timeout: 60_000 }, async () => {
     const bench = createBench(8, store);
     const pricing = new FlakyService(bench);
