@@ -16,6 +16,13 @@ const SECTIONS = [
   ["RedriveOptions", "createRedrive(options)"],
   ["JobOptions", "defineJob(type, options)", "WithSchema"],
   ["PolicyOptions", "createRedrive({ defaults }), defineJob(type, options)"],
+  ["ServiceOptions", "createRedrive({ services: { name: options } })"],
+  ["TenantOptions", "createRedrive({ tenants: { name: options } })"],
+  [
+    "RateOptions",
+    "createRedrive({ services: { name: { rateLimit: options } } }), defineJob(type, { rateLimit: options })",
+  ],
+  ["BudgetOptions", "createRedrive({ services: { name: { budget: options } } })"],
   ["ExponentialOptions", "exponential(options)"],
   ["LinearOptions", "linear(options)"],
   ["MatchRule", "defineJob(type, { classify: [rule] }), retryable(fn, { classify: [rule] })"],
@@ -26,7 +33,10 @@ const SECTIONS = [
   ["RescheduleOptions", "redrive.jobs.reschedule(target, options)"],
   ["DeadLetterFilter", "redrive.deadLetters.list(filter), .all, .retry, .remove, .stats, .export"],
   ["RetryableOptions", "retryable(fn, options), @retryable(options)"],
-  ["BreakerOptions", "createBreaker(name, options), retryable(fn, { breaker: options })"],
+  [
+    "BreakerOptions",
+    "createRedrive({ services: { name: { breaker: options } } }), createBreaker(name, options), retryable(fn, { breaker: options })",
+  ],
 ];
 
 /** Types that are lists of words, and the type or constant that lists them. */
@@ -39,6 +49,7 @@ const WORDS = [
   ["State", "STATES"],
   ["DeathReason", "DEATH_REASONS"],
   ["LogLevel", "LOG_LEVELS"],
+  ["WhenOpen", "WHEN_OPEN"],
 ];
 
 const HEAD = `# Options

@@ -36,7 +36,7 @@ export interface DemoService {
 }
 
 /** What the service is made of. */
-export interface ServiceOptions {
+export interface DemoServiceOptions {
   readonly plan: readonly PlannedJob[];
   readonly seed: number;
   readonly system: System;
@@ -61,7 +61,7 @@ const STATUS: Readonly<Record<"error" | "limited" | "down" | "refused", readonly
 const MOST_BYTES = 65_536;
 
 /** Opens the service on a free port of loopback. */
-export async function openService(options: ServiceOptions): Promise<DemoService> {
+export async function openService(options: DemoServiceOptions): Promise<DemoService> {
   const { system, seed } = options;
   const fates = new Map(options.plan.map(({ order, fate }) => [order, fate]));
   const ledger: Ledger = { calls: 0, down: 0, effects: new Map(), repeats: new Map() };
