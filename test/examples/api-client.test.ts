@@ -1,0 +1,98 @@
+// examples/api-client as a user runs it, at its small size, on SQLite and on Postgres: judged by its exit code, by its own
+// books, and by what is in the store it leaves.
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { reader } from "../support/database-file.ts";
+import { freshSchema } from "../support/postgres-world.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const EXAMPLE = join(ROOT, "examples", "api-client");
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "redrive-api-client-"));
+const children = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs the example to its end. */
+async function run(...args: string[]): Promise<Ended> {
+  const child = spawn(process.execPath, [join(EXAMPLE, "start.mjs"), ...args], { cwd: folder, stdio: "pipe" });
+  children.add(child);
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (text) => (stdout += text));
+  child.stderr.on("data", (text) => (stderr += text));
+  const code = await new Promise<number | null>((resolve) => {
+    child.once("close", resolve);
+  });
+  children.delete(child);
+  return { code, stdout, stderr };
+}
+
+describe.skipIf(process.platform === "win32")("examples/api-client", () => {
+  const file = join(folder, "prices.db");
+  const ended: Record<string, Ended> = {};
+  beforeAll(async () => {
+    const stores = { SQLite: `sqlite:${file}`, Postgres: `${inject("postgres18")}?schema=${freshSchema()}` };
+    const runs = Object.entries(stores).map(async ([name, store]) => {
+      ended[name] = await run("--small", "--store", store);
+    });
+    await Promise.all(runs);
+  }, 120_000);
+
+  it.each(["SQLite", "Postgres"])("ends well on %s, with balanced books", (name) => {
+    const { code, stdout, stderr } = ended[name] ?? { code: null, stdout: "", stderr: "" };
+    expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: "" });
+    const books = stdout.split("The books\n")[1]?.trimEnd().split("\n") ?? [];
+    expect(books).toHaveLength(10);
+    expect(books.filter((line) => !line.startsWith("  ✓ "))).toEqual([]);
+    expect(books[0]).toContain("130 requests = 128 completed + 2 dead (no such item); none lost");
+  });
+
+  it("tells the outage and the way back, in plain lines where nobody watches", () => {
+    const { stdout = "" } = ended["SQLite"] ?? {};
+    expect(stdout).toMatch(
+      /429 with Retry-After 1[^]*goes down[^]*the breaker opens[^]*the breaker closes[^]*redriven/,
+    );
+    expect(stdout).toMatch(/degraded \(0\.75\)[^]*healthy \(1\.00\)/);
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("leaves dead letters of the expired key that were redriven and completed", () => {
+    const ask = (sql: string) => reader(file)(sql);
+    const letters = "select failure_type, reason, status, count(*) from dead_letters group by 1, 2, 3 order by 1";
+    expect(ask(letters)).toEqual([
+      ["authentication", "permanent", "redriven", 33],
+      ["permanent", "permanent", "dead", 2],
+    ]);
+    expect(ask("select status, count(*) from jobs where generation = 2 group by 1")).toEqual([["completed", 33]]);
+  });
+
+  it("refuses an unknown option and changes nothing", async () => {
+    const { code, stdout, stderr } = await run("--smal");
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/--smal[\s\S]*Usage: node examples/);
+  });
+
+  it("says in one line what it cannot open", async () => {
+    const { code, stderr } = await run("--small", "--store", "mysql://localhost/shop");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/store/);
+    expect(stderr).not.toMatch(/\n +at /);
+  });
+
+  it("fits its types", () => {
+    const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+    expect(spawnSync(process.execPath, [compiler, "-p", EXAMPLE], { encoding: "utf8" }).stdout).toBe("");
+  });
+});
