@@ -14,6 +14,8 @@ export type { BreakerOptions } from "./core/breaker.ts";
 export type { BudgetOptions } from "./core/budget.ts";
 export type { ClassifyContext, ClassifyFunction, ClassifyRule, MatchRule } from "./core/classify.ts";
 export type { Duration } from "./core/duration.ts";
+export type { Explanation, Reason, ReasonKind } from "./core/explain.ts";
+export type { ShownState } from "./core/holding.ts";
 export type { Failure, FailureClass, Severity } from "./core/job.ts";
 export type { RateOptions } from "./core/rate.ts";
 export type { ServiceOptions, TenantOptions, WhenOpen } from "./core/service.ts";
@@ -32,6 +34,7 @@ export type {
 } from "./core/job.ts";
 export type { UniqueMode } from "./core/new-job.ts";
 export type { PolicyOptions } from "./core/policy.ts";
+export type { Breakers, BreakerView } from "./queue/breakers.ts";
 export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./queue/dead-letters.ts";
 export {
   defineJob,
@@ -45,10 +48,12 @@ export {
 export type { EventKind, EventOf, RedriveEvent } from "./queue/events.ts";
 export type { ExportFormat, ExportOptions } from "./queue/export.ts";
 export type { JobDetails, JobFilter, Jobs, JobTarget, RescheduleOptions } from "./queue/jobs.ts";
+export type { LimitView } from "./queue/limit-views.ts";
 export type { Middleware } from "./queue/middleware.ts";
 export type { EnqueueOptions } from "./queue/new-jobs.ts";
 export type { RunOutcome } from "./queue/outcome.ts";
 export type { EnqueuedJob, EnqueueManyOptions, EnqueueSummary } from "./queue/producer.ts";
+export type { QueueView } from "./queue/queue-views.ts";
 export type { StandardSchema } from "./queue/schema.ts";
 export { createRedrive, type Redrive, type RedriveOptions } from "./redrive.ts";
 export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";

@@ -7,10 +7,12 @@ import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
 import { openStore } from "./open-store.ts";
+import { type Breakers, openBreakers } from "./queue/breakers.ts";
 import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
 import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
 import { type Events, openEvents } from "./queue/events.ts";
 import { type Jobs, openJobs } from "./queue/jobs.ts";
+import { type LimitView, readLimits } from "./queue/limit-views.ts";
 import { type Middleware, wrapped } from "./queue/middleware.ts";
 import type { EnqueueOptions } from "./queue/new-jobs.ts";
 import { outcomeOf, type RunOutcome } from "./queue/outcome.ts";
@@ -21,6 +23,7 @@ import {
   openProducer,
   type Producer,
 } from "./queue/producer.ts";
+import { type QueueView, readQueues } from "./queue/queue-views.ts";
 import type { CircuitBreaker } from "./queue/retryable-breaker.ts";
 import { openSharedBreakers } from "./queue/shared-breaker.ts";
 import type { PauseTarget, Store } from "./store/store.ts";
@@ -57,6 +60,8 @@ export interface Redrive extends AsyncDisposable {
   readonly store: Store;
   readonly jobs: Jobs;
   readonly deadLetters: DeadLetters;
+  /** The breakers of services, for the whole fleet. */
+  readonly breakers: Breakers;
   /** Writes a job; resolves when it is stored. */
   enqueue<Input>(
     job: JobDefinition<Input> | string,
@@ -91,6 +96,10 @@ export interface Redrive extends AsyncDisposable {
   pause(target: PauseTarget, options?: { readonly for?: Duration; readonly reason?: string }): Promise<void>;
   /** Ends a pause; false if none was in force. */
   resume(target: PauseTarget): Promise<boolean>;
+  /** Rate limits, retry budgets and weights as workers were configured with, and what is left of them. */
+  limits(): Promise<LimitView[]>;
+  /** Every queue of which something is known. */
+  queues(): Promise<QueueView[]>;
   /** Listens to what happens in this process; returns the way to stop. */
   readonly on: Events["on"];
   /** Stops its workers and lets go of the store. */
@@ -142,8 +151,11 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   };
   const redrive: Redrive = {
     store,
-    jobs: openJobs(store, events),
+    jobs: openJobs(store, events, settings.limits),
     deadLetters: openDeadLetters(store),
+    breakers: openBreakers(store, settings.limits),
+    limits: () => readLimits(store, settings.limits),
+    queues: () => readQueues(store, settings.jobs),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
       if (gone.signal.aborted) throw closed();

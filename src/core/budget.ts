@@ -64,6 +64,11 @@ export function withdraw(
   return { granted, budget: { ...filled, tokens: filled.tokens - granted } };
 }
 
+/** What there is at a time. */
+export function tokensIn(budget: Budget, settings: BudgetSettings, now: number): number {
+  return fill(budget, settings, now).tokens;
+}
+
 /** Adds the floor for the time passed; a clock that stepped back adds nothing and is waited for. */
 function fill(budget: Budget, settings: BudgetSettings, now: number): Budget {
   const passedMs = Math.max(0, now - budget.countedAt);

@@ -55,8 +55,7 @@ export function outage(
   const heard = witnesses.filter(({ evidence }) => evidence.since === since);
   const recent = heard.filter(({ evidence }) => lastCallAt(evidence) > now - Math.min(RECENT_MS, settings.windowMs));
   const needed = recent.length > 1 ? 2 : 1;
-  const answeredAt = Math.max(0, ...heard.map(({ evidence }) => evidence.lastSuccessAt));
-  const streaks = heard.map(({ evidence }) => streakAfter(evidence, answeredAt)).filter((failures) => failures > 0);
+  const streaks = failuresInARow(heard);
   const inARow = streaks.reduce((sum, failures) => sum + failures, 0);
   if (inARow >= settings.failures && streaks.length >= needed) return `${inARow} failures in a row`;
   const calls = heard.map(({ evidence }) => callsOf(evidence, settings, now));
@@ -67,6 +66,12 @@ export function outage(
   if (enough && failing.length >= Math.max(needed, Math.ceil(recent.length / 2)))
     return `${failed} of ${all} calls failed`;
   return null;
+}
+
+/** Failures since anybody's last success, of each caller that has any. */
+export function failuresInARow(witnesses: readonly Witness[]): number[] {
+  const answeredAt = Math.max(0, ...witnesses.map(({ evidence }) => evidence.lastSuccessAt));
+  return witnesses.map(({ evidence }) => streakAfter(evidence, answeredAt)).filter((failures) => failures > 0);
 }
 
 /** True for a worker that fails again and again while another one's calls succeed: the fault is its own. */

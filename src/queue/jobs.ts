@@ -1,11 +1,14 @@
 // Looking at jobs and changing what waits, one by one or by filter.
 import { type Duration, parseDuration } from "../core/duration.ts";
+import type { Explanation } from "../core/explain.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
 import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "../core/options.ts";
+import type { Limits } from "../core/service.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
 import type { Events } from "./events.ts";
+import { explainJob } from "./explain.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "./new-jobs.ts";
 import { everyItem, inChunks, PAGE } from "./paging.ts";
@@ -42,6 +45,8 @@ export interface Jobs {
   get(id: string): Promise<Job | null>;
   /** The job with its history; rejects with `not_found` if there is none. */
   show(id: string): Promise<JobDetails>;
+  /** Why it is not running, with what happens next; rejects with `not_found` if there is none. */
+  explain(id: string): Promise<Explanation>;
   /** A page, newest first. */
   list(query?: Partial<JobQuery>): Promise<Page<Job>>;
   /** Every job that matches, newest first, page by page. */
@@ -57,7 +62,7 @@ export interface Jobs {
 const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
 
 /** The jobs of a store; what is cancelled here is told to whoever listens. */
-export function openJobs(store: Store, events: Events): Jobs {
+export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
   const all = async function* (filter: JobFilter = {}): AsyncGenerator<Job> {
     const query = jobQuery(filter);
     yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor }));
@@ -69,6 +74,11 @@ export function openJobs(store: Store, events: Events): Jobs {
       const [[job], history] = await Promise.all([store.get([checkId(id)]), store.history(id)]);
       if (!job) throw noJob(id);
       return { job, history };
+    },
+    async explain(id) {
+      const [job] = await store.get([checkId(id)]);
+      if (!job) throw noJob(id);
+      return explainJob(store, job, limits);
     },
     async list(query = {}) {
       const { limit = 50, cursor = null, ...filter } = objectOf(query, "query");

@@ -209,7 +209,7 @@ export class ServiceWatch {
 }
 
 /** What a cell says; one that was written by a program that speaks otherwise says nothing. */
-function witnessFrom(worker: string, value: string): Witness[] {
+export function witnessFrom(worker: string, value: string): Witness[] {
   try {
     const evidence = JSON.parse(value) as Evidence | null;
     return Array.isArray(evidence?.slices) ? [{ worker, evidence }] : [];

@@ -84,9 +84,14 @@ export class Hands {
     return this.#leaks.size >= this.#options.concurrency;
   }
 
+  /** Slots that are not lost. */
+  get slots(): number {
+    return Math.max(0, this.#options.concurrency - this.#leaks.size);
+  }
+
   /** Slots that are free now. */
   get free(): number {
-    return Math.max(0, this.#options.concurrency - this.#leaks.size - this.running.size);
+    return Math.max(0, this.slots - this.running.size);
   }
 
   /** Jobs that can start within moments. */

@@ -1,15 +1,16 @@
-// A worker's presence in the store: registered, beating, told what to cancel, and coming back under a new id when the
-// others have given it up.
+// A worker's presence in the store: registered, with a notice of what it serves, beating, told what to cancel, and coming
+// back under a new id when the others have given it up.
 import { isRedriveError } from "../core/errors.ts";
 import type { BeatAnswer, Lease, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Contact } from "./contact.ts";
 import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
+import { Notice, type NoticeOptions } from "./notice.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** Whom presence speaks for and to. */
-export interface PresenceOptions {
+export interface PresenceOptions extends NoticeOptions {
   readonly store: Store;
   readonly system: System;
   readonly contact: Contact;
@@ -31,6 +32,7 @@ export class Presence {
   id: string;
   readonly #options: PresenceOptions;
   #heartbeat: Heartbeat | null = null;
+  #notice: Notice | null = null;
   #heardAt = 0;
   #comingBack: Promise<void> | null = null;
 
@@ -75,6 +77,8 @@ export class Presence {
       onFailure: (error) => void this.#complain(error),
       onSilence: this.#options.onSilence,
     });
+    this.#notice = new Notice(id, this.#options);
+    await this.#notice.begin();
   }
 
   /** Begins again as somebody new; callers that come together share one beginning. */
@@ -85,8 +89,12 @@ export class Presence {
     return this.#comingBack;
   }
 
-  end(): void {
+  /** Stops beating and leaves; what the worker still holds will be found by others. */
+  async end(): Promise<void> {
+    const { contact, store } = this.#options;
     this.#heartbeat?.stop();
+    const leaving = contact.attempt("leave", () => store.leave(this.id)).catch(() => null);
+    await Promise.all([this.#notice?.end(), leaving]);
   }
 
   async #comeBack(): Promise<void> {
@@ -96,6 +104,7 @@ export class Presence {
       "this worker was given up by the others: its runs are aborted, it comes back under a new id",
     );
     this.#heartbeat?.stop();
+    void this.#notice?.end();
     onGivenUp(this.id);
     this.id = system.workerId();
     if (!ending.aborted) await this.begin({ isStart: false });

@@ -125,7 +125,7 @@ export class QueueWorker {
   }
 
   async #stop(withinMs: number): Promise<void> {
-    const { store, system, events } = this.#parts;
+    const { system, events } = this.#parts;
     this.#claiming.abort();
     // The start and a claim may be under way; what the claim brings is released as it comes.
     const claimed = Promise.resolve(this.#started).then(() => this.#claimed);
@@ -141,9 +141,7 @@ export class QueueWorker {
     this.#services.stop();
     // A store that does not answer now does not keep us; what we hold will be found by others.
     await atMost(system, Promise.all([this.#claimed, this.#reaped]), LAST_WORDS_MS);
-    this.#presence.end();
-    const leaving = this.#contact.attempt("leave", () => store.leave(this.id)).catch(() => null);
-    await atMost(system, leaving, LAST_WORDS_MS);
+    await atMost(system, this.#presence.end(), LAST_WORDS_MS);
     events.emit({ kind: "worker.stopped", worker: this.id });
   }
 
@@ -208,6 +206,7 @@ export class QueueWorker {
       ...this.#parts,
       contact: this.#contact,
       startedThrough: () => this.#hands.startedThrough,
+      hands: () => ({ concurrency: this.#hands.slots, held: this.#hands.held }),
       ending: this.#ending.signal,
       onCancel: (leases) => this.#hands.cancel(leases),
       onGivenUp: (worker) => {

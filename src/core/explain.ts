@@ -1,0 +1,270 @@
+// Why a job is not running: every reason, with what happens next and when. A pure judgement over a snapshot of what the
+// claims go by; it decides nothing, and whatever it names, a claim must agree with.
+import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "./budget.ts";
+import { formatDuration } from "./duration.ts";
+import {
+  type Holding,
+  holdUntilOf,
+  isHeld,
+  parkedBy,
+  type PauseInForce,
+  pausesOf,
+  type ShownState,
+  shownState,
+} from "./holding.ts";
+import type { Job } from "./job.ts";
+import { type ActiveLane, isSuspect, laneKind } from "./lane.ts";
+import type { WorkerLoad } from "./load.ts";
+import type { RateBucket, RateSettings } from "./rate.ts";
+
+/** The kinds of reasons, the decisive ones first; the last two are those of jobs that do not wait. */
+export const REASON_KINDS = [
+  "scheduled",
+  "retrying",
+  "paused",
+  "breaker",
+  "hold",
+  "no_worker",
+  "budget",
+  "rate_limit",
+  "workers_full",
+  "behind",
+  "suspect",
+  "running",
+  "finished",
+] as const;
+/** One of `REASON_KINDS`. */
+export type ReasonKind = (typeof REASON_KINDS)[number];
+
+/** One reason why a job is not running. */
+export interface Reason {
+  readonly kind: ReasonKind;
+  /** What holds it. */
+  readonly message: string;
+  /** What happens next. */
+  readonly next: string;
+  /** When, by the store's clock; null if that is not known. */
+  readonly at: number | null;
+}
+
+/** Why a job is where it is; of the reasons the first is the decisive one. */
+export interface Explanation {
+  readonly id: string;
+  readonly state: ShownState;
+  readonly summary: string;
+  readonly reasons: readonly Reason[];
+}
+
+/** A limit that spreads starts over time, and the time of the next one. */
+export interface SpreadLimit {
+  /** `service:pricing`, `tenant:acme`, `type:mail`. */
+  readonly name: string;
+  /** Null for the ramp of a service that came back. */
+  readonly rate: RateSettings | null;
+  readonly bucket: RateBucket | null;
+}
+
+/** A living worker. */
+export interface LivingWorker {
+  readonly id: string;
+  /** Jobs under its leases now. */
+  readonly running: number;
+  /** Those of the job's type among them. */
+  readonly runningOfType: number;
+  /** What it said of itself; null for one that has said nothing, and may serve anything. */
+  readonly load: WorkerLoad | null;
+  /** Until when it leaves the job's service alone because only its own calls fail; 0 for not at all. */
+  readonly sickUntil: number;
+}
+
+/** Everything an explanation goes by. */
+export interface Snapshot extends Holding {
+  /** The rate limits that the job is under. */
+  readonly rates: readonly SpreadLimit[];
+  /** The retry budget of its service; null where there is none. */
+  readonly budget: { readonly settings: BudgetSettings; readonly budget: Budget | null } | null;
+  readonly workers: readonly LivingWorker[];
+  /** Lanes with due work, those of lower priority than the job's not needed. */
+  readonly lanes: readonly ActiveLane[];
+  /** When the worker of a running job has to give its next sign of life; null where it is gone. */
+  readonly leaseEnd: number | null;
+}
+
+const DUE = "due: the next free slot takes it";
+
+/** Why the job is not running. */
+export function explain(job: Job, snapshot: Snapshot): Explanation {
+  const reasons = job.state === "queued" ? waitingReasons(job, snapshot) : [otherwise(job, snapshot)];
+  return { id: job.id, state: shownState(job, snapshot), summary: reasons[0]?.message ?? DUE, reasons };
+}
+
+function waitingReasons(job: Job, snapshot: Snapshot): Reason[] {
+  return [
+    ...timeReasons(job, snapshot),
+    ...pausesOf(job, snapshot).map(pauseReason),
+    ...breakerReasons(job, snapshot),
+    ...workerReasons(job, snapshot, "no_worker"),
+    ...budgetReasons(job, snapshot),
+    ...rateReasons(snapshot),
+    ...workerReasons(job, snapshot, "workers_full"),
+    ...orderReasons(job, snapshot),
+  ];
+}
+
+function timeReasons({ runAt, attempts, failure, lastDelayMs }: Job, { now }: Snapshot): Reason[] {
+  if (runAt <= now) return [];
+  const next = `it falls due in ${formatDuration(runAt - now)}`;
+  if (attempts === 0) return [{ kind: "scheduled", message: "scheduled for later", next, at: runAt }];
+  const why = failure === null ? "" : ` with ${failure.name}`;
+  const message = `attempt ${attempts} failed${why}; it waits ${formatDuration(lastDelayMs)} before the next`;
+  return [{ kind: "retrying", message, next, at: runAt }];
+}
+
+function pauseReason({ kind, name, reason, until }: PauseInForce): Reason {
+  const why = reason === "" ? "" : `: ${reason}`;
+  const next = until === null ? "it goes on when somebody resumes it" : "it goes on by itself when the pause ends";
+  return { kind: "paused", message: `the ${kind} ${name} is paused${why}`, next, at: until };
+}
+
+function breakerReasons(job: Job, snapshot: Snapshot): Reason[] {
+  const { service } = job;
+  const { now } = snapshot;
+  const breaker = parkedBy(job, snapshot);
+  const hold = holdUntilOf(job, snapshot);
+  const reasons: Reason[] = [];
+  if (breaker?.state === "half_open") {
+    const message = `the breaker of ${service} is half-open: only probes go through`;
+    reasons.push({ kind: "breaker", message, next: "it goes on when enough probes have succeeded", at: null });
+  } else if (breaker && breaker.state !== "closed") {
+    const byHand = breaker.state === "isolated" ? " by hand" : "";
+    const message = `the breaker of ${service} was opened${byHand} ${formatDuration(now - breaker.since)} ago: ${breaker.reason}`;
+    const probe = "a probe tries the service";
+    const next = breaker.until === null ? "it goes on when somebody closes the breaker" : probe;
+    reasons.push({ kind: "breaker", message, next, at: breaker.until });
+  }
+  if (hold !== null) {
+    const message = `${service} asked to be left alone for ${formatDuration(hold - now)} more`;
+    reasons.push({ kind: "hold", message, next: "work for it starts again", at: hold });
+  }
+  return reasons;
+}
+
+function workerReasons(job: Job, { workers, now }: Snapshot, kind: "no_worker" | "workers_full"): Reason[] {
+  const serving = workers.filter(({ load }) => serves(load, job));
+  const able = serving.filter(({ sickUntil }) => sickUntil <= now);
+  if (kind === "no_worker") {
+    if (able.length > 0) return [];
+    const isAnySick = serving.length > 0;
+    const at = isAnySick ? Math.min(...serving.map(({ sickUntil }) => sickUntil)) : null;
+    return [{ kind, message: whyNobody(job, workers, isAnySick), next: nextWorker(isAnySick), at }];
+  }
+  if (able.length === 0 || !able.every((worker) => isFull(worker, job.type))) return [];
+  const ofType = able.every(({ running, load }) => load && running < load.concurrency);
+  const what = ofType ? `every slot for ${job.type} is taken` : "every slot is taken";
+  const message = `${what} on ${able.length === 1 ? "the worker that serves" : `all ${able.length} workers that serve`} it`;
+  return [{ kind, message, next: "it is taken when a slot is free", at: null }];
+}
+
+function serves(load: WorkerLoad | null, { type, queue }: Job): boolean {
+  if (load === null) return true;
+  return load.types.some((served) => served.type === type) && (load.queues === null || load.queues.includes(queue));
+}
+
+function isFull({ load, running, runningOfType }: LivingWorker, type: string): boolean {
+  if (load === null) return false;
+  const own = load.types.find((served) => served.type === type)?.concurrency ?? null;
+  return running >= load.concurrency || (own !== null && runningOfType >= own);
+}
+
+function whyNobody({ type, queue, service }: Job, workers: readonly LivingWorker[], isAnySick: boolean): string {
+  if (workers.length === 0) return "no worker is alive";
+  if (isAnySick) return `the workers that serve ${type} fail with ${service} and leave it alone for a while`;
+  const knows = workers.some(({ load }) => load?.types.some((served) => served.type === type));
+  const what = knows ? `the queue ${queue}` : `the type ${type}`;
+  return `no living worker serves ${what}; ${workers.length} serve${workers.length === 1 ? "s" : ""} others`;
+}
+
+function nextWorker(isAnySick: boolean): string {
+  return isAnySick ? "they try again with one job" : "it is taken when a worker starts that serves it";
+}
+
+function budgetReasons(job: Job, { budget, now }: Snapshot): Reason[] {
+  if (!budget || laneKind(job.attempts, job.crashes, job.maxCrashes) === "first") return [];
+  const { settings } = budget;
+  const tokens = tokensIn(budget.budget ?? initialBudget(now), settings, now);
+  if (tokens >= 1) return [];
+  const perMs = settings.floorPerSecond / 1000;
+  const share = `${Math.round(settings.share * 100)} % of successes and ${settings.floorPerSecond} a second`;
+  return [
+    {
+      kind: "budget",
+      message: `the retry budget of ${job.service} is used up: ${share}`,
+      next: perMs > 0 ? "the budget fills by itself" : "the budget fills with successes of others",
+      at: perMs > 0 ? Math.ceil(now + (1 - tokens) / perMs) : null,
+    },
+  ];
+}
+
+function rateReasons({ rates, now }: Snapshot): Reason[] {
+  return rates.flatMap(({ name, rate, bucket }): Reason[] => {
+    if (!bucket || bucket.nextAt <= now) return [];
+    const what = name.replace(":", " ");
+    const message = rate
+      ? `the rate limit of ${what} is used up: ${rate.limit} per ${formatDuration(rate.perMs)}`
+      : `the load of ${what} returns slowly`;
+    return [{ kind: "rate_limit", message, next: "the next start is free", at: Math.ceil(bucket.nextAt) }];
+  });
+}
+
+/** What is taken before it, and whether it is taken with others; only of a job that nothing else holds. */
+function orderReasons(job: Job, snapshot: Snapshot): Reason[] {
+  if (job.runAt > snapshot.now || isHeld(job, snapshot)) return [];
+  const reasons: Reason[] = [];
+  const kind = laneKind(job.attempts, job.crashes, job.maxCrashes);
+  const open = snapshot.lanes.filter((lane) => !isHeld(lane, snapshot) && isServedWith(lane, job, snapshot));
+  const higher = open.filter(({ priority }) => priority > job.priority);
+  const tenants = new Set(open.filter(({ priority }) => priority === job.priority).map(({ tenant }) => tenant));
+  tenants.delete(job.tenant);
+  const ahead = [
+    ...(higher.length > 0 ? ["work of higher priority is due"] : []),
+    ...(tenants.size > 0
+      ? [`${tenants.size} other ${tenants.size === 1 ? "tenant takes its" : "tenants take their"} turns`]
+      : []),
+    ...(open.some((lane) => isOlder(lane, job, kind)) ? ["older jobs of its kind are due"] : []),
+  ];
+  const next = "it is taken when its turn comes";
+  if (ahead.length > 0) reasons.push({ kind: "behind", message: `due: ${ahead.join("; ")}`, next, at: null });
+  if (!isSuspect(kind)) return reasons;
+  const workers = job.crashes === 1 ? "a worker died" : `${job.crashes} workers died`;
+  const how = kind === "last" ? "in a process of its own, or when a worker has nothing else" : "singly, beside others";
+  reasons.push({ kind: "suspect", message: `${workers} while it ran`, next: `it is taken ${how}`, at: null });
+  return reasons;
+}
+
+/** True for a lane that competes with the job for the slots of some worker. */
+function isServedWith(lane: ActiveLane, job: Job, { workers }: Snapshot): boolean {
+  return workers.some(({ load }) => serves(load, job) && serves(load, { ...job, type: lane.type, queue: lane.queue }));
+}
+
+function isOlder(lane: ActiveLane, job: Job, kind: ActiveLane["kind"]): boolean {
+  const { type, queue, service, tenant, priority, headRunAt } = lane;
+  const isOwn = type === job.type && queue === job.queue && service === job.service && tenant === job.tenant;
+  return isOwn && priority === job.priority && lane.kind === kind && headRunAt < job.runAt;
+}
+
+/** Of a job that does not wait. */
+function otherwise(job: Job, { now, leaseEnd }: Snapshot): Reason {
+  if (job.state !== "running") {
+    const how = job.failure === null || job.state !== "dead" ? "" : ` of ${job.failure.name}`;
+    const word = job.state === "dead" ? `died${how}` : job.state === "cancelled" ? "was cancelled" : "completed";
+    const next = job.state === "dead" ? "nothing, unless somebody retries it" : "nothing";
+    return { kind: "finished", message: `it ${word}`, next, at: job.finishedAt };
+  }
+  const since = job.startedAt === null ? "" : ` for ${formatDuration(Math.max(0, now - job.startedAt))}`;
+  if (leaseEnd === null || leaseEnd <= now) {
+    const message = `it ran on ${job.worker}, which does not answer any more`;
+    return { kind: "running", message, next: "another worker finds it and decides what becomes of it", at: null };
+  }
+  const next = job.cancelRequested ? "it was asked to stop" : "it ends, or its timeout ends it";
+  return { kind: "running", message: `it has been running${since} on ${job.worker}`, next, at: null };
+}

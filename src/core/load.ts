@@ -1,0 +1,33 @@
+// What a worker tells about itself: what it serves and how much fits into its hands. A plain value, kept as JSON in a cell
+// of the worker's own, so that a job can be asked why nobody takes it.
+
+/** What a worker serves, and how full it is. */
+export interface WorkerLoad {
+  readonly types: readonly ServedType[];
+  /** Queues it serves; null for all. */
+  readonly queues: readonly string[] | null;
+  /** Slots it can use; those lost to handlers that ignore their abort are not among them. */
+  readonly concurrency: number;
+  /** Jobs in its hands when it said so, those fetched ahead included. */
+  readonly held: number;
+}
+
+/** A job type that a worker has a handler for. */
+export interface ServedType {
+  readonly type: string;
+  /** The queue of its new jobs. */
+  readonly queue: string;
+  /** How many of the type it runs at the same time; null for as many as fit. */
+  readonly concurrency: number | null;
+}
+
+/** The load of a text from the store; null for one that a program wrote which speaks otherwise. */
+export function loadFrom(text: string): WorkerLoad | null {
+  try {
+    const value = JSON.parse(text) as WorkerLoad | null;
+    const isLoad = Array.isArray(value?.types) && typeof value.concurrency === "number";
+    return isLoad && (value.queues === null || Array.isArray(value.queues)) ? value : null;
+  } catch {
+    return null;
+  }
+}

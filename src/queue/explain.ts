@@ -1,0 +1,140 @@
+// Asks a store for everything that an explanation of one job goes by. What it means is core's to say.
+import { type Explanation, explain, type LivingWorker, type Snapshot, type SpreadLimit } from "../core/explain.ts";
+import type { Holding } from "../core/holding.ts";
+import type { Job } from "../core/job.ts";
+import type { ActiveLane } from "../core/lane.ts";
+import { loadFrom, type WorkerLoad } from "../core/load.ts";
+import type { RateBucket } from "../core/rate.ts";
+import type { Limits } from "../core/service.ts";
+import { initialRecord } from "../core/service-record.ts";
+import type { Cell, CellQuery, Store, WorkerRecord } from "../store/store.ts";
+import { holdingFrom, type SaidSettings, settingsFrom, settingsOfServices } from "./holding.ts";
+import { everyItem, PAGE } from "./paging.ts";
+import { witnessFrom } from "./service-watch.ts";
+
+/** Lanes read with one call, and calls for one explanation. */
+const LANES = 1_000;
+const PAGES = 20;
+/** Running jobs that are counted at most. */
+const RUNNING_MOST = 2_000;
+
+/** Why the job is not running. */
+export async function explainJob(store: Store, job: Job, limits: Limits): Promise<Explanation> {
+  const [control, workers, { cells }] = await Promise.all([
+    store.control(),
+    store.workers(),
+    store.cells(queriesFor(job)),
+  ]);
+  const settings = settingsFrom(cells, limits);
+  const holding = holdingFrom(control, settings);
+  const isWaiting = job.state === "queued";
+  const living = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > control.now);
+  return explain(job, {
+    ...holding,
+    rates: ratesOf(job, holding, settings, cells),
+    budget: budgetOf(job, settings, cells),
+    workers: isWaiting ? await livingWorkers(store, job, living, cells) : [],
+    lanes: isWaiting ? await lanesBefore(store, job) : [],
+    leaseEnd: living.find(({ id }) => id === job.worker)?.leaseEnd ?? null,
+  });
+}
+
+function queriesFor({ type, service, tenant }: Job): CellQuery[] {
+  const of = (kind: string, name: string): CellQuery => ({ kind, name });
+  return [
+    { kind: "load" },
+    of("settings", `type:${type}`),
+    of("rate", `type:${type}`),
+    ...(service === null
+      ? []
+      : [
+          ...settingsOfServices([service]),
+          of("rate", `service:${service}`),
+          of("budget", service),
+          of("evidence", service),
+        ]),
+    ...(tenant === null
+      ? []
+      : [of("settings", "tenant:*"), of("settings", `tenant:${tenant}`), of("rate", `tenant:${tenant}`)]),
+  ];
+}
+
+function valueIn<T>(cells: readonly Cell[], kind: string, name: string): T | null {
+  const cell = cells.find((each) => each.kind === kind && each.name === name);
+  try {
+    return cell ? (JSON.parse(cell.value) as T | null) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The rate limits of a job, and the ramp of its service. */
+function ratesOf(job: Job, holding: Holding, settings: SaidSettings, cells: readonly Cell[]): SpreadLimit[] {
+  const { type, tenant, service } = job;
+  const limited = (name: string, rate: SpreadLimit["rate"]): SpreadLimit => {
+    return { name, rate, bucket: valueIn<RateBucket>(cells, "rate", name) };
+  };
+  const [ofType, ofTenant] = [settings.type(type), tenant === null ? null : settings.tenant(tenant).rate];
+  const rates = [
+    ...(ofType ? [limited(`type:${type}`, ofType)] : []),
+    ...(ofTenant ? [limited(`tenant:${tenant}`, ofTenant)] : []),
+  ];
+  if (service === null) return rates;
+  const { rate, breaker: thresholds } = settings.service(service);
+  const { breaker } = holding.services.get(service) ?? initialRecord;
+  const isRamping = thresholds !== null && breaker.state === "closed" && breaker.rampUntil > holding.now;
+  return rate || isRamping ? [...rates, limited(`service:${service}`, isRamping ? null : rate)] : rates;
+}
+
+function budgetOf({ service }: Job, settings: SaidSettings, cells: readonly Cell[]): Snapshot["budget"] {
+  const budget = service === null ? null : settings.service(service).budget;
+  return service === null || !budget ? null : { settings: budget, budget: valueIn(cells, "budget", service) };
+}
+
+async function livingWorkers(
+  store: Store,
+  job: Job,
+  living: readonly WorkerRecord[],
+  cells: readonly Cell[],
+): Promise<LivingWorker[]> {
+  const loads = new Map<string, WorkerLoad | null>();
+  for (const { kind, holder, value } of cells) if (kind === "load") loads.set(holder, loadFrom(value));
+  const isLimited = living.some(({ id }) =>
+    loads.get(id)?.types.some(({ type, concurrency }) => type === job.type && concurrency !== null),
+  );
+  const counts = isLimited ? await runningOf(store, job.type) : new Map<string, number>();
+  const sick = new Map<string, number>();
+  for (const { kind, holder, value } of cells)
+    if (kind === "evidence")
+      for (const { evidence } of witnessFrom(holder, value)) sick.set(holder, evidence.sickUntil);
+  return living.map(({ id, running }) => ({
+    id,
+    running,
+    runningOfType: counts.get(id) ?? 0,
+    load: loads.get(id) ?? null,
+    sickUntil: sick.get(id) ?? 0,
+  }));
+}
+
+/** How many jobs of a type run, by worker. */
+async function runningOf(store: Store, type: string): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  let seen = 0;
+  for await (const { worker } of everyItem((cursor) => store.list({ state: "running", type, limit: PAGE, cursor }))) {
+    if (worker !== null) counts.set(worker, (counts.get(worker) ?? 0) + 1);
+    if (++seen >= RUNNING_MOST) break;
+  }
+  return counts;
+}
+
+/** Lanes with due work that are taken from before the job's own, or in turn with it; they come highest priority first. */
+async function lanesBefore(store: Store, { priority }: Job): Promise<ActiveLane[]> {
+  const found: ActiveLane[] = [];
+  for (let after: number | null = null, page = 0; page < PAGES; page++) {
+    const { lanes, next } = await store.lanes(after, LANES);
+    found.push(...lanes.filter((lane) => lane.priority >= priority));
+    if (next === null || lanes.some((lane) => lane.priority < priority)) break;
+    after = next;
+  }
+  return found;
+}

@@ -1,0 +1,86 @@
+// What a worker writes down for people who ask: once what it was configured with, and what it serves and how full it is.
+// Only what is not as before is written, because every write wakes the other processes of a file.
+import type { WorkerLoad } from "../core/load.ts";
+import type { Limits } from "../core/service.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { CellChange, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import type { Contact } from "./contact.ts";
+import type { WorkerSettings } from "./settings.ts";
+
+/** What a notice is made from. */
+export interface NoticeOptions {
+  readonly store: Pick<Store, "setCells">;
+  readonly system: System;
+  readonly contact: Contact;
+  readonly settings: Pick<WorkerSettings, "queues" | "heartbeatMs">;
+  readonly jobs: readonly JobDefinition[];
+  readonly limits: Limits;
+  readonly hands: () => Pick<WorkerLoad, "concurrency" | "held">;
+}
+
+/** The notice of a worker under one id. */
+export class Notice {
+  readonly #options: NoticeOptions;
+  readonly #worker: string;
+  readonly #ending = new AbortController();
+  #written: string | null = null;
+
+  constructor(worker: string, options: NoticeOptions) {
+    this.#worker = worker;
+    this.#options = options;
+  }
+
+  /** Writes everything once, then what changes, as often as the worker beats. */
+  async begin(): Promise<void> {
+    const { limits } = this.#options;
+    const settings = [...limits.said].map(([name, said]) => ({
+      ...{ kind: "settings", name, holder: "", version: null },
+      value: JSON.stringify(said),
+    }));
+    await this.#write(settings);
+    void this.#goOn();
+  }
+
+  /** Takes back what was written about the worker. */
+  async end(): Promise<void> {
+    this.#ending.abort();
+    if (this.#written === null) return;
+    this.#written = null;
+    await this.#set([this.#load(null)]);
+  }
+
+  async #goOn(): Promise<void> {
+    const { system, settings } = this.#options;
+    while (!this.#ending.signal.aborted) {
+      await system.sleep(settings.heartbeatMs, this.#ending.signal);
+      if (!this.#ending.signal.aborted) await this.#write([]);
+    }
+  }
+
+  async #write(beside: readonly CellChange[]): Promise<void> {
+    const { jobs, settings, hands } = this.#options;
+    const types = jobs.map(({ type, queue, concurrency }) => ({
+      ...{ type, queue },
+      concurrency: Number.isFinite(concurrency) ? concurrency : null,
+    }));
+    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], ...hands() };
+    const text = JSON.stringify(load);
+    if (text !== this.#written && (await this.#set([...beside, this.#load(text)]))) this.#written = text;
+  }
+
+  #load(value: string | null): CellChange {
+    return { kind: "load", name: "", holder: this.#worker, version: null, value };
+  }
+
+  /** True if it was written. Nobody's work depends on it: what cannot be written now is written with the next beat. */
+  async #set(changes: readonly CellChange[]): Promise<boolean> {
+    const { contact, store } = this.#options;
+    try {
+      return (await contact.attempt("load", () => store.setCells(changes))) !== null;
+    } catch (error) {
+      contact.complain("load", error);
+      return false;
+    }
+  }
+}

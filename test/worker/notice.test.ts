@@ -1,0 +1,109 @@
+// What a worker writes down about itself: what it was configured with, what it serves, how full it is; and nothing twice.
+import { describe, expect, it, onTestFinished } from "vitest";
+import { loadFrom } from "../../src/core/load.ts";
+import { createRedrive, defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
+import { createMemoryStore } from "../../src/store/memory/index.ts";
+import type { CellChange, Store } from "../../src/store/store.ts";
+
+const FAST = { poll: 20, lease: "1s", heartbeat: 20 } as const;
+
+/** A queue on a memory store that notes every write of cells. */
+async function noted(options: Omit<RedriveOptions, "store">) {
+  const store = createMemoryStore({ clock: () => Date.now() });
+  const writes: (readonly CellChange[])[] = [];
+  const watched: Store = {
+    ...store,
+    setCells(changes) {
+      writes.push(changes);
+      return store.setCells(changes);
+    },
+  };
+  const redrive = await createRedrive({ store: watched, log: "silent", ...options });
+  onTestFinished(() => redrive.close());
+  return { redrive, store, writes };
+}
+
+async function loads({ store }: Pick<Redrive, "store">) {
+  const { cells } = await store.cells([{ kind: "load" }]);
+  return cells.map(({ name, holder, value }) => ({ name, holder, load: loadFrom(value) }));
+}
+
+/** A job that runs until it is let go. */
+function gated() {
+  let open = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  return { job: defineJob("gated", { queue: "slow", concurrency: 3, run: (_input: object) => gate }), open };
+}
+
+describe("the notice of a worker", () => {
+  it("says what it serves and how full it is, and goes with the worker", async () => {
+    const { job, open } = gated();
+    const plain = defineJob("plain", { run: (_input: object) => null });
+    const { redrive, store } = await noted({ jobs: [job, plain] });
+    const worker = redrive.worker({ ...FAST, concurrency: 7, queues: ["slow", "default"] });
+    await worker.start();
+    const types = [
+      { type: "gated", queue: "slow", concurrency: 3 },
+      { type: "plain", queue: "default", concurrency: null },
+    ];
+    const load = { types, queues: ["slow", "default"], concurrency: 7, held: 0 };
+    expect(await loads({ store })).toEqual([{ name: "", holder: worker.id, load }]);
+    await redrive.enqueue(job, {});
+    await expect.poll(async () => (await loads({ store }))[0]?.load?.held, { timeout: 5_000 }).toBe(1);
+    open();
+    await expect.poll(async () => (await loads({ store }))[0]?.load?.held, { timeout: 5_000 }).toBe(0);
+    await worker.stop();
+    expect(await loads({ store })).toEqual([]);
+  });
+
+  it("is written only when something changed", async () => {
+    const { job, open } = gated();
+    const { redrive, writes } = await noted({ jobs: [job] });
+    const worker = redrive.worker(FAST);
+    await worker.start();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(writes).toHaveLength(1);
+    await redrive.enqueue(job, {});
+    await expect.poll(() => writes.length, { timeout: 5_000 }).toBe(2);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(writes).toHaveLength(2);
+    open();
+  });
+
+  it("tells once, for everybody, what was configured", async () => {
+    const job = defineJob("mail", { rateLimit: { limit: 5 }, run: (_input: object) => null });
+    const services = { "*": { breaker: false }, pricing: { budget: {}, rateLimit: { limit: 10, per: "1m" } } } as const;
+    const { redrive, store, writes } = await noted({ jobs: [job], services, tenants: { acme: { weight: 2 } } });
+    await redrive.worker(FAST).start();
+    const { cells } = await store.cells([{ kind: "settings" }]);
+    expect(cells.map(({ name, holder, value }) => [name, holder, JSON.parse(value)])).toMatchObject([
+      ["service:*", "", { breaker: null, whenOpen: "park" }],
+      ["service:pricing", "", { rate: { limit: 10, perMs: 60_000, burst: 1 }, budget: { share: 0.2 } }],
+      ["tenant:acme", "", { weight: 2, rate: null }],
+      ["type:mail", "", { rate: { limit: 5, perMs: 1_000 } }],
+    ]);
+    expect(writes).toHaveLength(1);
+  });
+
+  it("comes back with a worker that was given up, under its new id", async () => {
+    const { redrive, store } = await noted({ jobs: [gated().job] });
+    const worker = redrive.worker(FAST);
+    await worker.start();
+    const before = worker.id;
+    await store.expired({ gone: [before], limit: 10 });
+    await expect
+      .poll(async () => (await loads({ store })).map(({ holder }) => holder === before), { timeout: 5_000 })
+      .toEqual([false]);
+    expect((await loads({ store }))[0]?.holder).toBe(worker.id);
+  });
+
+  it("keeps no worker from working where it cannot be written", async () => {
+    const store = createMemoryStore({ clock: () => Date.now() });
+    const broken: Store = { ...store, setCells: () => Promise.reject(new Error("no cells today")) };
+    const plain = defineJob("plain", { run: (_input: object) => "done" });
+    const redrive = await createRedrive({ store: broken, log: "silent", jobs: [plain] });
+    onTestFinished(() => redrive.close());
+    await redrive.worker(FAST).start();
+    expect(await redrive.run(plain, {})).toMatchObject({ success: true });
+  });
+});
