@@ -6,6 +6,7 @@ import { dirname, extname, join, resolve } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { resolveLimits, type ServiceOptions, type TenantOptions } from "../core/service.ts";
 import type { RedriveWorkerOptions } from "../redrive-worker.ts";
 import { resolveWorker } from "../worker/settings.ts";
 import { backoffFromData } from "./config-backoff.ts";
@@ -25,15 +26,26 @@ export interface Config {
   /** Absolute paths of files with job definitions. */
   readonly jobs: readonly string[];
   readonly defaults: PolicyOptions;
+  /** Breakers, retry budgets and rate limits by service, and weights and rate limits by tenant. */
+  readonly services: Readonly<Record<string, ServiceOptions>>;
+  readonly tenants: Readonly<Record<string, TenantOptions>>;
   readonly worker: WorkerConfig;
 }
 
 /** No config file. */
-export const NO_CONFIG: Config = { file: null, store: null, jobs: [], defaults: {}, worker: {} };
+export const NO_CONFIG: Config = {
+  file: null,
+  store: null,
+  jobs: [],
+  defaults: {},
+  services: {},
+  tenants: {},
+  worker: {},
+};
 
 /** The names under which a config file is found. */
 export const CONFIG_NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
-const FIELDS = ["store", "jobs", "defaults", "worker"] as const;
+const FIELDS = ["store", "jobs", "defaults", "services", "tenants", "worker"] as const;
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
 
@@ -100,8 +112,21 @@ function configOf(value: unknown, file: string): Config {
     store: store === undefined ? null : storeAddress(store, folder),
     jobs: (files as string[]).map((one) => resolve(folder, one)),
     defaults: defaultsOf(given.defaults),
+    ...limitsOf(given),
     worker: workerOf(given.worker, folder),
   };
+}
+
+function limitsOf(given: {
+  readonly services?: unknown;
+  readonly tenants?: unknown;
+}): Pick<Config, "services" | "tenants"> {
+  const limits = { services: given.services ?? {}, tenants: given.tenants ?? {} } as Pick<
+    Config,
+    "services" | "tenants"
+  >;
+  resolveLimits(limits);
+  return limits;
 }
 
 function defaultsOf(value: unknown): PolicyOptions {

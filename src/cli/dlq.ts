@@ -1,5 +1,7 @@
 // `redrive dlq`: look at dead letters, send them back to work, remove or export them.
 import type { DeadLetter } from "../core/job.ts";
+import type { Holding } from "../core/holding.ts";
+import { readHolding } from "../queue/holding.ts";
 import { letterForm } from "../queue/json-form.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, examples, numeric, textual } from "./command.ts";
@@ -25,10 +27,10 @@ export function registerDlq(cli: Cli): void {
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
     const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
-    const [{ items, next }, { now }] = await Promise.all([redrive.deadLetters.list(query), redrive.store.control()]);
-    const forms = session.json ? await formsOf(items, redrive, now) : [];
+    const [{ items, next }, holding] = await Promise.all([redrive.deadLetters.list(query), readHolding(redrive.store)]);
+    const forms = session.json ? await formsOf(items, redrive, holding) : [];
     const none = items.length === 0 && !session.json ? `${safeLine(await nothingFits(redrive, flags))}.\n` : "";
-    session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, now, session)));
+    session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, holding.now, session)));
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
   const show = dlq.command("show").description("the newest dead letter of one job").argument("<id>", "job id");
@@ -42,8 +44,8 @@ export function registerDlq(cli: Cli): void {
   registerExport(cli, dlq);
 }
 
-function formsOf(letters: readonly DeadLetter[], { store }: Redrive, now: number): Promise<object[]> {
-  return Promise.all(letters.map(async (letter) => letterForm(letter, await store.history(letter.job.id), now)));
+function formsOf(letters: readonly DeadLetter[], { store }: Redrive, holding: Holding): Promise<object[]> {
+  return Promise.all(letters.map(async (letter) => letterForm(letter, await store.history(letter.job.id), holding)));
 }
 
 const COLUMNS: readonly Column[] = [

@@ -1,7 +1,8 @@
 // What the doctor finds in the store: workers, work that nobody does, pauses, dead letters.
 import { formatDuration } from "../core/duration.ts";
 import type { Store } from "../store/store.ts";
-import { dueLanes, pausesInForce } from "../upkeep/due-work.ts";
+import { readHolding } from "../queue/holding.ts";
+import { dueLanes } from "../upkeep/due-work.ts";
 import { gatherHealth, type HealthFacts } from "../upkeep/health.ts";
 import { finding, type Finding } from "./doctor-machine.ts";
 import { counted } from "./words.ts";
@@ -18,7 +19,7 @@ export interface Defined {
 /** Workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null where no file says what is defined. */
 export async function queueFindings(store: Store, defined: Defined | null): Promise<Finding[]> {
   const facts = await gatherHealth(store);
-  const { workers, orphans, paused, deadLetters, jobs } = facts;
+  const { workers, orphans, paused, breakers, deadLetters, jobs } = facts;
   const due = await dueTypes(store);
   const findings: Finding[] = [];
   const isIdle = jobs.queued + jobs.running === 0;
@@ -34,6 +35,10 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
   }
   if (paused.length > 0)
     findings.push(finding("pauses", "warning", `paused: ${paused.slice(0, 10).join(", ")}`, "resume what should run"));
+  if (breakers.length > 0) {
+    const remedy = "their work waits and costs no attempts; `breakers list` says why and until when";
+    findings.push(finding("breakers", "warning", `not closed: ${named(breakers)}`, remedy));
+  }
   if (deadLetters > 0)
     findings.push(
       finding(
@@ -48,7 +53,7 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
 
 async function dueTypes(store: Store): Promise<string[]> {
   const types = new Set<string>();
-  for await (const { type } of dueLanes(store, pausesInForce(await store.control()))) types.add(type);
+  for await (const { type } of dueLanes(store, await readHolding(store))) types.add(type);
   return [...types].toSorted();
 }
 

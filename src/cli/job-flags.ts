@@ -14,10 +14,21 @@ const DERIVED = {
   retrying: { state: "queued", due: false, tried: true },
 } as const;
 
-/** Adds the filters of jobs. */
-export function jobFilterFlags(command: Command): Command {
+/** States that no filter of what is stored can tell: the jobs are read and looked at, one by one. */
+const HELD = {
+  paused: { state: "queued", due: true },
+  parked: { state: "queued", due: true },
+} as const;
+
+/** A state that only a look at each job can tell; null for any other. */
+export function heldState(flags: Flags): keyof typeof HELD | null {
+  return flags.state === "paused" || flags.state === "parked" ? flags.state : null;
+}
+
+/** Adds the filters of jobs; `held` where states count that only a look at each job can tell. */
+export function jobFilterFlags(command: Command, { held = false } = {}): Command {
   return command
-    .option("--state <state>", [...STATES, ...Object.keys(DERIVED)].join(", "))
+    .option("--state <state>", statesFor(held).join(", "))
     .option("--type <type>", "jobs of this type")
     .option("--queue <name>", "jobs of this queue")
     .option("--service <name>", "jobs that depend on this service")
@@ -25,12 +36,18 @@ export function jobFilterFlags(command: Command): Command {
     .option("--key <text>", "jobs with this key");
 }
 
+function statesFor(held: boolean): string[] {
+  return [...STATES, ...Object.keys(DERIVED), ...(held ? Object.keys(HELD) : [])];
+}
+
 /** The filter that the flags describe. */
-export function jobFilter(flags: Flags): JobFilter {
+export function jobFilter(flags: Flags, { held = false } = {}): JobFilter {
   const state = textual(flags.state);
-  const derived = DERIVED[state as keyof typeof DERIVED];
-  if (state !== undefined && !derived && !STATES.some((known) => known === state))
-    throw invalid("state", [...STATES, ...Object.keys(DERIVED)].join(", "), state, "use one of these");
+  if (state !== undefined && !statesFor(held).includes(state)) {
+    const remedy = state in HELD ? "name the --service, --queue, --type or --tenant" : "use one of these";
+    throw invalid("state", statesFor(held).join(", "), state, remedy);
+  }
+  const derived = { ...DERIVED, ...HELD }[state as keyof typeof DERIVED | keyof typeof HELD];
   return defined({
     ...(derived ?? { state: state as (typeof STATES)[number] | undefined }),
     type: textual(flags.type),

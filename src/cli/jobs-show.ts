@@ -1,7 +1,9 @@
 // Everything known about one job, as sections for people: what it is, how it failed, every bad run, what it carries.
 import { formatDuration } from "../core/duration.ts";
+import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
-import { attemptForm, jobForm, letterForm, shownState } from "../queue/json-form.ts";
+import { readHolding } from "../queue/holding.ts";
+import { attemptForm, jobForm, letterForm } from "../queue/json-form.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, readableJson, safeLine, safeText } from "./safe-text.ts";
 import type { Session } from "./session.ts";
@@ -13,9 +15,9 @@ import { errorLine, fullTime, ofLimit, shortTime, triesOf } from "./words.ts";
 export async function showJob(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
   const { job, history } = await withWholeId(session, id, () => redrive.jobs.show(id));
-  const { now } = await redrive.store.control();
-  session.show({ ...jobForm(job, now), history: history.map(attemptForm) }, () =>
-    sections(session, job, { now, failure: job.failure, history, letter: null }),
+  const holding = await readHolding(redrive.store);
+  session.show({ ...jobForm(job, holding), history: history.map(attemptForm) }, () =>
+    sections(session, job, { holding, failure: job.failure, history, letter: null }),
   );
 }
 
@@ -23,14 +25,14 @@ export async function showJob(session: Session, id: string): Promise<void> {
 export async function showLetter(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
   const { history, ...letter } = await withWholeId(session, id, () => redrive.deadLetters.get(id));
-  const { now } = await redrive.store.control();
-  session.show(letterForm(letter, history, now), () =>
-    sections(session, letter.job, { now, failure: letter.failure, history, letter }),
+  const holding = await readHolding(redrive.store);
+  session.show(letterForm(letter, history, holding), () =>
+    sections(session, letter.job, { holding, failure: letter.failure, history, letter }),
   );
 }
 
 interface Shown {
-  readonly now: number;
+  readonly holding: Holding;
   readonly failure: Failure | null;
   readonly history: readonly AttemptRecord[];
   readonly letter: DeadLetter | null;
@@ -38,7 +40,7 @@ interface Shown {
 
 function sections(session: Session, job: Job, shown: Shown): string {
   const { paint } = session;
-  const state = shownState(job, shown.now);
+  const state = shownState(job, shown.holding);
   const style = stateStyle(state);
   const title = `${paint("bold", safeLine(job.type))} ${job.id} ${style ? paint(style, state) : state}\n`;
   const section = (name: string, body: string): string => `\n${paint("bold", name)}\n${body}`;
@@ -55,7 +57,8 @@ function sections(session: Session, job: Job, shown: Shown): string {
   return parts.join("");
 }
 
-function facts({ paint }: Session, job: Job, { now, letter }: Shown): string {
+function facts({ paint }: Session, job: Job, { holding, letter }: Shown): string {
+  const { now } = holding;
   const tries = letter ?? job;
   const ended = letter === null && job.state === "completed" ? fullTime(job.finishedAt, now) : null;
   const rows: [string, string | null][] = [

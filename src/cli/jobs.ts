@@ -1,14 +1,20 @@
 // `redrive jobs`: look at jobs, and change what waits.
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { parseDuration } from "../core/duration.ts";
+import { type Holding, shownState } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
-import { jobForm, shownState } from "../queue/json-form.ts";
+import { readHolding } from "../queue/holding.ts";
+import { jobForm } from "../queue/json-form.ts";
+import type { JobFilter } from "../queue/jobs.ts";
 import { instantOf } from "../queue/new-jobs.ts";
+import type { Redrive } from "../redrive.ts";
+import type { Page } from "../store/store.ts";
 import { type Cli, defined, examples, numeric, textual } from "./command.ts";
 import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
-import { jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
+import { heldState, jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
+import { explainToPeople } from "./jobs-explain.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { noJobFits } from "./nothing-fits.ts";
@@ -25,6 +31,12 @@ export function registerJobs(cli: Cli): void {
   const show = jobs.command("show").description("everything known about one job").argument("<id>", "job id");
   cli.act(show, async (session, [id = ""]) => showJob(session, id));
   examples(show, cli, ["jobs show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  const explain = jobs
+    .command("explain")
+    .description("why a job is not running, what happens next and when")
+    .argument("<id>", "job id");
+  cli.act(explain, async (session, [id = ""]) => explainToPeople(session, id));
+  examples(explain, cli, ["jobs explain 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   registerList(cli);
   registerCancel(cli);
   const retry = jobs
@@ -39,20 +51,48 @@ export function registerJobs(cli: Cli): void {
 const group = (cli: Cli) => cli.program.commands.find((command) => command.name() === "jobs") ?? cli.program;
 
 function registerList(cli: Cli): void {
-  const command = jobFilterFlags(group(cli).command("list").description("a page of jobs, newest first"))
+  const command = jobFilterFlags(group(cli).command("list").description("a page of jobs, newest first"), { held: true })
     .option("--limit <n>", "jobs per page, 1 to 200", "50")
     .option("--cursor <cursor>", "where an earlier page ended");
   examples(command, cli, ["jobs list", "jobs list --state retrying --type thumbnail --limit 10 --json"]);
   cli.act(command, async (session, _args, flags) => {
-    const filter = jobFilter(flags);
+    const filter = jobFilter(flags, { held: true });
     const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
     const redrive = await session.openExisting();
-    const [{ items, next }, { now }] = await Promise.all([redrive.jobs.list(query), redrive.store.control()]);
-    session.show({ items: items.map((job) => jobForm(job, now)), next }, () =>
-      items.length === 0 ? `${safeLine(noJobFits(flags))}.\n` : jobsTable(items, now, session),
+    const holding = await readHolding(redrive.store);
+    const state = heldState(flags);
+    const page = state === null ? redrive.jobs.list(query) : listHeld(redrive, query, state, holding);
+    const { items, next } = await page;
+    session.show({ items: items.map((job) => jobForm(job, holding)), next }, () =>
+      items.length === 0 ? `${safeLine(noJobFits(flags))}.\n` : jobsTable(items, holding, session),
     );
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
+}
+
+/** Pages that are read at most for one of jobs in a state that only a look at each can tell. */
+const PAGES_READ = 100;
+
+async function listHeld(
+  { jobs }: Redrive,
+  query: JobFilter & { readonly limit: number; readonly cursor: string | null },
+  state: string,
+  holding: Holding,
+): Promise<Page<Job>> {
+  const found: Job[] = [];
+  let next = query.cursor;
+  for (let pages = 0; pages < PAGES_READ; pages++) {
+    // Never more than still fit, so that the cursor stands behind the last one shown.
+    const page = await jobs.list({
+      ...query,
+      cursor: next,
+      limit: pages === 0 ? query.limit : query.limit - found.length,
+    });
+    found.push(...page.items.filter((job) => shownState(job, holding) === state));
+    next = page.next;
+    if (next === null || found.length >= query.limit) break;
+  }
+  return { items: found, next };
 }
 
 const COLUMNS: readonly Column[] = [
@@ -64,9 +104,10 @@ const COLUMNS: readonly Column[] = [
   { title: "ERROR", least: 12, optional: true },
 ];
 
-function jobsTable(jobs: readonly Job[], now: number, { width, paint }: Session): string {
+function jobsTable(jobs: readonly Job[], holding: Holding, { width, paint }: Session): string {
+  const { now } = holding;
   const rows = jobs.map((job) => {
-    const state = shownState(job, now);
+    const state = shownState(job, holding);
     const when = job.state === "queued" ? job.runAt : (job.finishedAt ?? job.startedAt);
     const error = job.failure === null || job.state === "completed" ? "" : errorLine(job.failure);
     const tries = ofLimit(job, triesOf(job), "/", job.maxAttempts);

@@ -1,6 +1,7 @@
 // The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
 // and one code; nothing else in this folder decides how a call ends.
 import { Command } from "commander";
+import { registerBreakers } from "./breakers.ts";
 import { openCli } from "./command.ts";
 import { complain } from "./complain.ts";
 import { registerDemo } from "./demo-command.ts";
@@ -14,7 +15,9 @@ import { registerHealth } from "./health.ts";
 import { registerInit } from "./init.ts";
 import type { Io } from "./io.ts";
 import { registerJobs } from "./jobs.ts";
+import { registerLimits } from "./limits.ts";
 import { registerMigrate } from "./migrate.ts";
+import { registerQueues } from "./queues.ts";
 import { masked, safeText } from "./safe-text.ts";
 import { registerStats } from "./stats.ts";
 import { VERSION } from "./version.ts";
@@ -28,6 +31,9 @@ const COMMANDS = [
   registerDrain,
   registerJobs,
   registerDlq,
+  registerBreakers,
+  registerQueues,
+  registerLimits,
   registerStats,
   registerHealth,
   registerMigrate,

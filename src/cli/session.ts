@@ -76,7 +76,8 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     const store = openStore(address.url);
     closing = () => store.close();
     if (existing && !(await isMade(store))) throw noStore(address);
-    const redrive = await createRedrive({ store, jobs, defaults, log });
+    const { services, tenants } = config;
+    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log });
     closing = async () => {
       await redrive.close();
       await store.close();

@@ -19,6 +19,11 @@ export interface Holding {
   readonly whenOpen: (service: string) => WhenOpen;
 }
 
+/** A time at which nothing is held back, for whoever does not ask. */
+export function nothingHeld(now: number): Holding {
+  return { now, pauses: [], services: new Map(), whenOpen: () => "park" };
+}
+
 /** The states of jobs as people see them: those that wait are told apart. */
 export const SHOWN_STATES = ["scheduled", "retrying", "paused", "parked"] as const;
 /** A stored state, or one of `SHOWN_STATES`. */

@@ -1,4 +1,5 @@
 // Dead letters as text for other tools: NDJSON with everything, or CSV with what fits into a table.
+import { nothingHeld } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { redactJson, redactText } from "../core/redact.ts";
@@ -49,7 +50,7 @@ export async function* exportLetters(
   for await (const stored of letters) {
     const letter = reveal ? stored : withoutSecrets(stored);
     if (format === "csv") yield csvLine(csvRow(letter));
-    else yield `${jsonText(letterForm(letter, await historyOf(letter, store, reveal), letter.diedAt))}\n`;
+    else yield `${jsonText(letterForm(letter, await historyOf(letter, store, reveal), nothingHeld(letter.diedAt)))}\n`;
   }
 }
 

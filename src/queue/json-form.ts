@@ -1,5 +1,6 @@
 // Jobs, dead letters and their history as JSON for the outside: times as ISO 8601, payload and result as they were
 // stored, byte for byte. The forms are a contract that scripts rely on.
+import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
 
 /** JSON text that goes into a document as it is. */
@@ -37,20 +38,14 @@ export function isoTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** What people see as the state of a job: those that wait are told apart. */
-export function shownState(job: Pick<Job, "state" | "runAt" | "attempts">, now: number): string {
-  if (job.state !== "queued" || job.runAt <= now) return job.state;
-  return job.attempts > 0 ? "retrying" : "scheduled";
-}
-
 /** A job as it appears outside. */
-export function jobForm(job: Job, now: number): object {
+export function jobForm(job: Job, holding: Holding): object {
   return {
     id: job.id,
     type: job.type,
     queue: job.queue,
     state: job.state,
-    shown: shownState(job, now),
+    shown: shownState(job, holding),
     payload: rawJson(job.payload),
     version: job.version,
     priority: job.priority,
@@ -91,9 +86,9 @@ function failureForm({
 }
 
 /** A dead letter as it appears outside. */
-export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[], now: number): object {
+export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[], holding: Holding): object {
   return {
-    ...jobForm(letter.job, now),
+    ...jobForm(letter.job, holding),
     attempts: letter.attempts,
     crashes: letter.crashes,
     failure: failureForm(letter.failure),

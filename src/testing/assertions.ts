@@ -4,7 +4,7 @@ import { AssertionError } from "node:assert";
 import { type Duration, formatDuration, parseDuration } from "../core/duration.ts";
 import type { DeathReason, FailureClass, Job } from "../core/job.ts";
 import { parseOptions } from "../core/options.ts";
-import { shownState } from "../queue/json-form.ts";
+import { nothingHeld, shownState } from "../core/holding.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { instantOf } from "../queue/new-jobs.ts";
 import type { Verbs } from "../store/verbs.ts";
@@ -170,7 +170,7 @@ function lineOf(job: Job, now: number): string {
     job.failure === null ? "" : ` ${job.failure.class} ${job.failure.name}: ${job.failure.message}`,
     job.result === null ? "" : ` result ${job.result}`,
   ];
-  return `${job.id} ${shownState(job, now)}${wait} input ${job.payload}${about.join("")}`;
+  return `${job.id} ${shownState(job, nothingHeld(now))}${wait} input ${job.payload}${about.join("")}`;
 }
 
 function failed(message: string): AssertionError {

@@ -1,6 +1,8 @@
 // Work that is due now and that nothing holds back: what health, doctor and drain go by when nobody takes it.
+import { type Holding, isHeld } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
-import type { Control, Page, Pause, Store } from "../store/store.ts";
+import { readHolding } from "../queue/holding.ts";
+import type { Page, Store } from "../store/store.ts";
 
 const LANES_PAGE = 1_000;
 const PAGES_MOST = 100;
@@ -13,18 +15,13 @@ export interface DueLane {
   readonly dueMs: number;
 }
 
-/** The pauses that hold work back now. */
-export function pausesInForce({ now, pauses }: Pick<Control, "now" | "pauses">): Pause[] {
-  return pauses.filter(({ from, until }) => from <= now && (until === null || until > now));
-}
-
-/** Every lane with due work that is not paused. */
-export async function* dueLanes(store: Store, pauses: readonly Pause[]): AsyncGenerator<DueLane> {
+/** Every lane with due work that is neither paused nor parked. */
+export async function* dueLanes(store: Store, holding: Holding): AsyncGenerator<DueLane> {
   let after: number | null = null;
   for (let page = 0; page < PAGES_MOST; page++) {
     const { lanes, next, now } = await store.lanes(after, LANES_PAGE);
     for (const lane of lanes) {
-      if (pauses.some(({ kind, name }) => lane[kind] === name)) continue;
+      if (isHeld(lane, holding)) continue;
       yield { type: lane.type, queue: lane.queue, dueMs: Math.max(0, now - lane.headRunAt) };
     }
     if (next === null) return;
@@ -42,7 +39,7 @@ export async function unservedJobs(
   { types, queues }: { readonly types: ReadonlySet<string>; readonly queues?: readonly string[] | undefined },
 ): Promise<Record<string, number>> {
   const found = new Map<string, Set<string>>();
-  for await (const { type, queue } of dueLanes(store, pausesInForce(await store.control()))) {
+  for await (const { type, queue } of dueLanes(store, await readHolding(store))) {
     if (types.has(type) || queues?.includes(queue) === false) continue;
     found.set(type, (found.get(type) ?? new Set()).add(queue));
   }

@@ -2,8 +2,10 @@
 // these are the ones of the old systems.
 import type { State } from "../core/job.ts";
 import { formatDuration } from "../core/duration.ts";
+import { pausesInForce } from "../core/holding.ts";
+import { readHolding } from "../queue/holding.ts";
 import type { Store } from "../store/store.ts";
-import { dueLanes, pausesInForce } from "./due-work.ts";
+import { dueLanes } from "./due-work.ts";
 
 /** What the judgement goes by. */
 export interface HealthFacts {
@@ -18,6 +20,8 @@ export interface HealthFacts {
   readonly waitingTypes: readonly string[];
   /** What is paused now. */
   readonly paused: readonly string[];
+  /** Services whose breaker is not closed. */
+  readonly breakers: readonly string[];
   readonly deadLetters: number;
 }
 
@@ -39,7 +43,7 @@ const BACKLOG = 1_000;
 
 /** The judgement: a score that each trouble lowers, below 0.8 degraded, below 0.5 unhealthy. */
 export function judgeHealth(facts: HealthFacts): Health {
-  const { jobs, workers, orphans, oldestDueMs, deadLetters } = facts;
+  const { jobs, workers, orphans, oldestDueMs, breakers, deadLetters } = facts;
   const ended = jobs.completed + jobs.dead;
   const successRate = ended === 0 ? null : jobs.completed / ended;
   const troubles: [cost: number, reason: string][] = [];
@@ -49,6 +53,8 @@ export function judgeHealth(facts: HealthFacts): Health {
   else if (oldestDueMs !== null && oldestDueMs >= VERY_LATE_MS) troubles.push([0.5, due]);
   else if (oldestDueMs !== null && oldestDueMs >= LATE_MS) troubles.push([0.25, due]);
   if (orphans > 0) troubles.push([0.25, `${orphans} runs are in the hands of workers that do not answer`]);
+  if (breakers.length > 0)
+    troubles.push([0.25, `the breakers of these services are not closed: ${breakers.join(", ")}`]);
   if (successRate !== null && successRate < 0.9)
     troubles.push([
       successRate < 0.5 ? 0.4 : 0.25,
@@ -72,19 +78,18 @@ export function judgeHealth(facts: HealthFacts): Health {
 
 /** Asks a store for the facts. */
 export async function gatherHealth(store: Store): Promise<HealthFacts> {
-  const [jobs, workers, control, tally] = await Promise.all([
+  const [jobs, workers, holding, tally] = await Promise.all([
     store.count(),
     store.workers(),
-    store.control(),
+    readHolding(store),
     store.tally({}),
   ]);
-  const { now } = control;
-  const pauses = pausesInForce(control);
+  const { now, services } = holding;
   const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
   const lost = workers.filter((worker) => !alive.includes(worker));
   let oldestDueMs: number | null = null;
   const waitingTypes = new Set<string>();
-  for await (const { type, dueMs } of dueLanes(store, pauses)) {
+  for await (const { type, dueMs } of dueLanes(store, holding)) {
     oldestDueMs = Math.max(oldestDueMs ?? 0, dueMs);
     if (dueMs >= LATE_MS) waitingTypes.add(type);
   }
@@ -94,7 +99,8 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
     orphans: lost.reduce((sum, { running }) => sum + running, 0),
     oldestDueMs,
     waitingTypes: [...waitingTypes],
-    paused: pauses.map(({ kind, name }) => `${kind} ${name}`),
+    paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
+    breakers: [...services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name),
     deadLetters: tally.total,
   };
 }

@@ -35,7 +35,10 @@ export class Notice {
   async begin(): Promise<void> {
     const { limits } = this.#options;
     const settings = [...limits.said].map(([name, said]) => ({
-      ...{ kind: "settings", name, holder: "", version: null },
+      kind: "settings",
+      name,
+      holder: "",
+      version: null,
       value: JSON.stringify(said),
     }));
     await this.#write(settings);
@@ -61,7 +64,8 @@ export class Notice {
   async #write(beside: readonly CellChange[]): Promise<void> {
     const { jobs, settings, hands } = this.#options;
     const types = jobs.map(({ type, queue, concurrency }) => ({
-      ...{ type, queue },
+      type,
+      queue,
       concurrency: Number.isFinite(concurrency) ? concurrency : null,
     }));
     const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], ...hands() };

@@ -12,6 +12,7 @@ import { runCli } from "../support/cli.ts";
 const COMMANDS = [
   "enqueue worker drain stats health migrate doctor init help",
   "jobs dlq list show cancel retry reschedule remove export stats explain",
+  "breakers queues limits open close reset pause resume",
 ].flatMap((line) => line.split(" "));
 const PAIRS = [
   ["jobs", "list"],
@@ -25,6 +26,14 @@ const PAIRS = [
   ["dlq", "retry"],
   ["dlq", "remove"],
   ["dlq", "export"],
+  ["jobs", "explain"],
+  ["breakers", "list"],
+  ["breakers", "open"],
+  ["breakers", "close", "thing"],
+  ["breakers", "reset"],
+  ["queues", "list"],
+  ["queues", "pause"],
+  ["queues", "resume", "default"],
   ["enqueue", "thing"],
   ["enqueue", "thing", "{}"],
   ["drain", "--jobs", "jobs.mjs"],
@@ -33,7 +42,7 @@ const PAIRS = [
 ];
 const FLAGS = `store config json quiet jobs concurrency lease heartbeat queues health-port health-host archive release
   within grace key key-field unique priority delay run-at tenant max-attempts deadline service queue state type limit cursor
-  all class reason from until older-than text fingerprint yes format output plan js help version prioriti __proto__`
+  all class reason from until older-than text fingerprint yes format output plan js for help version prioriti __proto__`
   .split(/\s+/)
   .map((name) => `--${name}`);
 const NUMBERS = ["0", "1", "-1", "1.5", "1e9", "99999999999999999999", "NaN", "Infinity", "8640000000000001"];

@@ -164,8 +164,12 @@ describe("init", () => {
 });
 
 describe("help", () => {
-  const commands = ["demo", "init", "enqueue", "worker", "drain", "stats", "health", "migrate", "doctor"];
-  const groups = ["list", "show", "cancel", "retry", "reschedule"].map((name) => `jobs ${name}`);
+  const commands = ["demo", "init", "enqueue", "worker", "drain", "limits", "stats", "health", "migrate", "doctor"];
+  const groups = [
+    ...["list", "show", "explain", "cancel", "retry", "reschedule"].map((name) => `jobs ${name}`),
+    ...["list", "open", "close", "reset"].map((name) => `breakers ${name}`),
+    ...["list", "pause", "resume"].map((name) => `queues ${name}`),
+  ];
   const letters = ["list", "show", "stats", "retry", "remove", "export"].map((name) => `dlq ${name}`);
 
   it.each([...commands, ...groups, ...letters])("%s has one with an example, within 80 columns", async (name) => {
@@ -181,7 +185,7 @@ describe("help", () => {
     const { code, out } = await createBench().run(["--help"]);
     expect(code).toBe(0);
     expect(out).toContain("75   worker: replace me");
-    for (const name of [...commands, "jobs", "dlq"]) expect(out).toContain(`\n  ${name} `);
+    for (const name of [...commands, "jobs", "dlq", "breakers", "queues"]) expect(out).toContain(`\n  ${name} `);
     expect(Math.max(...out.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 

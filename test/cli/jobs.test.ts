@@ -82,7 +82,7 @@ describe("jobs list", () => {
     [["dlq", "retry"], "ids, filters or --all"],
     [["dlq", "export", "--format", "xml"], "ndjson or csv"],
     [["dlq", "export", "--json", "--format", "csv"], "--output"],
-    [["jobs", "explain", "x"], "unknown command"],
+    [["jobs", "explode", "x"], "unknown command"],
   ])("%j is refused with exit 2", async (args, message) => {
     const bench = createBench();
     await bench.run(["migrate"]);

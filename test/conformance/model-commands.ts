@@ -2,11 +2,13 @@
 import fc from "fast-check";
 import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
 import { STATES } from "../../src/core/job.ts";
+import { laneKind } from "../../src/core/lane.ts";
 import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../src/store/store.ts";
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
 import { allLanes, CELL_KINDS } from "./model-dump.ts";
 import { deadLetters, prune, tally } from "./model-letters.ts";
+import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
 type ValueOf<A> = A extends fc.Arbitrary<infer T> ? T : never;
@@ -21,7 +23,7 @@ const spec = fc.record({
   key: rarely(fc.constantFrom("k1", "k2"), 3),
   body: fc.constantFrom("1", "1", "2"),
   tenant: rarely(fc.constantFrom("t1", "t2"), 3),
-  service: rarely(fc.constant("s"), 5),
+  service: rarely(fc.constant("s"), 1),
   priority: fc.constantFrom(0, 0, 0, 9, 10),
   delayMs: fc.constantFrom(0, 0, 0, 0, 1_000, 60_000),
   runAt: rarely(fc.constantFrom(0, -500, 500), 5),
@@ -91,12 +93,20 @@ const settleSpec = fc.record({
   started: fc.nat(20),
 });
 
+/** A retry goes to the lane that core chooses by what is then on the record of the job. */
+function inItsLane({ latest }: Shared, id: string, verdict: ValueOf<typeof word>): ValueOf<typeof word> {
+  const job = latest.jobs.find((each) => each.id === id);
+  if (verdict.kind !== "retry" || !job) return verdict;
+  const { attempts, crashes } = verdict.charge;
+  return { ...verdict, lane: laneKind(job.attempts + attempts, job.crashes + crashes, job.maxCrashes) };
+}
+
 const settle = command("settle", settleSpec, (shared, { runs, worker, started }) => {
   const settlements = runs.map(({ lease: choice, forgery, verdict }) => {
     const lease = leaseAt(shared, choice);
     const epoch = lease.epoch + (forgery === "epoch-1" ? -1 : forgery === "epoch+1" ? 1 : 0);
     const id = forgery === "id" ? (pick(shared.ids, choice.n) ?? "nobody") : lease.id;
-    return { id, epoch, nonce: forgery === "nonce" ? "forged" : lease.nonce, verdict };
+    return { id, epoch, nonce: forgery === "nonce" ? "forged" : lease.nonce, verdict: inItsLane(shared, id, verdict) };
   });
   const by = worker === null ? {} : { worker: workerAt(shared, worker), startedThrough: started };
   return (store) => store.settle({ settlements, ...by });
@@ -226,6 +236,8 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   pause,
   resume,
   setService,
+  weighted(2, setRecord),
+  weighted(6, note),
   weighted(3, setCells),
   cells,
   list,

@@ -6,6 +6,9 @@ import type { Cell, Control, Page, Store, WorkerRecord } from "../../src/store/s
 /** The kinds of cells that commands write. */
 export const CELL_KINDS = ["k1", "k2"] as const;
 
+/** The kinds of cells that explanations go by. */
+export const NOTE_KINDS = ["load", "settings", "rate", "budget", "evidence"] as const;
+
 /** All that a store says about itself. */
 export interface Dump {
   readonly jobs: readonly Job[];
@@ -64,7 +67,7 @@ export async function dump(store: Store): Promise<Dump> {
     lanes: (await allLanes(store, 3)).map(({ lane: _lane, ...rest }) => rest),
     workers: (await store.workers()).toSorted(byText),
     control: { ...control, pauses: control.pauses.toSorted(byText) },
-    cells: (await store.cells(CELL_KINDS.map((kind) => ({ kind })))).cells,
+    cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS].map((kind) => ({ kind })))).cells,
   };
 }
 

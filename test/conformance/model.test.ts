@@ -12,6 +12,7 @@ import { START } from "../support/worlds.ts";
 import { type Command, emptyShared, type Shared } from "./model-command.ts";
 import { anyCommand } from "./model-commands.ts";
 import { type Dump, dump, violations } from "./model-dump.ts";
+import { claimsDiffer, wrongReasons } from "./model-reasons.ts";
 
 const { RUNS, SEED, REPLAY } = process.env;
 
@@ -78,6 +79,7 @@ async function step(command: Command, shared: Shared, { memory, other }: Pair, b
   const [reference, after] = [await dump(memory), await dump(other)];
   expect(after, `contents after ${command.label}`).toStrictEqual(reference);
   expect(violations(before, after), command.label).toEqual([]);
+  expect(await wrongReasons(memory, after), `reasons after ${command.label}`).toEqual([]);
   return after;
 }
 
@@ -99,6 +101,8 @@ async function runAll(commands: readonly Command[], open: Open): Promise<void> {
       shared.latest = before;
       before = await step(command, shared, pair, before);
     }
+    expect(await wrongReasons(pair.other, before), "reasons in the end").toEqual([]);
+    for (const store of [pair.memory, pair.other]) expect(await claimsDiffer(store, before)).toEqual([]);
   } finally {
     await pair.memory.close();
     await opened.close();

@@ -1,22 +1,54 @@
 // Why a job is not running: each reason alone, their order, and what is said of jobs that do not wait.
 import { describe, expect, it } from "vitest";
 import { explain, type LivingWorker, type Snapshot } from "../../src/core/explain.ts";
-import type { Job } from "../../src/core/job.ts";
+import type { Failure, Job } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
 import { initialRecord, type ServiceRecord } from "../../src/core/service-record.ts";
 
 const NOW = 1_000_000;
 
 const JOB: Job = {
-  ...{ id: "j", type: "mail", queue: "default", service: "pricing", tenant: "acme", priority: 0 },
-  ...{ maxAttempts: 5, maxCrashes: 3, deadlineMs: null, stuckMs: null, limited: true, key: null, state: "queued" },
-  ...{ payload: "{}", version: 1, runAt: NOW - 5, dueAt: NOW - 5, createdAt: NOW - 5, updatedAt: NOW - 5 },
-  ...{ startedAt: null, finishedAt: null, attempts: 0, crashes: 0, releases: 0, generation: 1, epoch: 0, worker: null },
-  ...{ cancelRequested: false, lastDelayMs: 0, progress: null, result: null, failure: null },
+  id: "j",
+  type: "mail",
+  queue: "default",
+  service: "pricing",
+  tenant: "acme",
+  priority: 0,
+  maxAttempts: 5,
+  maxCrashes: 3,
+  deadlineMs: null,
+  stuckMs: null,
+  limited: true,
+  key: null,
+  state: "queued",
+  payload: "{}",
+  version: 1,
+  runAt: NOW - 5,
+  dueAt: NOW - 5,
+  createdAt: NOW - 5,
+  updatedAt: NOW - 5,
+  startedAt: null,
+  finishedAt: null,
+  attempts: 0,
+  crashes: 0,
+  releases: 0,
+  generation: 1,
+  epoch: 0,
+  worker: null,
+  cancelRequested: false,
+  lastDelayMs: 0,
+  progress: null,
+  result: null,
+  failure: null,
 };
-const FAILURE = {
-  ...{ class: "network", severity: "warning", name: "FetchError", message: "no", stack: null, fingerprint: "f" },
-} as const;
+const FAILURE: Failure = {
+  class: "network",
+  severity: "warning",
+  name: "FetchError",
+  message: "no",
+  stack: null,
+  fingerprint: "f",
+};
 
 function worker(overrides: Partial<LivingWorker> = {}): LivingWorker {
   const types = [{ type: "mail", queue: "default", concurrency: null }];
@@ -25,8 +57,15 @@ function worker(overrides: Partial<LivingWorker> = {}): LivingWorker {
 }
 
 const FREE: Snapshot = {
-  ...{ now: NOW, pauses: [], services: new Map(), whenOpen: () => "park", rates: [], budget: null },
-  ...{ workers: [worker()], lanes: [], leaseEnd: null },
+  now: NOW,
+  pauses: [],
+  services: new Map(),
+  whenOpen: () => "park",
+  rates: [],
+  budget: null,
+  workers: [worker()],
+  lanes: [],
+  leaseEnd: null,
 };
 
 const record = (breaker: ServiceRecord["breaker"], holdUntil = 0): Partial<Snapshot> => ({
@@ -34,8 +73,14 @@ const record = (breaker: ServiceRecord["breaker"], holdUntil = 0): Partial<Snaps
 });
 const open = record({ state: "open", since: NOW - 60_000, until: NOW + 5_000, reason: "10 failures in a row" });
 const lane = (overrides: Partial<ActiveLane> = {}): ActiveLane => ({
-  ...{ type: "mail", queue: "default", service: "pricing", tenant: "acme", priority: 0 },
-  ...{ lane: 1, kind: "first", headRunAt: NOW - 5 },
+  type: "mail",
+  queue: "default",
+  service: "pricing",
+  tenant: "acme",
+  priority: 0,
+  lane: 1,
+  kind: "first",
+  headRunAt: NOW - 5,
   ...overrides,
 });
 const pause = { kind: "queue", name: "default", from: NOW - 10, until: null, reason: "deploy" } as const;
@@ -170,7 +215,9 @@ describe("a job that waits", () => {
   it("says every reason, the decisive one first", () => {
     const snapshot = {
       ...record({ state: "open", since: 0, until: NOW, reason: "r" }, NOW + 1),
-      ...{ pauses: [pause], workers: [], budget: { settings: budget, budget: null } },
+      pauses: [pause],
+      workers: [],
+      budget: { settings: budget, budget: null },
       rates: [{ name: "type:mail", rate, bucket: { nextAt: NOW + 1 } }],
     };
     const late = ["paused", "breaker", "hold", "no_worker", "budget", "rate_limit"];

@@ -11,6 +11,7 @@ const WELL: HealthFacts = {
   oldestDueMs: null,
   waitingTypes: [],
   paused: [],
+  breakers: [],
   deadLetters: 0,
 };
 
@@ -25,6 +26,7 @@ describe("the judgement", () => {
     ["work due for a minute", { oldestDueMs: 60_000 }, "degraded", 0.75],
     ["work due for five minutes", { oldestDueMs: 300_000 }, "degraded", 0.5],
     ["orphaned runs", { orphans: 3 }, "degraded", 0.75],
+    ["a service that is down", { breakers: ["pricing"] }, "degraded", 0.75],
     ["a tenth failed", ended(90, 10), "healthy", 1],
     ["more than a tenth failed", ended(89, 11), "degraded", 0.75],
     ["most failed", ended(1, 2), "degraded", 0.6],

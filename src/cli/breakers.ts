@@ -1,0 +1,140 @@
+// `redrive breakers`: the breakers of services, for the whole fleet, and the way to change them by hand.
+import { parseDuration } from "../core/duration.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
+import { didYouMean } from "../core/options.ts";
+import { RedriveError } from "../core/errors.ts";
+import type { BreakerView } from "../queue/breakers.ts";
+import { isoTime } from "../queue/json-form.ts";
+import type { Redrive } from "../redrive.ts";
+import { type Cli, defined, examples, textual } from "./command.ts";
+import { stateStyle } from "./paint.ts";
+import { safeLine } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { relativeTime } from "./words.ts";
+
+/** Registers `breakers`. */
+export function registerBreakers(cli: Cli): void {
+  const breakers = cli.program.command("breakers").description("look at the breakers of services, and change them");
+  const list = breakers.command("list").description("every service of which something is known");
+  examples(list, cli, ["breakers list", "breakers list --json"]);
+  cli.act(list, async (session) => {
+    const redrive = await session.openExisting();
+    const [views, { now }] = await Promise.all([redrive.breakers.list(), redrive.store.control()]);
+    session.show({ items: views.map(breakerForm), next: null }, () =>
+      views.length === 0 ? "No service is known yet.\n" : breakersTable(views, now, session),
+    );
+  });
+  const open = breakers
+    .command("open")
+    .description("hold back all work of a service; what runs goes on")
+    .argument("<service>", "name of the service")
+    .option("--reason <text>", "why, for those who wonder", "opened by hand")
+    .option("--for <duration>", "try it again after this long (default: when it is closed by hand)");
+  examples(open, cli, ["breakers open pricing --reason 'maintenance' --for 1h"]);
+  cli.act(open, async (session, [service = ""], flags) => {
+    const span = textual(flags.for);
+    if (span !== undefined) parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
+    const redrive = await session.openExisting();
+    const unknown = await unknownService(redrive, service);
+    const options = { reason: textual(flags.reason) ?? "", ...defined({ for: span }) };
+    await tell(session, redrive, await redrive.breakers.open(service, options));
+    // It may be meant for work to come; a slip of the pen would hold back nothing.
+    if (unknown !== null) session.say(`${unknown} It was opened all the same.`);
+  });
+  for (const verb of ["close", "reset"] as const) {
+    const command = breakers
+      .command(verb)
+      .description(
+        verb === "close"
+          ? "let work of a service go on; its load returns slowly"
+          : "forget everything about a service: closed, at full load, nothing counted",
+      )
+      .argument("<service>", "name of the service");
+    examples(command, cli, [`breakers ${verb} pricing`]);
+    cli.act(command, async (session, [service = ""]) => {
+      const redrive = await session.openExisting();
+      const unknown = await unknownService(redrive, service);
+      if (unknown !== null) throw new RedriveError("not_found", `${unknown} Nothing was changed.`);
+      await tell(session, redrive, await redrive.breakers[verb](service));
+    });
+  }
+}
+
+/** What to say of a service that nobody knows; null for one that has a breaker, settings or jobs. */
+async function unknownService({ breakers, jobs, store }: Redrive, service: string): Promise<string | null> {
+  const [views, { lanes }] = await Promise.all([breakers.list(), store.lanes(null, 1_000)]);
+  const due = lanes.flatMap((lane) => (lane.service === null ? [] : [lane.service]));
+  const known = [...new Set([...views.map((view) => view.service), ...due])];
+  // Refuses a name that is none.
+  await breakers.get(service);
+  if (known.includes(service) || (await jobs.list({ service, limit: 1 })).items.length > 0) return null;
+  const hint = didYouMean(service, known);
+  return `No worker, job or breaker knows a service ${JSON.stringify(service)}${hint === "" ? "." : `; ${hint}`}`;
+}
+
+async function tell(session: Session, { store }: Redrive, view: BreakerView): Promise<void> {
+  const { now } = await store.control();
+  const until = view.until === null ? "" : `, tried again ${relativeTime(view.until, now)}`;
+  const ramp = view.rampUntil === null ? "" : `, at full load ${relativeTime(view.rampUntil, now)}`;
+  const by = view.state === "isolated" && view.until === null ? " until it is closed by hand" : "";
+  const word = STATE_WORDS[view.state];
+  session.answer(breakerForm(view), () => `The breaker of ${view.service} is ${word}${by}${until}${ramp}.\n`);
+}
+
+const STATE_WORDS: Readonly<Record<BreakerView["state"], string>> = {
+  closed: "closed",
+  open: "open",
+  half_open: "half-open",
+  isolated: "open by hand",
+};
+
+/** A breaker as it appears outside. */
+export function breakerForm(view: BreakerView): object {
+  return {
+    ...view,
+    since: view.since === 0 ? null : isoTime(view.since),
+    until: isoTime(view.until),
+    holdUntil: isoTime(view.holdUntil),
+    rampUntil: isoTime(view.rampUntil),
+    sick: view.sick.map(({ worker, until }) => ({ worker, until: isoTime(until) })),
+  };
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "SERVICE", least: 8 },
+  { title: "STATE" },
+  { title: "SINCE" },
+  { title: "CALLS", align: "right" },
+  { title: "FAILED", align: "right" },
+  { title: "IN A ROW", align: "right", optional: true },
+  { title: "NEXT", least: 12 },
+  { title: "WHY", least: 12, optional: true },
+];
+
+function breakersTable(views: readonly BreakerView[], now: number, { width, paint }: Session): string {
+  const rows = views.map((view) => [
+    view.service,
+    { text: STATE_WORDS[view.state], style: stateStyle(view.state) },
+    view.since === 0 ? "-" : relativeTime(view.since, now),
+    view.calls,
+    view.failures,
+    view.consecutive,
+    nextOf(view, now),
+    safeLine(whyOf(view)),
+  ]);
+  return tableText(COLUMNS, rows, { width, paint });
+}
+
+function nextOf({ state, until, holdUntil, rampUntil, probes }: BreakerView, now: number): string {
+  if (holdUntil !== null) return `left alone, on ${relativeTime(holdUntil, now)}`;
+  if (state === "half_open") return `${probes} ${probes === 1 ? "probe" : "probes"} under way`;
+  if (state !== "closed") return until === null ? "closed by hand" : `probe ${relativeTime(Math.max(until, now), now)}`;
+  return rampUntil === null ? "" : `full load ${relativeTime(rampUntil, now)}`;
+}
+
+function whyOf({ reason, sick }: BreakerView): string {
+  const few = sick.map(({ worker }) => worker).slice(0, 3);
+  const ill = few.length === 0 ? "" : `only these workers fail: ${few.join(", ")}`;
+  return [reason ?? "", ill].filter((text) => text !== "").join("; ");
+}

@@ -1,0 +1,32 @@
+// `redrive jobs explain`: why a job is not running, each reason with what happens next and when.
+import type { Reason } from "../core/explain.ts";
+import { isoTime } from "../queue/json-form.ts";
+import { stateStyle } from "./paint.ts";
+import { masked, safeLine } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { withWholeId } from "./whole-ids.ts";
+import { fullTime } from "./words.ts";
+
+/** Explains one job. */
+export async function explainToPeople(session: Session, id: string): Promise<void> {
+  const redrive = await session.openExisting();
+  const explanation = await withWholeId(session, id, () => redrive.jobs.explain(id));
+  const { now } = await redrive.store.control();
+  const { state, summary, reasons } = explanation;
+  const form = { ...explanation, reasons: reasons.map((reason) => ({ ...reason, at: isoTime(reason.at) })) };
+  session.show(form, () => {
+    const style = stateStyle(state);
+    const word = style ? session.paint(style, state) : state;
+    if (reasons.length === 0) return `${id} ${word}\n  ${summary}\n`;
+    return `${id} ${word}\n${reasons.map((reason) => reasonText(reason, now, session)).join("")}`;
+  });
+}
+
+function reasonText({ kind, message, next, at }: Reason, now: number, { paint }: Session): string {
+  // What has ended lies behind; everything else comes.
+  const when = at === null ? "" : kind === "finished" ? fullTime(at, now) : fullTime(Math.max(at, now), now);
+  const said = masked(safeLine(message));
+  if (kind === "finished") return `  ${paint("dim", kind.padEnd(12))}  ${said} ${when}\n`;
+  const then = `${" ".repeat(16)}→ ${safeLine(next)}${when === "" ? "" : `, ${when}`}`;
+  return `  ${paint("dim", kind.padEnd(12))}  ${said}\n${then}\n`;
+}

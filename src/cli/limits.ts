@@ -1,0 +1,48 @@
+// `redrive limits`: rate limits, retry budgets and weights, as workers were configured with, and what is left of them.
+import { formatDuration } from "../core/duration.ts";
+import { isoTime } from "../queue/json-form.ts";
+import type { LimitView } from "../queue/limit-views.ts";
+import { type Cli, examples } from "./command.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { relativeTime } from "./words.ts";
+
+/** Registers `limits`. */
+export function registerLimits(cli: Cli): void {
+  const command = cli.program
+    .command("limits")
+    .description("rate limits, retry budgets and weights of the fleet, and what is left of them");
+  examples(command, cli, ["limits", "limits --json"]);
+  cli.act(command, async (session) => {
+    const redrive = await session.openExisting();
+    const [views, { now }] = await Promise.all([redrive.limits(), redrive.store.control()]);
+    session.show({ items: views.map(limitForm), next: null }, () =>
+      views.length === 0 ? "No worker has said that anything is limited.\n" : limitsTable(views, now, session),
+    );
+  });
+}
+
+function limitForm({ rate, ...view }: LimitView): object {
+  return { ...view, rate: rate && { ...rate, nextAt: isoTime(rate.nextAt) } };
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "OF", least: 12 },
+  { title: "STARTS" },
+  { title: "NEXT" },
+  { title: "RETRIES" },
+  { title: "LEFT", align: "right" },
+  { title: "WEIGHT", align: "right" },
+];
+
+function limitsTable(views: readonly LimitView[], now: number, { width, paint }: Session): string {
+  const rows = views.map(({ kind, name, rate, budget, weight }) => [
+    `${kind} ${name}`,
+    rate ? `${rate.limit} per ${formatDuration(rate.perMs)}${rate.burst > 1 ? `, ${rate.burst} at once` : ""}` : "",
+    rate ? (rate.nextAt === null ? "now" : relativeTime(rate.nextAt, now)) : "",
+    budget ? `${Math.round(budget.share * 100)} % and ${budget.floorPerSecond} per 1s` : "",
+    budget ? budget.tokens : "",
+    weight ?? "",
+  ]);
+  return tableText(COLUMNS, rows, { width, paint });
+}

@@ -1,0 +1,120 @@
+// `redrive queues`: which queues there are, and pauses of queues, job types, services and tenants.
+import type { Command } from "commander";
+import { formatDuration, parseDuration } from "../core/duration.ts";
+import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
+import { didYouMean, invalid } from "../core/options.ts";
+import { isoTime } from "../queue/json-form.ts";
+import type { QueueView } from "../queue/queue-views.ts";
+import type { Redrive } from "../redrive.ts";
+import type { PauseTarget } from "../store/store.ts";
+import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import { stateStyle } from "./paint.ts";
+import { safeLine } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { relativeTime } from "./words.ts";
+
+/** Registers `queues`. */
+export function registerQueues(cli: Cli): void {
+  const queues = cli.program.command("queues").description("look at queues, pause and resume them");
+  const list = queues.command("list").description("every queue that workers, due jobs or pauses name");
+  examples(list, cli, ["queues list", "queues list --json"]);
+  cli.act(list, async (session) => {
+    const redrive = await session.openExisting();
+    const [views, { now }] = await Promise.all([redrive.queues(), redrive.store.control()]);
+    session.show({ items: views.map(queueForm), next: null }, () =>
+      views.length === 0 ? "No queue is known yet.\n" : queuesTable(views, now, session),
+    );
+  });
+  const pause = targetFlags(queues.command("pause"))
+    .description("take no more work of a queue, job type, service or tenant; what runs goes on")
+    .option("--for <duration>", "goes on by itself after this long (default: when it is resumed)")
+    .option("--reason <text>", "why, for those who wonder");
+  examples(pause, cli, ["queues pause mail --for 30m --reason deploy", "queues pause --tenant acme"]);
+  cli.act(pause, async (session, [name], flags) => {
+    const target = targetOf(name, flags);
+    const span = textual(flags.for);
+    const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
+    const redrive = await session.openExisting();
+    const unknown = target.kind === "queue" ? await unknownQueue(redrive, target.name) : null;
+    await redrive.pause(target, defined({ for: span, reason: textual(flags.reason) }));
+    const { now } = await redrive.store.control();
+    const until = isoTime(forMs === null ? null : now + forMs);
+    session.answer({ ...target, paused: true, until }, () => {
+      const how = forMs === null ? "until it is resumed" : `for ${formatDuration(forMs)}`;
+      return `The ${safeLine(`${target.kind} ${target.name}`)} is paused ${how}.\n`;
+    });
+    if (unknown !== null) session.say(unknown);
+  });
+  const resume = targetFlags(queues.command("resume")).description("end a pause");
+  examples(resume, cli, ["queues resume mail", "queues resume --tenant acme"]);
+  cli.act(resume, async (session, [name], flags) => {
+    const target = targetOf(name, flags);
+    const redrive = await session.openExisting();
+    const resumed = await redrive.resume(target);
+    const paused = resumed ? [] : (await redrive.queues()).filter((view) => view.paused).map((view) => view.name);
+    session.answer({ ...target, resumed }, () => {
+      const what = safeLine(`${target.kind} ${target.name}`);
+      const hint = target.kind === "queue" ? didYouMean(target.name, paused) : "";
+      return resumed ? `The ${what} goes on.\n` : `The ${what} was not paused${hint && ` (${hint})`}.\n`;
+    });
+    return resumed ? EXIT.ok : EXIT.failed;
+  });
+}
+
+const KINDS = ["type", "service", "tenant"] as const;
+
+function targetFlags(command: Command): Command {
+  return command
+    .argument("[queue]", "name of the queue")
+    .option("--type <type>", "a job type instead")
+    .option("--service <name>", "a service instead")
+    .option("--tenant <name>", "a tenant instead");
+}
+
+function targetOf(queue: string | undefined, flags: Flags): PauseTarget {
+  const others = KINDS.flatMap((kind) => {
+    const name = textual(flags[kind]);
+    return name === undefined ? [] : [{ kind, name }];
+  });
+  const given: PauseTarget[] = [...(queue === undefined ? [] : [{ kind: "queue" as const, name: queue }]), ...others];
+  const [target] = given;
+  if (target === undefined || given.length > 1) {
+    const came = target === undefined ? "none of them" : "more than one of them";
+    throw invalid("target", "a queue, --type, --service or --tenant", came, "say which one is meant");
+  }
+  (target.kind === "tenant" ? checkText : checkName)(target.kind, target.name);
+  return target;
+}
+
+/** What to say of a queue that nobody knows; null for one that workers, due jobs, pauses or any job name. */
+async function unknownQueue(redrive: Redrive, queue: string): Promise<string | null> {
+  const known = (await redrive.queues()).map(({ name }) => name);
+  if (known.includes(queue) || (await redrive.jobs.list({ queue, limit: 1 })).items.length > 0) return null;
+  const hint = didYouMean(queue, known);
+  return `No worker or job knows a queue ${JSON.stringify(queue)}${hint === "" ? "." : `; ${hint}`} It is paused all the same.`;
+}
+
+function queueForm({ name, paused, types }: QueueView): object {
+  return { name, paused: paused && { ...paused, until: isoTime(paused.until) }, types };
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "QUEUE", least: 8 },
+  { title: "STATE" },
+  { title: "UNTIL" },
+  { title: "TYPES", least: 12 },
+  { title: "WHY", least: 12, optional: true },
+];
+
+function queuesTable(views: readonly QueueView[], now: number, { width, paint }: Session): string {
+  const rows = views.map(({ name, paused, types }) => [
+    name,
+    paused ? { text: "paused", style: stateStyle("paused") } : "open",
+    paused ? (paused.until === null ? "resumed" : relativeTime(paused.until, now)) : "",
+    types.join(", "),
+    paused?.reason ?? "",
+  ]);
+  return tableText(COLUMNS, rows, { width, paint });
+}
