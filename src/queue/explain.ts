@@ -8,6 +8,7 @@ import type { RateBucket } from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
 import { initialRecord } from "../core/service-record.ts";
 import type { Cell, CellQuery, Store, WorkerRecord } from "../store/store.ts";
+import { ISOLATED_HOST } from "../worker/isolation.ts";
 import { holdingFrom, type SaidSettings, settingsFrom, settingsOfServices } from "./holding.ts";
 import { everyItem, PAGE } from "./paging.ts";
 import { witnessFrom } from "./service-watch.ts";
@@ -33,10 +34,15 @@ export async function explainJob(store: Store, job: Job, limits: Limits): Promis
     ...holding,
     rates: ratesOf(job, holding, settings, cells),
     budget: budgetOf(job, settings, cells),
-    workers: isWaiting ? await livingWorkers(store, job, living, cells) : [],
+    workers: isWaiting ? await livingWorkers(store, job, living.filter(isOpen), cells) : [],
     lanes: isWaiting ? await lanesBefore(store, job) : [],
     leaseEnd: living.find(({ id }) => id === job.worker)?.leaseEnd ?? null,
   });
+}
+
+/** True for a worker that takes more than the one job it was started for. */
+function isOpen({ host }: WorkerRecord): boolean {
+  return !host.endsWith(ISOLATED_HOST);
 }
 
 function queriesFor({ type, service, tenant }: Job): CellQuery[] {

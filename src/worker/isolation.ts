@@ -24,6 +24,9 @@ export interface AloneReport {
   readonly settled: Settled;
 }
 
+/** The end of the host of a process that runs a single job: it takes no other. */
+export const ISOLATED_HOST = "/isolated";
+
 /** The last word of a child that ended as it should. */
 export const ALONE_DONE = "done";
 

@@ -58,6 +58,16 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     expect(await codeOf(() => redrive.jobs.explain(""))).toBe("invalid_argument");
   });
 
+  it("counts on workers that have said nothing, but not on the process of a single job", async () => {
+    const redrive = await open({});
+    const { id } = await redrive.enqueue("quote", {});
+    const worker = { leaseMs: 60_000, pid: 1, release: null };
+    await redrive.store.register({ ...worker, id: "child", host: "here/isolated" });
+    expect(await kindsOf(redrive, id)).toEqual(["no_worker"]);
+    await redrive.store.register({ ...worker, id: "old", host: "here" });
+    expect(await redrive.jobs.explain(id)).toMatchObject({ summary: "due: the next free slot takes it", reasons: [] });
+  });
+
   it("tells a full worker from one that does not serve, and what is ahead", async () => {
     const slow = gated("slow");
     const single = gated("single", { concurrency: 1 });
