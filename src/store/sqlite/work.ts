@@ -112,7 +112,7 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
       // A lane that comes again must not give what is already found.
       if (belongings.has(lane) && found.length > 0) takeFound();
       const wanted = Math.min(most, limit - taken - found.length);
-      if (wanted <= 0) break;
+      if (wanted <= 0) continue;
       const belonging = lanes.belonging(lane);
       if (!belonging) aside.strays();
       else {
