@@ -2,8 +2,11 @@
 import type { Ask, Database } from "./driver.ts";
 import type { Lanes } from "./lanes.ts";
 
-/** Store time in milliseconds; the same for all of a statement, and an index condition can use it. */
-export const NOW = "floor(extract(epoch from statement_timestamp()) * 1000)::bigint";
+/**
+ * Store time in milliseconds; the same for all of a statement, and an index condition can use it. A query of its own, so
+ * that it is computed once and not again for every row.
+ */
+export const NOW = "(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)";
 
 /** A key or a lane may be in somebody's open transaction; not everybody can wait for that. */
 export const IMPATIENT = { text: "set local lock_timeout = '250ms'" };

@@ -4,7 +4,8 @@
 // What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
 // job and is the only thing a claim searches; the rows of `job` have no index that a run changes, so that Postgres
 // updates them in place (HOT). For the same reason there is one row of `claim` for all jobs that were taken together,
-// and one of `ended` for all that ended together, instead of an index entry for each of them.
+// and one of `ended` for all that ended together, instead of an index entry for each of them; their numbers are neither
+// compressed nor, as long as they fit, moved out of the row, which would cost more than all else about it.
 import { DEATH_REASONS, STATES } from "../../core/job.ts";
 import { JOB_BOUNDS } from "../../core/new-job.ts";
 
@@ -83,7 +84,9 @@ create table ${s}.claim (
   -- How far the runs of the worker had started by then.
   started bigint not null,
   seqs bigint[] not null
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+  toast_tuple_target = 8160);
+alter table ${s}.claim alter column seqs set storage external;
 create index claim_worker on ${s}.claim (worker);
 
 create table ${s}.ended (
@@ -92,7 +95,8 @@ create table ${s}.ended (
   n bigint generated always as identity,
   seqs bigint[] not null,
   primary key (state, at, n)
-);
+) with (toast_tuple_target = 8160);
+alter table ${s}.ended alter column seqs set storage external;
 
 create table ${s}.job_key (
   type text collate "C" not null,
