@@ -45,7 +45,7 @@ await actor(async ({ url, count }, go) => {
       if (rows.length === 0) return;
       ticket += SET;
       rows.sort((a, b) => a[SEQ] - b[SEQ]);
-      const leases = [rows.map((row) => row[SEQ]), rows.map((row) => row[EPOCH]), rows.map(() => nonce)];
+      const leases = [[nonce], rows.map((row) => row[SEQ]), rows.map((row) => row[EPOCH]), rows.map(() => 1)];
       const [[, done]] = await ask(complete, [...leases, rows.map(() => RESULT), worker, ticket]);
       completed += done.length;
       spent = [nonce];

@@ -5,18 +5,41 @@ import { UNREADABLE } from "../rows.ts";
 export const lastStack = (s: string): string =>
   `(select a.error_stack from ${s}.attempt a where a.job_seq = j.seq order by a.epoch desc limit 1)`;
 
-/** The columns of a job in the order of `jobFromRow`, with those of its lane. */
+/** The state of a job that was joined with its run. */
+export const STATE = "case when h.seq is null then j.state else 'running' end";
+
+/** The columns of a job in the order of `jobFromRow`, with those of its lane and of the run `h` that it is in, if any. */
 export const jobColumns = (
   s: string,
 ): string => `j.id, coalesce(l.type, '${UNREADABLE.type}'), coalesce(l.queue, '${UNREADABLE.queue}'),
-  l.service, l.tenant, coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at, j.due_at, j.created_at, j.updated_at,
-  j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, j.epoch,
-  j.worker, j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
+  l.service, l.tenant, coalesce(l.priority, 0), j.key, ${STATE}, j.payload,
+  j.run_at, j.due_at, j.created_at, greatest(j.updated_at, h.at), coalesce(h.at, j.started_at), j.finished_at,
+  j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, coalesce(h.epoch, j.epoch),
+  coalesce(h.worker, j.worker), j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
   j.version, ${lastStack(s)}, j.limited::int`;
 
 /** Joins jobs with what they belong to. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
 
-/** Runs with the claim that took them, by the jobs that each claim names and whose lease is still that claim's. */
-export const heldRuns = (s: string): string =>
-  `${s}.claim c cross join unnest(c.seqs) with ordinality as e (seq, place) join ${s}.job j on j.seq = e.seq and j.nonce = c.nonce and j.worker = c.worker`;
+/** Jobs that run, with their run `h`: those that a claim names under the epoch that follows theirs. */
+export const heldRuns = (
+  s: string,
+): string => `(select c.worker, c.nonce, c.at, c.ticket + e.place - 1 as ticket, e.seq, e.epoch
+    from ${s}.claim c cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place)) h
+  join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
+
+/** True for a job that is queued by its row and that somebody has taken. */
+export const isTaken = (s: string): string =>
+  `j.state = 'queued' and not exists (select from ${s}.waiting w where w.lane = j.lane and w.run_at = j.run_at and w.seq = j.seq)`;
+
+/** Joins jobs with the run that they are in, if any; there are few claims, and only those jobs are looked for in them. */
+export const withRun = (s: string): string => `left join lateral (
+    select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${s}.claim c
+    where c.epochs[array_position(c.seqs, j.seq)] = j.epoch + 1 limit 1) h on ${isTaken(s)}`;
+
+/** For jobs of which it is known that they are in none. */
+export const NO_RUN =
+  "cross join (select null::bigint as seq, null::bigint as epoch, null::bigint as at, null::text as worker) h";
+
+/** The state of a job, for whoever needs to know nothing else. */
+export const stateOf = (s: string): string => `case when ${isTaken(s)} then 'running' else j.state end`;

@@ -14,7 +14,7 @@ import {
 } from "../rows.ts";
 import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
-import { jobColumns, withLane } from "./columns.ts";
+import { jobColumns, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import { narrow, page } from "./jobs.ts";
 import type { Waker } from "./wake.ts";
@@ -69,7 +69,7 @@ const withJob = (s: string): string => `join ${s}.job j on j.seq = d.job_seq ${w
 async function list({ db, s }: Context, query: DeadLetterQuery): ReturnType<Store["deadLetters"]> {
   const beyond = query.oldest ? "d.seq > $1" : "d.seq < $1";
   const { where, values } = conditions(s, beyond, readCursor(query.cursor, query.oldest), query);
-  const text = `select ${DEATH_COLUMNS}, ${jobColumns(s)}, d.seq from ${s}.dead_letter d ${withJob(s)}
+  const text = `select ${DEATH_COLUMNS}, ${jobColumns(s)}, d.seq from ${s}.dead_letter d ${withJob(s)} ${withRun(s)}
     where ${where} order by d.seq ${query.oldest ? "" : "desc"} limit $${values.length + 1}`;
   const { rows, next } = page(await db.ask({ text }, ...values, query.limit + 1), query.limit, DEATH_WIDTH + JOB_WIDTH);
   return { items: rows.map((row) => deadLetterFromRow(row as Value[])), next };
@@ -128,9 +128,9 @@ function redriver(s: string, waker: Waker): Redrive {
         last_delay_ms = 0, cancel_requested = false, finished_at = null, run_at = ${NOW} + u.delay, due_at = ${NOW} + u.delay,
         updated_at = ${NOW}, lane = j.lane - j.lane % 4
       from u where j.id = u.id and j.state = 'dead' and j.generation = u.generation
-      returning j.seq, j.lane, j.run_at, u.generation, u.n),
+      returning j.seq, j.lane, j.run_at, j.epoch, u.generation, u.n),
     marked as (update ${s}.dead_letter d set redriven_at = ${NOW} from done where d.job_seq = done.seq and d.generation = done.generation),
-    wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from done)
+    wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from done)
     select array_agg(n), ${waker.notify} from done`,
   };
   const exists = { name: "redrive_exists", text: `select id from ${s}.job where id = any($1::text[])` };

@@ -3,6 +3,7 @@
 import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
+import { stateOf } from "./columns.ts";
 import { type Context, NOW, placed, rounds } from "./context.ts";
 import type { Ask, Cell } from "./driver.ts";
 import { keyKeeper } from "./keys.ts";
@@ -49,7 +50,10 @@ async function byTurns(
 type StatesOf = (ask: Ask, ids: readonly string[]) => Promise<Map<string, State>>;
 
 function stateReader(s: string): StatesOf {
-  const states = { name: "enqueue_states", text: `select id, state from ${s}.job where id = any($1::text[])` };
+  const states = {
+    name: "enqueue_states",
+    text: `select j.id, ${stateOf(s)} from ${s}.job j where j.id = any($1::text[])`,
+  };
   return async (ask, ids) => (ids.length === 0 ? new Map() : new Map((await ask(states, ids)) as [string, State][]));
 }
 

@@ -6,7 +6,7 @@ import { isJobId } from "../../core/new-job.ts";
 import { readCursor } from "../cursor.ts";
 import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
-import { heldRuns, jobColumns, withLane } from "./columns.ts";
+import { heldRuns, isTaken, jobColumns, NO_RUN, STATE, stateOf, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import type { Cell, Statement } from "./driver.ts";
 import type { Waker } from "./wake.ts";
@@ -22,9 +22,13 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
   const { db, s } = context;
   const read = {
     name: "job_read",
-    text: `select ${jobColumns(s)} from ${s}.job j ${withLane(s)} where j.id = any($1::text[])`,
+    text: `select ${jobColumns(s)} from ${s}.job j ${withLane(s)} ${withRun(s)} where j.id = any($1::text[])`,
   };
-  const count = { text: `select state, count(*) from ${s}.job group by state` };
+  const count = {
+    text: `with running as (select count(*) as held from ${heldRuns(s)})
+      select state, count(*) - case when state = 'queued' then (select held from running) else 0 end from ${s}.job group by state
+      union all select 'running', held from running`,
+  };
   const cancel = canceller(s);
   const reschedule = rescheduler(context, waker);
   return {
@@ -85,11 +89,14 @@ function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map
     ended as (insert into ${s}.ended (state, at, seqs) select 'cancelled', ${NOW}, array_agg(seq order by seq) from done having count(*) > 0)
     select id from done`,
   };
+  // A run that is settled meanwhile has another epoch by the time that its row can be written.
   const ask = {
     name: "cancel_running",
-    text: `update ${s}.job set cancel_requested = true, updated_at = ${NOW} where id = any($1::text[]) and state = 'running' returning id`,
+    text: `with taken as (select j.seq, j.epoch from ${s}.job j where j.id = any($1::text[]) and ${isTaken(s)})
+      update ${s}.job j set cancel_requested = true, updated_at = ${NOW} from taken t
+      where j.seq = t.seq and j.epoch = t.epoch returning j.id`,
   };
-  const rest = { name: "cancel_rest", text: `select id, state from ${s}.job where id = any($1::text[])` };
+  const rest = { name: "cancel_rest", text: `select j.id, ${stateOf(s)} from ${s}.job j where j.id = any($1::text[])` };
   return async (to, ids) => {
     const answers = new Map<string, CancelAnswer>();
     let open = ids;
@@ -169,7 +176,7 @@ function rescheduleStatements(s: string, waker: Waker): { readonly read: Stateme
   return {
     read: {
       name: "reschedule_read",
-      text: `select j.id, j.state, j.lane, j.run_at, j.seq, l.type, l.queue, l.service, l.tenant from ${s}.job j ${withLane(s)}
+      text: `select j.id, ${stateOf(s)}, j.lane, j.run_at, j.seq, l.type, l.queue, l.service, l.tenant from ${s}.job j ${withLane(s)}
         where j.id = any($1::text[])`,
     },
     write: {
@@ -182,15 +189,15 @@ function rescheduleStatements(s: string, waker: Waker): { readonly read: Stateme
     changed as (
       update ${s}.job j set lane = held.lane, run_at = coalesce(${NOW} + held.delay_ms, j.run_at), updated_at = ${NOW},
         due_at = case when j.attempts + j.crashes = 0 then coalesce(${NOW} + held.delay_ms, j.due_at) else j.due_at end
-      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq),
-    wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed)
+      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch),
+    wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from changed)
     select array_agg(seq), ${waker.notify} from changed`,
     },
   };
 }
 
 const CONDITIONS = {
-  state: "j.state",
+  state: STATE,
   type: "l.type",
   queue: "l.queue",
   service: "l.service",
@@ -200,20 +207,25 @@ const CONDITIONS = {
 
 /** Where jobs are read from, so that few are looked at for nothing. */
 function sourceOf(s: string, { key, state, due }: JobQuery): { readonly from: string; readonly where: string } {
-  if (key !== undefined) return { from: `${s}.job j`, where: "j.key is not null" };
+  if (key !== undefined) return { from: `${s}.job j ${withRun(s)}`, where: "j.key is not null" };
   if (state === "running") return { from: heldRuns(s), where: "true" };
   if (state === "dead")
-    return { from: `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`, where: "d.redriven_at is null" };
+    return {
+      from: `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`,
+      where: "d.redriven_at is null",
+    };
   if (state === "queued" || due !== undefined)
-    return { from: `${s}.waiting w join ${s}.job j on j.seq = w.seq`, where: "true" };
-  return { from: `${s}.job j`, where: "true" };
+    return { from: `${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN}`, where: "true" };
+  if (state !== undefined) return { from: `${s}.job j ${NO_RUN}`, where: "true" };
+  return { from: `${s}.job j ${withRun(s)}`, where: "true" };
 }
 
 async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnType<typeof jobFromRow>>> {
   const source = sourceOf(s, query);
   const { where, values } = narrow(["j.seq < $1"], [readCursor(query.cursor)], CONDITIONS, query);
   where.push(source.where);
-  if (query.due !== undefined) where.push(`j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ${NOW}`);
+  if (query.due !== undefined)
+    where.push(`h.seq is null and j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ${NOW}`);
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
   const text = `select ${jobColumns(s)}, j.seq from ${source.from} ${withLane(s)} where ${where.join(" and ")}
     order by j.seq desc limit $${values.length + 1}`;

@@ -2,6 +2,7 @@
 // never makes the loser report success; keys are always locked in their order.
 import type { State } from "../../core/job.ts";
 import type { KeyHolder, NewJob } from "../../core/new-job.ts";
+import { stateOf } from "./columns.ts";
 import { NOW } from "./context.ts";
 import type { Ask } from "./driver.ts";
 
@@ -65,7 +66,7 @@ function keyStatements(s: string) {
   };
   const hold = {
     name: "key_hold",
-    text: `select k.type, k.key, k.job_id, k.digest, (select j.state from ${s}.job j where j.id = k.job_id) as state
+    text: `select k.type, k.key, k.job_id, k.digest, (select ${stateOf(s)} from ${s}.job j where j.id = k.job_id) as state
       from ${s}.job_key k join unnest($1::text[], $2::text[]) as u (type, key) on k.type = u.type and k.key = u.key
       order by k.type, k.key for update of k`,
   };
@@ -86,8 +87,8 @@ function keyStatements(s: string) {
         deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
         due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
         updated_at = ${NOW}
-      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq)
-    insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from changed returning seq`,
+      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch)
+    insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from changed returning seq`,
   };
   return { reserve, hold, take, replace };
 }

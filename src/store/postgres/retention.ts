@@ -114,7 +114,7 @@ function cleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<v
   const workers = {
     text: `with gone as (
       delete from ${s}.worker w where w.given_up and w.beat_at <= $1
-        and not exists (select from ${heldRuns(s)} where c.worker = w.id) returning w.id)
+        and not exists (select from ${heldRuns(s)} where h.worker = w.id) returning w.id)
     delete from ${s}.claim c using gone where c.worker = gone.id`,
   };
   const pauses = { text: `delete from ${s}.pause where until_at <= $1` };

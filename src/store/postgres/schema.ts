@@ -2,12 +2,15 @@
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
 //
 // What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
-// job and is the only thing a claim searches; the rows of `job` have no index that a run changes, so that Postgres
-// updates them in place (HOT). For the same reason there is one row of `claim` for all jobs that were taken together,
-// and one of `ended` for all that ended together, instead of an index entry for each of them; their numbers are neither
-// compressed nor, as long as they fit, moved out of the row, which would cost more than all else about it.
-import { DEATH_REASONS, STATES } from "../../core/job.ts";
+// job and is the only thing a claim searches. A claim takes rows from there and notes them all in one row of `claim`; it
+// writes no row of `job`. So a job that runs is `queued` by its own row, is in no row of `waiting`, and is in a claim
+// under the epoch that follows its own; the epoch of its row is that of the last run that was settled. A settle writes
+// the row once; it has no index that a run changes, so that Postgres updates it in place (HOT). For the same reason
+// there is one row of `ended` for all that ended together. The numbers in these rows are neither compressed nor, as long
+// as they fit, moved out of the row, which would cost more than all else about it.
+import { DEATH_REASONS } from "../../core/job.ts";
 import { JOB_BOUNDS } from "../../core/new-job.ts";
+import { heldRuns } from "./columns.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -51,7 +54,6 @@ create table ${s}.job (
   stuck_ms bigint,
   limited boolean not null default true,
   cancel_requested boolean not null default false,
-  nonce text collate "C",
   worker text collate "C",
   key text,
   error_message text,
@@ -59,9 +61,8 @@ create table ${s}.job (
   progress text,
   result text,
   failure text,
-  check (${oneOf("state", STATES)}),
-  check ((state = 'running') = (nonce is not null)),
-  check ((state in ('queued', 'running')) = (finished_at is null))
+  check (${oneOf("state", ["queued", "completed", "dead", "cancelled"])}),
+  check ((state = 'queued') = (finished_at is null))
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 create index job_keyed on ${s}.job (key, seq) where key is not null;
 `;
@@ -71,6 +72,8 @@ create table ${s}.waiting (
   lane bigint not null,
   run_at bigint not null,
   seq bigint not null,
+  -- That of the job.
+  epoch bigint not null default 0,
   primary key (lane, run_at, seq)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 create index waiting_retries on ${s}.waiting (${time("run_at")}) where lane % 4 <> 0;
@@ -83,11 +86,15 @@ create table ${s}.claim (
   ticket bigint not null,
   -- How far the runs of the worker had started by then.
   started bigint not null,
-  seqs bigint[] not null
+  at bigint not null,
+  seqs bigint[] not null,
+  -- Those of the leases.
+  epochs bigint[] not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
   toast_tuple_target = 8160);
-alter table ${s}.claim alter column seqs set storage external;
+alter table ${s}.claim alter column seqs set storage external, alter column epochs set storage external;
 create index claim_worker on ${s}.claim (worker);
+create index claim_nonce on ${s}.claim (nonce);
 
 create table ${s}.ended (
   state text not null,
@@ -201,13 +208,22 @@ create table ${s}.control (
 insert into ${s}.control values (1, 1);
 `;
 
+const OWN = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
+/** What the claim says of a job that runs. */
+const RUN = {
+  state: "'running'::text",
+  worker: "h.worker",
+  startedAt: "h.at",
+  updatedAt: "greatest(j.updated_at, h.at)",
+};
+
 /** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
-const withStatus = (s: string, status: string, from: string, where: string): string => `
-select j.id, l.type, l.queue, ${status} as status,
-  j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
-  j.error_message as last_error, j.payload, j.progress, j.result,
-  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time("j.updated_at")} as updated_at,
-  ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
+const withStatus = (s: string, status: string, from: string, where: string, own = OWN): string => `
+select j.id, l.type, l.queue, '${status}'::text as status,
+  ${own.state} as state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key,
+  ${own.worker} as worker, j.error_message as last_error, j.payload, j.progress, j.result,
+  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(own.updatedAt)} as updated_at,
+  ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
 /** Waiting jobs with their places in the queue; all of the place, so that the way from a job to it is by an index too. */
@@ -218,15 +234,14 @@ const views = (s: string): string => `
 create view ${s}.jobs as ${[
   withStatus(
     s,
-    "'failed'::text",
+    "failed",
     `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`,
     "d.redriven_at is null and j.state = 'dead'",
   ),
-  withStatus(s, "'retrying'::text", queued(s), "j.attempts > 0"),
-  withStatus(s, "'queued'::text", queued(s), "j.attempts <= 0"),
-  ...["running", "completed", "cancelled"].map((state) =>
-    withStatus(s, `'${state}'::text`, `${s}.job j`, `j.state = '${state}'`),
-  ),
+  withStatus(s, "retrying", queued(s), "j.attempts > 0"),
+  withStatus(s, "queued", queued(s), "j.attempts <= 0"),
+  withStatus(s, "running", heldRuns(s), "true", RUN),
+  ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
 ].join("\nunion all")};
 
 create view ${s}.attempts as

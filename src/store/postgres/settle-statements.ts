@@ -1,18 +1,26 @@
-// The statements that apply verdicts. Every one takes leases as three arrays, touches a job only where epoch and
-// nonce are current, and answers with its time and the places (from 1) of those it applied.
+// The statements that apply verdicts. Every one takes leases as arrays: the number and the epoch of each, and which of the
+// nonces (from 1) it has. It touches a job only where its epoch is the one before and the claim of that nonce is there,
+// and answers with its time and the places (from 1) of those it applied. That the claim named the job is known before:
+// a claim is written as a whole, and never changed.
 import { HISTORY_TAIL } from "../verbs.ts";
 import { NOW } from "./context.ts";
 import type { Statement } from "./driver.ts";
 import type { Waker } from "./wake.ts";
 
-const LEASE = "j.seq = u.seq and j.epoch = u.epoch and j.nonce = u.nonce";
+const LEASE = "j.seq = u.seq and j.epoch = u.epoch - 1 and (select workers from held)[u.claim] is not null";
+/** The run becomes that of the job. */
+const RUN = `epoch = u.epoch, worker = (select workers from held)[u.claim], started_at = (select times from held)[u.claim],
+  updated_at = ${NOW}`;
 
 /** The leases, and more columns with their types. */
-function given(columns: Readonly<Record<string, string>>): string {
+function given(s: string, columns: Readonly<Record<string, string>>): string {
   const names = Object.keys(columns);
-  const types = ["bigint", "bigint", "text", ...Object.values(columns)];
-  const arrays = types.map((type, at) => `$${at + 1}::${type}[]`);
-  return `u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "nonce", ...names, "n"].join(", ")}))`;
+  const types = ["bigint", "bigint", "int", ...Object.values(columns)];
+  const arrays = types.map((type, at) => `$${at + 2}::${type}[]`);
+  return `held as (select array_agg(c.worker order by k.n) as workers, array_agg(c.at order by k.n) as times
+        from unnest($1::text[]) with ordinality as k (nonce, n)
+        left join lateral (select worker, at from ${s}.claim where nonce = k.nonce limit 1) c on true),
+      u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")}))`;
 }
 
 const BLAME = {
@@ -31,7 +39,7 @@ const ended = (s: string, state: string, where = "true"): string =>
   `ended as (insert into ${s}.ended (state, at, seqs) select '${state}', ${NOW}, array_agg(seq order by seq) from done where ${where} having count(*) > 0)`;
 
 const waits = (s: string, where: string): string =>
-  `wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from done where ${where})`;
+  `wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from done where ${where})`;
 
 const record = (s: string, delay: string): string => `history as (
   insert into ${s}.attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class,
@@ -41,9 +49,12 @@ const record = (s: string, delay: string): string => `history as (
 const DONE = `j.seq, j.generation, j.epoch, j.attempts, j.crashes, j.max_attempts, j.worker, j.started_at, j.lane, j.run_at,
   j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
 const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
-  error_message = u.message, nonce = null, updated_at = ${NOW}`;
+  error_message = u.message, ${RUN}`;
 /** Jobs that have more records of history than are kept, if they have one for every claim. */
 const LONG = `array_agg(seq) filter (where epoch > ${HISTORY_TAIL + 1})`;
+
+/** True for a job that this claim gave a lease of this epoch. */
+const isNamed = (epoch: string): string => `c.epochs[array_position(c.seqs, j.seq)] = ${epoch}`;
 
 const named = (name: string, text: string): Statement => ({ name: `settle_${name}`, text });
 
@@ -52,29 +63,30 @@ function plainStatements(s: string) {
   return {
     complete: named(
       "complete",
-      `with ${given({ result: "text" })},
-      marked as (update ${s}.worker set started_through = $6 where id = $5 and started_through < $6),
-      done as (update ${s}.job j set state = 'completed', nonce = null, result = u.result, finished_at = ${NOW}, updated_at = ${NOW}
+      `with ${given(s, { result: "text" })},
+      marked as (update ${s}.worker set started_through = $7 where id = $6 and started_through < $7),
+      done as (update ${s}.job j set state = 'completed', result = u.result, finished_at = ${NOW}, ${RUN}
         from u where ${LEASE} returning j.seq, u.n),
       ${ended(s, "completed")}
       select ${NOW}, array_agg(n) from done`,
     ),
     completeOne: named(
       "complete_one",
-      `with done as (update ${s}.job set state = 'completed', nonce = null, result = $4, finished_at = ${NOW}, updated_at = ${NOW}
-        where id = $1 and epoch = $2 and nonce = $3 returning seq)
+      `with done as (update ${s}.job j set state = 'completed', result = $4, finished_at = ${NOW}, updated_at = ${NOW},
+          epoch = $2::bigint, worker = c.worker, started_at = c.at
+        from ${s}.claim c where j.id = $1 and j.epoch = $2::bigint - 1 and c.nonce = $3 and ${isNamed("$2::bigint")} returning j.seq)
       insert into ${s}.ended (state, at, seqs) select 'completed', ${NOW}, array[seq] from done returning at`,
     ),
     progress: named(
       "progress",
-      `with ${given({ value: "text" })},
+      `with ${given(s, { value: "text" })},
       done as (update ${s}.job j set progress = u.value, updated_at = ${NOW} from u where ${LEASE} returning u.n)
       select ${NOW}, array_agg(n) from done`,
     ),
     cancel: named(
       "cancel",
-      `with ${given({})},
-      done as (update ${s}.job j set state = 'cancelled', nonce = null, finished_at = ${NOW}, updated_at = ${NOW}
+      `with ${given(s, {})},
+      done as (update ${s}.job j set state = 'cancelled', finished_at = ${NOW}, ${RUN}
         from u where ${LEASE} returning j.seq, u.n),
       ${ended(s, "cancelled")}
       select ${NOW}, array_agg(n) from done`,
@@ -87,18 +99,18 @@ function returnStatements(s: string, wake: string) {
   return {
     release: named(
       "release",
-      `with ${given({ delay: "bigint" })},
-      done as (update ${s}.job j set nonce = null, updated_at = ${NOW}, releases = j.releases + 1,
+      `with ${given(s, { delay: "bigint" })},
+      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1,
           state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
           run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end
-        from u where ${LEASE} returning j.seq, j.lane, j.run_at, j.cancel_requested, u.n),
+        from u where ${LEASE} returning j.seq, j.lane, j.run_at, j.epoch, j.cancel_requested, u.n),
       ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), null${wake} from done`,
     ),
     retry: named(
       "retry",
-      `with ${given({ delay: "bigint", kind: "int", ...BLAME })},
+      `with ${given(s, { delay: "bigint", kind: "int", ...BLAME })},
       done as (update ${s}.job j set ${CHARGED},
           state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
@@ -117,7 +129,7 @@ function deathStatements(s: string) {
   return {
     dead: named(
       "dead",
-      `with ${given({ reason: "text", ...BLAME })},
+      `with ${given(s, { reason: "text", ...BLAME })},
       done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}
         from u where ${LEASE} returning ${DONE}, u.reason),
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
@@ -142,7 +154,12 @@ export function settleStatements(s: string, waker: Waker | null) {
     ...plainStatements(s),
     ...returnStatements(s, waker ? `, ${waker.notify}` : ""),
     ...deathStatements(s),
-    find: named("find", `select id, seq from ${s}.job where id = any($1::text[])`),
+    find: named(
+      "find",
+      `select u.id, u.epoch, u.nonce, j.seq from unnest($1::text[], $2::bigint[], $3::text[]) as u (id, epoch, nonce)
+      join ${s}.job j on j.id = u.id
+      where exists (select from ${s}.claim c where c.nonce = u.nonce and ${isNamed("u.epoch")})`,
+    ),
     clock: named("clock", `select ${NOW}`),
     through: named("through", `update ${s}.worker set started_through = greatest(started_through, $2) where id = $1`),
     trim: named(

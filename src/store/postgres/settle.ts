@@ -19,12 +19,14 @@ type Kind = Settlement["verdict"]["kind"];
 /** The verb that applies verdicts. */
 export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): Store["settle"] {
   const statements = settleStatements(s, waker);
-  /** What this process did not claim itself is looked up by its id; what does not exist has no number. */
+  /** What this process did not claim itself is looked up with its claim; what nobody claimed so has no number. */
   const finder = async (legal: readonly Placed<Settlement>[]): Promise<SeqOf> => {
-    const ids = legal.filter(({ item }) => ledger.seqOf(item) === undefined).map(({ item }) => item.id);
-    const found = ids.length === 0 ? [] : await db.ask(statements.find, ids);
-    const seqs = new Map(found as [string, number][]);
-    return (lease) => ledger.seqOf(lease) ?? seqs.get(lease.id);
+    const foreign = legal.filter(({ item }) => ledger.seqOf(item) === undefined).map(({ item }) => item);
+    if (foreign.length === 0) return ledger.seqOf;
+    const leases = [foreign.map(({ id }) => id), foreign.map(({ epoch }) => epoch), foreign.map(({ nonce }) => nonce)];
+    const found = (await db.ask(statements.find, ...leases)) as [string, number, string, number][];
+    const seqs = new Map(found.map(([id, epoch, nonce, seq]) => [`${id} ${epoch} ${nonce}`, seq]));
+    return (lease) => ledger.seqOf(lease) ?? seqs.get(`${lease.id} ${lease.epoch} ${lease.nonce}`);
   };
   return async ({ settlements, worker = null, startedThrough = 0 }) => {
     const legal = placed(settlements).filter(({ item }) => isLease(item) && isJobId(item.id));
@@ -90,10 +92,13 @@ function byKind(round: readonly Placed<Settlement>[], seqOf: SeqOf): Step[] {
 }
 
 function leaseColumns(group: readonly Lease[], seqOf: SeqOf): Parameter[] {
+  const nonces = [...new Set(group.map(({ nonce }) => nonce))];
+  const claims = new Map(nonces.map((nonce, at) => [nonce, at + 1]));
   return [
+    nonces,
     group.map((lease) => seqOf(lease) as number),
     group.map(({ epoch }) => epoch),
-    group.map(({ nonce }) => nonce),
+    group.map(({ nonce }) => claims.get(nonce) as number),
   ];
 }
 

@@ -116,15 +116,15 @@ export function claimText(s: string): string {
         where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)
           and set_config('synchronous_commit', 'off', true) is not null
         limit $6))
-      returning lane, run_at, seq),
+      returning lane, run_at, seq, epoch),
     spent as (delete from ${s}.claim where worker = $1 and nonce = any($9::text[]) and exists (select from taken)),
     noted as (
-      insert into ${s}.claim (worker, nonce, ticket, started, seqs)
-      select $1, $7, $8::bigint, $2::bigint, array_agg(seq order by array_position($4::bigint[], lane), run_at, seq) from taken having count(*) > 0)
-    update ${s}.job j set state = 'running', epoch = j.epoch + 1, nonce = $7, worker = $1, started_at = ${NOW}, updated_at = ${NOW}
-    where j.seq = any(array(select seq from taken))
-    returning j.id, j.payload, j.epoch, j.run_at, j.due_at, j.created_at, j.max_attempts, j.max_crashes, j.version, j.lane,
-      j.seq, j.started_at, ${rest(s)}, j.limited`;
+      insert into ${s}.claim (worker, nonce, ticket, started, at, seqs, epochs)
+      select $1, $7, $8::bigint, $2::bigint, ${NOW}, array_agg(seq), array_agg(epoch + 1)
+      from (select * from taken order by array_position($4::bigint[], lane), run_at, seq) as in_order having count(*) > 0)
+    select j.id, j.payload, j.epoch + 1, j.run_at, j.due_at, j.created_at, j.max_attempts, j.max_crashes, j.version, j.lane,
+      j.seq, ${NOW}, ${rest(s)}, j.limited
+    from ${s}.job j where j.seq = any(array(select seq from taken))`;
 }
 
 /** The verb that takes work. */

@@ -12,8 +12,8 @@ export type WorkerVerbs = Pick<Store, "register" | "beat" | "expired" | "held" |
 export const beatText = (s: string): string => `with alive as (
     update ${s}.worker set lease_end = ${NOW} + $2, beat_at = ${NOW}, started_through = greatest(started_through, $3)
     where id = $1 and not given_up returning id)
-  select ${NOW}, exists (select from alive), (select json_agg(json_build_array(j.id, j.epoch, j.nonce) order by j.seq)::text
-    from ${heldRuns(s)} where c.worker = $1 and j.cancel_requested and exists (select from alive))`;
+  select ${NOW}, exists (select from alive), (select json_agg(json_build_array(j.id, h.epoch, h.nonce) order by j.seq)::text
+    from ${heldRuns(s)} where h.worker = $1 and j.cancel_requested and exists (select from alive))`;
 
 /** What a heartbeat's row says. */
 export function beatAnswer(row: readonly Cell[] | undefined): Awaited<ReturnType<Store["beat"]>> {
@@ -39,25 +39,25 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
   };
   const lost = {
     name: "lost",
-    text: `select ${jobColumns(s)}, j.nonce, coalesce(c.ticket + e.place - 1 <= greatest(w.started_through,
-        (select max(m.started) from ${s}.claim m where m.worker = c.worker)), true)::int, j.seq
-      from ${heldRuns(s)} left join ${s}.worker w on w.id = c.worker ${withLane(s)}
+    text: `select ${jobColumns(s)}, h.nonce, coalesce(h.ticket <= greatest(w.started_through,
+        (select max(m.started) from ${s}.claim m where m.worker = h.worker)), true)::int, j.seq
+      from ${heldRuns(s)} left join ${s}.worker w on w.id = h.worker ${withLane(s)}
       where coalesce(w.given_up, true) and j.seq > $1 order by j.seq limit $2`,
   };
   const held = {
     name: "held",
-    text: `select j.id, j.epoch, j.nonce from ${heldRuns(s)} where c.worker = $1 order by j.seq`,
+    text: `select j.id, h.epoch, h.nonce from ${heldRuns(s)} where h.worker = $1 order by j.seq`,
   };
   const forget = {
     text: `with gone as (
-      delete from ${s}.worker where id = $1 and not exists (select from ${heldRuns(s)} where c.worker = $1) returning id),
+      delete from ${s}.worker where id = $1 and not exists (select from ${heldRuns(s)} where h.worker = $1) returning id),
     cleared as (delete from ${s}.claim using gone where claim.worker = gone.id),
     given_up as (update ${s}.worker set given_up = true where id = $1 and not exists (select from gone))
     select 1`,
   };
   const all = {
     text: `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up::int, coalesce(r.held, 0)
-      from ${s}.worker w left join (select c.worker, count(*) as held from ${heldRuns(s)} group by c.worker) r on r.worker = w.id
+      from ${s}.worker w left join (select h.worker, count(*) as held from ${heldRuns(s)} group by h.worker) r on r.worker = w.id
       order by w.seq`,
   };
   return {

@@ -38,6 +38,11 @@ async function effect(tx: unknown, { schema }: PostgresQueue, name: string): Pro
 
 const ONCE = { claimed: 1, completed: 1, retried: 0, dead: 0, stale: 0 };
 
+/** Ends the run of a job and gives the job to somebody else. */
+const GIVEN_AWAY = `with ended as (update @.job set epoch = epoch + 1 where id = $1 returning seq, epoch)
+  insert into @.claim (worker, nonce, ticket, started, at, seqs, epochs)
+  select 'somebody', 'somebody', 1, 1, 0, array[seq], array[epoch + 1] from ended`;
+
 describe("ctx.complete in a transaction", () => {
   it.each(TRANSACTIONS)("of %s commits with it, and counts once", async (_name, inTransaction) => {
     const { job, counts, heard, ended } = await runOne((ctx, { redrive, pool }) =>
@@ -80,7 +85,7 @@ describe("ctx.complete in a transaction", () => {
     let caught: unknown;
     const { job, effects, counts } = await runOne(async (ctx, queue) => {
       // Somebody else was given the job.
-      await queue.sql("update @.job set epoch = epoch + 1, nonce = 'somebody' where id = $1", [ctx.job.id]);
+      await queue.sql(GIVEN_AWAY, [ctx.job.id]);
       await withPg(queue.pool, async (tx) => {
         await effect(tx, queue, "paid twice");
         await ctx.complete(null, { tx });
@@ -101,7 +106,7 @@ describe("ctx.complete in a transaction", () => {
         await ctx.complete("never", { tx });
         throw new Error("roll back");
       }).catch(() => undefined);
-      await queue.sql("update @.job set epoch = epoch + 1, nonce = 'somebody' where id = $1", [ctx.job.id]);
+      await queue.sql(GIVEN_AWAY, [ctx.job.id]);
       throw new Error("too late");
     });
     expect(job).toMatchObject({ state: "running", epoch: 2, result: null });

@@ -62,7 +62,7 @@ const ints = (count: number): string => list(count, () => "1", "int");
 /** The statements of the hot path, with values as a busy worker sends them. */
 function hot(s: string): Readonly<Record<string, readonly [text: string, values: string]>> {
   const settles = settleStatements(s, openWaker(wakeNames(s)));
-  const leases = `${numbers(LEASES)}, ${numbers(LEASES)}, ${texts(LEASES)}`;
+  const leases = `${texts(2)}, ${numbers(LEASES)}, ${numbers(LEASES)}, ${ints(LEASES)}`;
   const lanes = 3;
   const blame = `${ints(LEASES)}, ${ints(LEASES)}${`, ${texts(LEASES)}`.repeat(6)}`;
   return {
@@ -177,7 +177,7 @@ describe("a claim", () => {
 });
 
 describe("a settle", () => {
-  it("is fenced by job, epoch and nonce, and asks for no state", () => {
+  it("is fenced by job, epoch and claim, and asks for no state", () => {
     for (const { text } of [settleStatements("s", null).complete, settleStatements("s", null).retry])
       expect(text).not.toMatch(/where[^)]*\bstate\b/);
   });

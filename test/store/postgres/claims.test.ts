@@ -1,0 +1,88 @@
+// What a claim stands for while it is the only word about a run: jobs that run have no row of their own that says so.
+import pg from "pg";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
+import { freshSchema } from "../../support/postgres-world.ts";
+import { add, isStale, leaseOf, read, signUp, start, take } from "../../support/runs.ts";
+import { complete, release } from "../../support/verdicts.ts";
+
+const URL = inject("postgres18");
+
+/** A schema of its own with two stores, as two processes have them, and a connection beside them. */
+async function setup() {
+  const s = freshSchema();
+  const stores = [1, 2].map(() => createPostgresStore({ url: URL, schema: s })) as [PostgresStore, PostgresStore];
+  await stores[0].migrate();
+  const client = new pg.Client({ connectionString: URL });
+  await client.connect();
+  onTestFinished(async () => {
+    for (const store of stores) await store.close();
+    await client.query(`drop schema ${s} cascade`);
+    await client.end();
+  });
+  const [store, other] = stores;
+  return { store, other, client, s };
+}
+
+describe("a claim that the server lost in a crash", () => {
+  it("gives its leases no right to anything, though their epochs are given out again", async () => {
+    const { store, other, client, s } = await setup();
+    const run = await start(store);
+    await client.query(`delete from ${s}.claim`);
+    await client.query(`insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from ${s}.job`);
+    expect(await read(store, run.id)).toMatchObject({ state: "queued", epoch: 0, worker: null });
+    expect(await isStale(store, run, complete())).toBe(true);
+    const [again] = await take(other);
+    expect(again).toMatchObject({ id: run.id, epoch: run.epoch });
+    for (const verdict of [complete(), release(), { kind: "progress", value: "1" } as const]) {
+      expect(await isStale(store, run, verdict)).toBe(true);
+      expect(await isStale(other, run, verdict)).toBe(true);
+    }
+    expect(await isStale(other, leaseOf(again as typeof run), complete())).toBe(false);
+    expect(await read(store, run.id)).toMatchObject({ state: "completed", epoch: 1 });
+  });
+});
+
+describe("a lease", () => {
+  it("is good for the jobs of its claim only, also where another process settles it", async () => {
+    const { store, other } = await setup();
+    const worker = await signUp(store);
+    const [one, two] = [await start(store, {}, worker), await start(store, {}, worker)];
+    for (const each of [store, other]) {
+      expect(await isStale(each, { ...leaseOf(one), nonce: two.nonce }, complete())).toBe(true);
+      expect(await isStale(each, { ...leaseOf(one), epoch: 2 }, complete())).toBe(true);
+    }
+    const settlements = [{ ...leaseOf(one), nonce: two.nonce }, leaseOf(one)].map((lease) => ({
+      ...lease,
+      verdict: complete(),
+    }));
+    expect((await other.settle({ settlements })).stale).toEqual([{ ...leaseOf(one), nonce: two.nonce }]);
+    expect(await read(store, one.id)).toMatchObject({ state: "completed", worker, startedAt: one.startedAt });
+    expect(await store.held(worker)).toEqual([leaseOf(two)]);
+  });
+});
+
+describe("a cancel that meets a run as it is sent back", () => {
+  it("ends the job in the queue instead of leaving a word for a run that is over", async () => {
+    const { store, client, s } = await setup();
+    const id = await add(store);
+    await take(store);
+    await client.query("begin");
+    await client.query(`update ${s}.job set epoch = epoch + 1`);
+    await client.query(
+      `insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from ${s}.job`,
+    );
+    const answer = store.cancel([id]);
+    const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'`;
+    const waiting = async (): Promise<number | null> => {
+      // Inside a transaction the server would repeat what it said first.
+      await client.query("select pg_stat_clear_snapshot()");
+      return (await client.query(waits, [`${s}.job`])).rowCount;
+    };
+    await expect.poll(waiting, { timeout: 8_000 }).toBe(1);
+    await client.query("commit");
+    expect(await answer).toEqual(["cancelled"]);
+    expect(await read(store, id)).toMatchObject({ state: "cancelled" });
+    expect((await client.query(`select from ${s}.waiting`)).rowCount).toBe(0);
+  });
+});
