@@ -39,7 +39,10 @@ export interface PolicyOptions {
   readonly timeout?: Duration | null;
   /** A run longer than `after` is given up and tried again `retryAfter` later (default the backoff, at most 7 d); default never. */
   readonly stuck?: { readonly after: Duration; readonly retryAfter?: Duration } | null;
-  /** How long finished jobs (default 24 h) and dead letters (default 7 d) are kept. */
+  /**
+   * How long finished jobs (default 24 h) and dead letters (default 7 d) are kept. With `finished: 0` a job that never
+   * failed is deleted as it completes: only a `run()` of the worker's own process still learns what it returned.
+   */
   readonly keep?: { readonly finished?: Duration; readonly dead?: Duration };
 }
 

@@ -1,7 +1,7 @@
 // Decides what a finished run deserves. Every retry rule of Redrive is in this file and nowhere else: a worker, a
 // reaper and a test call the same function, and a store applies its answer without a thought of its own.
 //
-//   completed ───────────────────────────────► complete
+//   completed ───────────────────────────────► complete  for good where nothing is kept and nothing ever failed
 //   cancelled, or a cancel was asked for ────► cancel
 //   released (shutdown, breaker, snooze …) ──► release   nothing charged
 //   late: no run before the deadline ────────► dead      deadline, nothing charged
@@ -52,7 +52,12 @@ export interface Charge {
 
 /** What the store is to do with the job. */
 export type Verdict =
-  | { readonly kind: "complete"; readonly result: string | null }
+  | {
+      readonly kind: "complete";
+      readonly result: string | null;
+      /** The job goes with its run, and nothing of it stays. */
+      readonly keep?: false;
+    }
   | {
       readonly kind: "retry";
       readonly delayMs: number;
@@ -69,12 +74,22 @@ export interface RetryPolicy {
   readonly backoff: Backoff;
   /** Delay after a stuck run; null for the backoff's. */
   readonly stuckRetryMs: number | null;
+  /** How long finished jobs are kept; with 0 a job that never failed goes as it completes. */
+  readonly keepFinishedMs: number;
 }
 
 /** The part of a job that judging needs. */
 export type JudgedJob = Pick<
   Job,
-  "attempts" | "crashes" | "maxAttempts" | "maxCrashes" | "deadlineMs" | "dueAt" | "lastDelayMs" | "cancelRequested"
+  | "attempts"
+  | "crashes"
+  | "maxAttempts"
+  | "maxCrashes"
+  | "deadlineMs"
+  | "dueAt"
+  | "lastDelayMs"
+  | "cancelRequested"
+  | "failure"
 >;
 
 const FAILED: Charge = { attempts: 1, crashes: 0 };
@@ -92,7 +107,11 @@ export function verdict(
   random: () => number,
   heldMs = 0,
 ): Verdict {
-  if (outcome.kind === "completed") return { kind: "complete", result: outcome.result };
+  if (outcome.kind === "completed") {
+    const { result } = outcome;
+    const keep = policy.keepFinishedMs > 0 || job.failure !== null;
+    return keep ? { kind: "complete", result } : { kind: "complete", result, keep: false };
+  }
   if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };
   if (outcome.kind === "lost") return lostVerdict(job, outcome);
   if (outcome.kind === "late") return { kind: "dead", reason: "deadline", charge: UNCHARGED, failure: outcome.failure };

@@ -37,6 +37,7 @@ export async function outcomeOf<Result>(
 ): Promise<RunOutcome<Result>> {
   const { store, system, log } = parts;
   const ended = listenFor(id, parts.events);
+  const stop = signal ? AbortSignal.any([signal, gone]) : gone;
   const began = system.monotonic();
   let warned = false;
   try {
@@ -45,15 +46,19 @@ export async function outcomeOf<Result>(
         throw new RedriveError("closed", `This Redrive was closed while job ${id} was open; the job goes on.`);
       if (signal?.aborted) throw new RedriveError("aborted", `Waiting for job ${id} was aborted; the job goes on.`);
       const [job] = await store.get([id]);
-      if (!job) throw new RedriveError("not_found", `Job ${id} is gone: it was removed before its end was seen.`);
-      const outcome = outcomeIn<Result>(job);
+      // Where nothing of it is kept, its end is known by word of mouth only, and the word may still be on its way.
+      if (!job && !ended.job()) await ended.within(LONGEST_WAIT_MS, system, stop);
+      const last = job ?? ended.job();
+      if (!last && stop.aborted) continue;
+      if (!last) throw new RedriveError("not_found", `Job ${id} is gone: it was removed before its end was seen.`);
+      const outcome = outcomeIn<Result>(last);
       if (outcome) return outcome;
       if (!warned && system.monotonic() - began > NOBODY_AFTER_MS) {
         warned = true;
         if ((await store.workers()).length === 0)
-          log.warn({ job: id, type: job.type }, "no worker is running: start one, or the job will wait");
+          log.warn({ job: id, type: last.type }, "no worker is running: start one, or the job will wait");
       }
-      await ended.within(wait, system, signal ? AbortSignal.any([signal, gone]) : gone);
+      await ended.within(wait, system, stop);
     }
   } finally {
     ended.stop();
@@ -79,12 +84,19 @@ function listenFor(
   events: Events,
 ): {
   within(ms: number, system: System, signal: AbortSignal): Promise<void>;
+  /** The job as it ended, once that was heard. */
+  job(): Job | null;
   stop(): void;
 } {
   const heard = new AbortController();
   let followed = false;
+  let last: Job | null = null;
+  const hear = (job: Job): void => {
+    last = job;
+    heard.abort();
+  };
   const off = (["job.completed", "job.dead", "job.cancelled"] as const).map((kind) =>
-    events.on(kind, ({ job }) => job.id === id && heard.abort()),
+    events.on(kind, ({ job }) => job.id === id && hear(job)),
   );
   return {
     within(ms, system, signal) {
@@ -96,6 +108,7 @@ function listenFor(
       }
       return system.sleep(ms, AbortSignal.any([...(followed ? [] : [heard.signal]), signal]));
     },
+    job: () => last,
     stop: () => off.forEach((stop) => stop()),
   };
 }

@@ -88,6 +88,7 @@ class Call implements JudgedJob {
   /** On the monotonic clock, as is the `now` of its verdicts: a clock that is set must not shorten a deadline. */
   readonly dueAt: number;
   readonly cancelRequested = false;
+  readonly failure = null;
 
   constructor(task: Task, self: unknown, args: unknown[], signal: AbortSignal | null, startedMs: number) {
     this.task = task;

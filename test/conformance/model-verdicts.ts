@@ -25,6 +25,7 @@ export const reasons: DeathReason[] = ["exhausted", "permanent", "stuck"];
 /** Any verdict, those that leave something behind more often. */
 export const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
   fc.record({ kind: fc.constant("complete" as const), result: fc.constantFrom("1", null) }),
+  fc.constant({ kind: "complete" as const, result: "1", keep: false as const }),
   {
     weight: 4,
     arbitrary: fc.record({

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { LANE_KINDS } from "../../src/core/lane.ts";
 import { newJob } from "../support/new-job.ts";
 import { dueLanes, end, finish, leaseOf, read, signUp, start, take, takeOne } from "../support/runs.ts";
-import { cancel, complete, crashed, dead, failure, release, retry } from "../support/verdicts.ts";
+import { cancel, complete, crashed, dead, failure, forgotten, release, retry } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
 /** Tests of settle with current leases. */
@@ -28,6 +28,45 @@ export function settleFacts({ fact, timed }: Suite): void {
 
   fact("completes a run without a result", async ({ store }) => {
     expect(await finish(store, complete(null))).toMatchObject({ state: "completed", result: null });
+  });
+
+  fact("completes a run of which nothing is kept, and frees the lease and the counts with it", async ({ store }) => {
+    const worker = await signUp(store);
+    const [gone, stays] = [await start(store, {}, worker), await start(store, {}, worker)];
+    const settlements = [
+      { ...leaseOf(gone), verdict: forgotten() },
+      { ...leaseOf(stays), verdict: complete() },
+      { ...leaseOf(gone), verdict: complete() },
+    ];
+    expect((await store.settle({ settlements, worker, startedThrough: 1 })).stale).toEqual([leaseOf(gone)]);
+    expect((await store.get([gone.id, stays.id])).map((job) => job?.state ?? null)).toEqual([null, "completed"]);
+    expect(await store.count()).toEqual({ queued: 0, running: 0, completed: 1, dead: 0, cancelled: 0 });
+    expect(await store.held(worker)).toEqual([]);
+    const again = [{ ...leaseOf(stays), verdict: forgotten() }];
+    expect((await store.settle({ settlements: again })).stale).toEqual([leaseOf(stays)]);
+    expect((await read(store, stays.id)).state).toBe("completed");
+  });
+
+  fact("takes the history along where nothing is kept", async ({ store }) => {
+    const run = await start(store);
+    await end(store, run, retry());
+    const again = await takeOne(store, run.id);
+    expect((await store.settle({ settlements: [{ ...leaseOf(again), verdict: forgotten() }] })).stale).toEqual([]);
+    expect(await store.get([run.id])).toEqual([null]);
+    expect(await store.history(run.id)).toEqual([]);
+  });
+
+  fact("keeps the key of a job of which nothing else is kept", async ({ store }) => {
+    const keyed = newJob({ key: "k", digest: "d" });
+    await store.enqueue([keyed]);
+    const run = await takeOne(store, keyed.id);
+    await store.settle({ settlements: [{ ...leaseOf(run), verdict: forgotten() }] });
+    const [same, other] = [newJob({ key: "k", digest: "d" }), newJob({ key: "k", digest: "e" })];
+    const answers = await store.enqueue([same, other]);
+    expect(answers).toEqual([
+      { kind: "duplicate", id: keyed.id, state: null },
+      { kind: "conflict", id: keyed.id },
+    ]);
   });
 
   timed("retries a failed run after its delay", async ({ store, clock }) => {

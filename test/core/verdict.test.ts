@@ -21,13 +21,14 @@ const HOUR = 3_600_000;
 const middle = () => 0.5;
 
 function job(overrides: Partial<JudgedJob> = {}): JudgedJob {
-  const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false };
+  const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false, failure: null };
   return { ...clean, maxAttempts: 3, maxCrashes: 3, deadlineMs: null, dueAt: NOW, ...overrides };
 }
 
 const policy = (overrides: Partial<RetryPolicy> = {}): RetryPolicy => ({
   backoff: fixed(5_000),
   stuckRetryMs: null,
+  keepFinishedMs: 24 * HOUR,
   ...overrides,
 });
 
@@ -45,6 +46,14 @@ describe("a completed run", () => {
   it("completes although a cancel was asked for, its deadline passed and its attempts are used up", () => {
     const spent = job({ cancelRequested: true, attempts: 9, crashes: 9, deadlineMs: 1, dueAt: 0 });
     expect(judge(spent, { kind: "completed", result: "1" })).toEqual({ kind: "complete", result: "1" });
+  });
+
+  it("leaves nothing where nothing is kept, unless the job has ever failed", () => {
+    const rules = policy({ keepFinishedMs: 0 });
+    const outcome = { kind: "completed", result: "1" } as const;
+    expect(judge(job(), outcome, rules)).toEqual({ kind: "complete", result: "1", keep: false });
+    expect(judge(job({ failure: failure() }), outcome, rules)).toEqual({ kind: "complete", result: "1" });
+    expect(judge(job(), outcome, policy({ keepFinishedMs: 1 }))).toEqual({ kind: "complete", result: "1" });
   });
 });
 
@@ -253,6 +262,7 @@ describe("any verdict", () => {
       dueAt: fc.integer({ min: 0, max: NOW }),
       lastDelayMs: fc.nat(10 ** 9),
       cancelRequested: fc.boolean(),
+      failure: fc.constantFrom(null, failure()),
     },
     { noNullPrototype: true },
   );

@@ -48,7 +48,8 @@ describe.each(KINDS)("retention on %s", (kind) => {
     await redrive.jobs.cancel(cancelled);
     await redrive.worker({ poll: 20 }).start();
     const total = () => pruned.reduce((sum, event) => sum + event.completed + event.dead + event.cancelled, 0);
-    await expect.poll(total, { timeout: 10_000 }).toBe(3);
+    // The completed one went as it completed.
+    await expect.poll(total, { timeout: 10_000 }).toBe(2);
     expect(pruned.every(({ archive }) => archive === null)).toBe(true);
     const count = await redrive.jobs.count();
     expect(count).toEqual({ queued: 0, running: 0, completed: 0, dead: 1, cancelled: 0 });

@@ -249,6 +249,26 @@ describe.each(KINDS)("a schema on %s", (kind) => {
   });
 });
 
+describe.each(KINDS)("a type that keeps nothing on %s", (kind) => {
+  it("answers its run although nothing of the job is left, and keeps what has failed", async () => {
+    const job = defineJob("brief", {
+      keep: { finished: 0 },
+      backoff: immediate(),
+      run: ({ fails }: { fails: boolean }, { attempt }) => {
+        if (fails && attempt === 1) throw new Error("not yet");
+        return { ok: attempt };
+      },
+    });
+    const redrive = await working(kind, { jobs: [job] });
+    const well = await redrive.run(job, { fails: false });
+    expect(well).toMatchObject({ success: true, result: { ok: 1 }, job: { state: "completed" } });
+    expect(await redrive.jobs.get(well.job.id)).toBeNull();
+    const badly = await redrive.run(job, { fails: true });
+    expect(badly).toMatchObject({ success: true, result: { ok: 2 } });
+    expect(await redrive.jobs.get(badly.job.id)).toMatchObject({ state: "completed", attempts: 1 });
+  });
+});
+
 describe.each(KINDS)("a payload of a newer version on %s", (kind) => {
   it("is released uncharged by an older worker, and completed by a newer one", async () => {
     const older = defineJob("convert", { version: 1, backoff: fixed("1h"), run: () => "old" });

@@ -23,6 +23,11 @@ export function complete(result: string | null = '{"ok":true}'): VerdictOf<"comp
   return { kind: "complete", result };
 }
 
+/** The run went well, and nothing of its job is kept. */
+export function forgotten(result: string | null = '{"ok":true}'): VerdictOf<"complete"> {
+  return { kind: "complete", result, keep: false };
+}
+
 /** The run failed and is tried again, at once unless said otherwise. */
 export function retry(overrides: Partial<VerdictOf<"retry">> = {}): VerdictOf<"retry"> {
   return {

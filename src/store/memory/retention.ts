@@ -23,7 +23,8 @@ function isFinished(row: Row): row is Finished {
   return row.finishedAt !== null;
 }
 
-function forget(tables: Tables, row: Row | undefined): boolean {
+/** Deletes a finished job with everything that belongs to it. */
+export function forget(tables: Tables, row: Row | undefined): boolean {
   if (!row || !isFinished(row)) return false;
   tables.jobs.delete(row.id);
   tables.attempts.delete(row.id);

@@ -3,6 +3,7 @@ import type { Failure, Lease } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { ClaimedJob, ClaimRequest, Settlement } from "../store.ts";
 import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";
+import { forget } from "./retention.ts";
 import { belongingOf, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** The verbs that move jobs through their runs. */
@@ -77,7 +78,9 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   row.nonce = null;
   if (verdict.kind === "complete") {
     row.result = verdict.result;
-    return finish(row, "completed", now);
+    finish(row, "completed", now);
+    if (verdict.keep === false) forget(tables, row);
+    return;
   }
   if (verdict.kind === "retry" || verdict.kind === "dead") {
     row.attempts += verdict.charge.attempts;

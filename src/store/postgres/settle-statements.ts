@@ -3,7 +3,7 @@
 // and answers with its time and the places (from 1) of those it applied. That the claim named the job is known before:
 // a claim is written as a whole, and never changed.
 import { HISTORY_TAIL } from "../verbs.ts";
-import { NOW } from "./context.ts";
+import { freeKeys, NOW } from "./context.ts";
 import type { Statement } from "./driver.ts";
 import type { Waker } from "./wake.ts";
 
@@ -70,6 +70,13 @@ function plainStatements(s: string) {
       ${ended(s, "completed")}
       select ${NOW}, array_agg(n) from done`,
     ),
+    forget: named(
+      "forget",
+      `with ${given(s, {})},
+      marked as (update ${s}.worker set started_through = $6 where id = $5 and started_through < $6),
+      gone as (delete from ${s}.job j using u where ${LEASE} returning j.id, j.key, u.n), ${freeKeys(s)}
+      select ${NOW}, array_agg(n) from gone`,
+    ),
     completeOne: named(
       "complete_one",
       `with done as (update ${s}.job j set state = 'completed', result = $4, finished_at = ${NOW}, updated_at = ${NOW},
@@ -129,16 +136,16 @@ function deathStatements(s: string) {
   return {
     dead: named(
       "dead",
-      `with ${given(s, { reason: "text", ...BLAME })},
+      `with ${given(s, { place: "int", reason: "text", ...BLAME })},
       done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}
-        from u where ${LEASE} returning ${DONE}, u.reason),
+        from u where ${LEASE} returning ${DONE}, u.place, u.reason),
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
       buried as (
         insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
           fingerprint, attempts, crashes, max_attempts, died_at, failure)
         select d.seq, d.generation, coalesce(l.type, ''), d.reason, d.class, d.name, d.message, d.stack, d.fingerprint,
           d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure
-        from done d left join ${s}.lane l on l.base = d.lane - d.lane % 4 order by d.n
+        from done d left join ${s}.lane l on l.base = d.lane - d.lane % 4 order by d.place
         on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,
           error_name = excluded.error_name, error_message = excluded.error_message, error_stack = excluded.error_stack,
           fingerprint = excluded.fingerprint, attempts = excluded.attempts, crashes = excluded.crashes,

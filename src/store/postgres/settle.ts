@@ -14,7 +14,8 @@ import type { Ledger } from "./ledger.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
 
-type Kind = Settlement["verdict"]["kind"];
+/** What is done with a verdict: what its kind says, or nothing of the job is kept. */
+type Kind = Settlement["verdict"]["kind"] | "forget";
 
 /** The verb that applies verdicts. */
 export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): Store["settle"] {
@@ -38,8 +39,13 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     const current = new Set<number>();
     const apply = async (ask: Ask, [kind, places]: Step): Promise<number> => {
       const group = places.map(({ item }) => item);
-      const mark = kind === "complete" ? [worker, startedThrough] : [];
-      const [row] = await ask(statements[kind], ...leaseColumns(group, seqOf), ...COLUMNS[kind](group), ...mark);
+      const mark = isEnd(kind) ? [worker, startedThrough] : [];
+      const [row] = await ask(
+        statements[kind],
+        ...leaseColumns(group, seqOf),
+        ...COLUMNS[kind](group, places),
+        ...mark,
+      );
       const [now, done, long] = row as [number, number[] | null, number[] | null];
       for (const place of done ?? []) current.add(places[place - 1]?.at as number);
       // Their history is longer than what is kept.
@@ -58,11 +64,20 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
       return now ?? ((await ask(statements.clock))[0]?.[0] as number);
     };
     const [only] = steps;
-    const alone = only && steps.length === 1 && only[0] === "complete";
+    const alone = only && steps.length === 1 && isEnd(only[0]);
     const now = await (alone ? apply(db.ask, only) : db.together(all));
     for (const { item } of legal) if (item.verdict.kind !== "progress") ledger.settled(item);
     return { stale: settlements.filter((_, at) => !current.has(at)).map(leaseOf), now };
   };
+}
+
+/** These also say how far the worker is. */
+function isEnd(kind: Kind): boolean {
+  return kind === "complete" || kind === "forget";
+}
+
+function kindOf({ verdict }: Settlement): Kind {
+  return verdict.kind === "complete" && verdict.keep === false ? "forget" : verdict.kind;
 }
 
 type SeqOf = (lease: Lease) => number | undefined;
@@ -82,7 +97,7 @@ function leaseOf({ id, epoch, nonce }: Lease): Lease {
 function byKind(round: readonly Placed<Settlement>[], seqOf: SeqOf): Step[] {
   const kinds = new Map<Kind, Placed<Settlement>[]>();
   for (const each of round) {
-    const { kind } = each.item.verdict;
+    const kind = kindOf(each.item);
     const group = kinds.get(kind);
     if (group) group.push(each);
     else kinds.set(kind, [each]);
@@ -112,8 +127,11 @@ function each<K extends Kind, T extends string | number | null>(
 }
 
 /** What each kind of verdict sends beside its leases, column by column. */
-const COLUMNS: { readonly [K in Kind]: (group: readonly Settlement[]) => Parameter[] } = {
+const COLUMNS: {
+  readonly [K in Kind]: (group: readonly Settlement[], places: readonly Placed<Settlement>[]) => Parameter[];
+} = {
   complete: (group) => [each<"complete", string | null>(group, ({ result }) => result)],
+  forget: () => [],
   progress: (group) => [each<"progress", string>(group, ({ value }) => value)],
   cancel: () => [],
   release: (group) => [each<"release", number>(group, ({ delayMs }) => delayMs)],
@@ -122,7 +140,12 @@ const COLUMNS: { readonly [K in Kind]: (group: readonly Settlement[]) => Paramet
     each<"retry", number>(group, ({ lane }) => LANE_KINDS.indexOf(lane)),
     ...blame(group),
   ],
-  dead: (group) => [each<"dead", string>(group, ({ reason }) => reason), ...blame(group)],
+  // Letters are in the order of their verdicts.
+  dead: (group, places) => [
+    places.map(({ at }) => at),
+    each<"dead", string>(group, ({ reason }) => reason),
+    ...blame(group),
+  ],
 };
 
 function blame(group: readonly Settlement[]): Parameter[] {

@@ -134,7 +134,7 @@ export function claimVerb({ db, s, lanes }: Context, ledger: Ledger, floors: Flo
     name: "claim_why",
     // What a claim says about its worker is in its row; one that took nothing has none.
     text: `with marked as (update ${s}.worker set started_through = $2
-        where id = $1 and started_through < $2 and set_config('synchronous_commit', 'off', true) is not null)
+        where id = $1 and not given_up and started_through < $2 and set_config('synchronous_commit', 'off', true) is not null)
       select ${NOW}, exists (select from ${s}.worker where id = $1 and not given_up), (select version from ${s}.control)`,
   };
   const take = async (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number): Promise<Cell[][]> => {

@@ -98,7 +98,7 @@ interface Row {
 
 type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
 
-/** Every verdict but a completion; these are rare enough to read the row first. */
+/** Every verdict but a completion that is kept; these are rare enough to read the row first. */
 function otherVerdicts(db: Database, mend: (id: string) => void): Other {
   const note = db.prepare("update job set progress = ?, updated_at = ? where seq = ?");
   const requeue = db.prepare(
@@ -108,6 +108,7 @@ function otherVerdicts(db: Database, mend: (id: string) => void): Other {
   const end = db.prepare(
     "update job set state = ?, nonce = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
   );
+  const forget = db.prepare("delete from job where seq = ?");
   const again = retrier(db);
   const find = finder(db, mend);
   const blame = blamer(db);
@@ -116,6 +117,7 @@ function otherVerdicts(db: Database, mend: (id: string) => void): Other {
     if (!row) return false;
     const { seq, lane } = row;
     if (verdict.kind === "progress") return note.run(verdict.value, now, seq) === 1;
+    if (verdict.kind === "complete") return forget.run(seq) === 1;
     const released = verdict.kind === "release" ? 1 : 0;
     if (verdict.kind === "retry" && !row.cancelRequested) return again(row, lease.epoch, verdict, now);
     if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, lease.epoch, verdict, now);

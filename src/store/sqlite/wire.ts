@@ -148,7 +148,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
 
 /**
  * Verdicts on their way to the store thread: id, epoch, nonce and result of each, flat and in order. Where the verdict
- * is not a completion, the place of the result holds the verdict's position among the others.
+ * is not a completion, or one of which nothing is kept, the place of the result holds the verdict's position among the others.
  */
 export interface SettleWire {
   readonly flat: Value[];
@@ -157,15 +157,15 @@ export interface SettleWire {
   readonly startedThrough: number;
 }
 
-/** Everything a settlement can say but a completion. */
-export type OtherVerdict = Exclude<Settlement["verdict"], { readonly kind: "complete" }>;
+/** Everything a settlement can say but a completion that is kept. */
+export type OtherVerdict = Settlement["verdict"];
 
 /** Sorts verdicts for the wire. */
 export function packSettle({ settlements, worker, startedThrough }: SettleRequest): SettleWire {
   const flat: Value[] = [];
   const others: OtherVerdict[] = [];
   for (const { id, epoch, nonce, verdict } of settlements) {
-    if (verdict.kind === "complete") flat.push(id, epoch, nonce, verdict.result);
+    if (verdict.kind === "complete" && verdict.keep !== false) flat.push(id, epoch, nonce, verdict.result);
     else flat.push(id, epoch, nonce, others.push(verdict) - 1);
   }
   return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0 };
