@@ -1,5 +1,5 @@
 // How finished jobs go from Postgres: removed by hand, or pruned when their time is over, a bounded number at a time, so
-// that plain autovacuum keeps up. What belongs to a job goes with it by foreign key; its key learns that the job is gone.
+// that plain autovacuum keeps up. What belongs to a job goes with it; its key learns that the job is gone.
 import { isJobId } from "../../core/new-job.ts";
 import { inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
 import { UNREADABLE } from "../rows.ts";
@@ -14,21 +14,26 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
     text: `with gone as (
       delete from ${s}.job j using unnest($1::text[], $2::int[]) as u (id, generation)
       where j.id = u.id and (case when u.generation is null then j.state in ('completed', 'dead', 'cancelled')
-        else j.state = 'dead' and j.generation = u.generation end) returning j.id, j.key),
-    ${freeKeys(s)} select count(*) from gone`,
+        else j.state = 'dead' and j.generation = u.generation end) returning j.id, j.key, j.seq),
+    ${freeKeys(s)} select array_agg(seq) from gone`,
   };
+  const bury = burier(s);
   const step = pruneStep(s);
   const clean = cleaner(s);
   const clock = { text: `select ${NOW}` };
   return {
     async remove(targets) {
       const legal = targets.map(targetOf).filter(({ id }) => isJobId(id));
-      const [row] = await db.ask(
-        remove,
-        legal.map(({ id }) => id),
-        legal.map(({ generation }) => generation),
-      );
-      return (row?.[0] ?? 0) as number;
+      return db.together(async (ask) => {
+        const [row] = await ask(
+          remove,
+          legal.map(({ id }) => id),
+          legal.map(({ generation }) => generation),
+        );
+        const seqs = (row?.[0] ?? []) as number[];
+        await bury(ask, seqs);
+        return seqs.length;
+      });
     },
     prune: (retention) =>
       db.together(async (ask) => {
@@ -37,6 +42,17 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
         if (retention.cursor === null) await clean(ask, by, retention.limit);
         return answer;
       }),
+  };
+}
+
+/** Deletes what belonged to jobs that were just deleted; of its own, so that it sees what was written until then. */
+function burier(s: string): (ask: Ask, seqs: readonly number[]) => Promise<void> {
+  const attempts = { name: "bury_attempts", text: `delete from ${s}.attempt where job_seq = any($1::bigint[])` };
+  const letters = { name: "bury_letters", text: `delete from ${s}.dead_letter where job_seq = any($1::bigint[])` };
+  return async (ask, seqs) => {
+    if (seqs.length === 0) return;
+    await ask(attempts, seqs);
+    await ask(letters, seqs);
   };
 }
 
@@ -62,8 +78,10 @@ function pruneStep(s: string): Step {
   };
   const forget = {
     name: "prune",
-    text: `with gone as (delete from ${s}.job where seq = any($1::bigint[]) returning id, key, state), ${freeKeys(s)}
-      select state, count(*) from gone group by state`,
+    text: `with gone as (
+      delete from ${s}.job j using unnest($1::bigint[], $2::bigint[]) as u (seq, at) where j.seq = u.seq and j.finished_at = u.at
+      returning j.id, j.key, j.state, j.seq), ${freeKeys(s)}
+      select state, array_agg(seq) from gone group by state`,
   };
   // Notes of which nothing is left.
   const tidy = {
@@ -73,6 +91,7 @@ function pruneStep(s: string): Step {
         select from unnest(n.seqs) as e (seq) join ${s}.job j on j.seq = e.seq and j.state = n.state and j.finished_at = n.at)
       order by n.at limit $4))`,
   };
+  const bury = burier(s);
   return async (ask, by, { limit }) => {
     const { after, finishedUntil, deadUntil } = by;
     const inState = async (state: Finished["state"], until: number | null): Promise<Finished[]> => {
@@ -88,9 +107,12 @@ function pruneStep(s: string): Step {
     const seen = old.sort(inPruneOrder).slice(0, limit);
     const over = seen.filter(({ type, state, finishedAt }) => by.isOver(type, state, finishedAt));
     const pruned = { completed: 0, cancelled: 0, dead: 0 };
-    // Counted as they go: somebody else may be pruning too.
-    const gone = over.length === 0 ? [] : await ask(forget, numbersOf(over));
-    for (const [state, count] of gone as [Finished["state"], number][]) pruned[state] = count;
+    // Counted as they go: somebody else may be pruning, or sending them back to work.
+    const gone = over.length === 0 ? [] : await ask(forget, ...placesOf(over));
+    for (const [state, seqs] of gone as [Finished["state"], number[]][]) {
+      pruned[state] = seqs.length;
+      await bury(ask, seqs);
+    }
     const untils = { completed: finishedUntil, cancelled: finishedUntil, dead: deadUntil };
     for (const state of ["completed", "cancelled", "dead"] as const) {
       const times = seen.filter((each) => each.state === state).map(({ finishedAt }) => finishedAt);
@@ -101,8 +123,8 @@ function pruneStep(s: string): Step {
   };
 }
 
-function numbersOf(places: readonly Place[]): number[] {
-  return places.map(({ seq }) => seq);
+function placesOf(places: readonly Place[]): number[][] {
+  return [places.map(({ seq }) => seq), places.map(({ finishedAt }) => finishedAt)];
 }
 
 /** Deletes what nobody needs any more beside jobs. */

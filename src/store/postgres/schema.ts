@@ -118,9 +118,13 @@ create index job_key_job on ${s}.job_key (job_id);
 create index job_key_gone on ${s}.job_key (created_at) where gone;
 `;
 
+/**
+ * What belongs to a job names it by its number, without a foreign key: that would be checked by a query for every row
+ * written and every job deleted, which cost more than the deletion itself. Whoever deletes jobs deletes these too.
+ */
 const historyTables = (s: string): string => `
 create table ${s}.attempt (
-  job_seq bigint not null references ${s}.job (seq) on delete cascade,
+  job_seq bigint not null,
   generation int not null,
   epoch bigint not null,
   attempt int not null,
@@ -139,7 +143,7 @@ create index attempt_recent on ${s}.attempt (${time("ended_at")});
 
 create table ${s}.dead_letter (
   seq bigint generated always as identity primary key,
-  job_seq bigint not null references ${s}.job (seq) on delete cascade,
+  job_seq bigint not null,
   generation int not null,
   type text collate "C" not null,
   reason text not null check (${oneOf("reason", DEATH_REASONS)}),

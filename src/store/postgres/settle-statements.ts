@@ -74,7 +74,9 @@ function plainStatements(s: string) {
       "forget",
       `with ${given(s, {})},
       marked as (update ${s}.worker set started_through = $6 where id = $5 and started_through < $6),
-      gone as (delete from ${s}.job j using u where ${LEASE} returning j.id, j.key, u.n), ${freeKeys(s)}
+      gone as (delete from ${s}.job j using u where ${LEASE} returning j.id, j.key, j.seq, j.failure, u.n), ${freeKeys(s)},
+      attempts as (delete from ${s}.attempt a using gone where a.job_seq = gone.seq and gone.failure is not null),
+      letters as (delete from ${s}.dead_letter d using gone where d.job_seq = gone.seq and gone.failure is not null)
       select ${NOW}, array_agg(n) from gone`,
     ),
     completeOne: named(
