@@ -12,7 +12,7 @@ const LEASE = "j.seq = u.seq and j.epoch = u.epoch - 1 and (select workers from 
 const RUN = `epoch = u.epoch, worker = (select workers from held)[u.claim], started_at = (select times from held)[u.claim],
   updated_at = ${NOW}`;
 
-/** The leases, and more columns with their types. */
+/** The leases, and more columns with their types; behind them the worker that settles, and how far its runs have started. */
 function given(s: string, columns: Readonly<Record<string, string>>): string {
   const names = Object.keys(columns);
   const types = ["bigint", "bigint", "int", ...Object.values(columns)];
@@ -20,7 +20,8 @@ function given(s: string, columns: Readonly<Record<string, string>>): string {
   return `held as (select array_agg(c.worker order by k.n) as workers, array_agg(c.at order by k.n) as times
         from unnest($1::text[]) with ordinality as k (nonce, n)
         left join lateral (select worker, at from ${s}.claim where nonce = k.nonce limit 1) c on true),
-      u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")}))`;
+      u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")})),
+      marked as (update ${s}.worker set started_through = $${types.length + 3} where id = $${types.length + 2} and started_through < $${types.length + 3})`;
 }
 
 const BLAME = {
@@ -64,7 +65,6 @@ function plainStatements(s: string) {
     complete: named(
       "complete",
       `with ${given(s, { result: "text" })},
-      marked as (update ${s}.worker set started_through = $7 where id = $6 and started_through < $7),
       done as (update ${s}.job j set state = 'completed', result = u.result, finished_at = ${NOW}, ${RUN}
         from u where ${LEASE} returning j.seq, u.n),
       ${ended(s, "completed")}
@@ -73,7 +73,6 @@ function plainStatements(s: string) {
     forget: named(
       "forget",
       `with ${given(s, {})},
-      marked as (update ${s}.worker set started_through = $6 where id = $5 and started_through < $6),
       gone as (delete from ${s}.job j using u where ${LEASE} returning j.id, j.key, j.seq, j.failure, u.n), ${freeKeys(s)},
       attempts as (delete from ${s}.attempt a using gone where a.job_seq = gone.seq and gone.failure is not null),
       letters as (delete from ${s}.dead_letter d using gone where d.job_seq = gone.seq and gone.failure is not null)
@@ -169,8 +168,10 @@ export function settleStatements(s: string, waker: Waker | null) {
       join ${s}.job j on j.id = u.id
       where exists (select from ${s}.claim c where c.nonce = u.nonce and ${isNamed("u.epoch")})`,
     ),
-    clock: named("clock", `select ${NOW}`),
-    through: named("through", `update ${s}.worker set started_through = greatest(started_through, $2) where id = $1`),
+    none: named(
+      "none",
+      `with marked as (update ${s}.worker set started_through = $2 where id = $1 and started_through < $2) select ${NOW}`,
+    ),
     trim: named(
       "trim",
       `delete from ${s}.attempt a using (

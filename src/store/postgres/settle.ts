@@ -39,13 +39,8 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     const current = new Set<number>();
     const apply = async (ask: Ask, [kind, places]: Step): Promise<number> => {
       const group = places.map(({ item }) => item);
-      const mark = isEnd(kind) ? [worker, startedThrough] : [];
-      const [row] = await ask(
-        statements[kind],
-        ...leaseColumns(group, seqOf),
-        ...COLUMNS[kind](group, places),
-        ...mark,
-      );
+      const columns = [...leaseColumns(group, seqOf), ...COLUMNS[kind](group, places)];
+      const [row] = await ask(statements[kind], ...columns, worker, startedThrough);
       const [now, done, long] = row as [number, number[] | null, number[] | null];
       for (const place of done ?? []) current.add(places[place - 1]?.at as number);
       // Their history is longer than what is kept.
@@ -54,26 +49,20 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     };
     const all = async (ask: Ask): Promise<number> => {
       current.clear();
-      if (worker !== null) await ask(statements.through, worker, startedThrough);
       let now: number | null = null;
       for (const step of steps) {
         const at = await apply(ask, step);
         // Delays count from the time of their own statement, so none of them from before this.
         now ??= at;
       }
-      return now ?? ((await ask(statements.clock))[0]?.[0] as number);
+      return now as number;
     };
-    const [only] = steps;
-    const alone = only && steps.length === 1 && isEnd(only[0]);
-    const now = await (alone ? apply(db.ask, only) : db.together(all));
+    const none = async (): Promise<number> => (await db.ask(statements.none, worker, startedThrough))[0]?.[0] as number;
+    const [first, ...others] = steps;
+    const now = await (!first ? none() : others.length > 0 ? db.together(all) : apply(db.ask, first));
     for (const { item } of legal) if (item.verdict.kind !== "progress") ledger.settled(item);
     return { stale: settlements.filter((_, at) => !current.has(at)).map(leaseOf), now };
   };
-}
-
-/** These also say how far the worker is. */
-function isEnd(kind: Kind): boolean {
-  return kind === "complete" || kind === "forget";
 }
 
 function kindOf({ verdict }: Settlement): Kind {

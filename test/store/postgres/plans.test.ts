@@ -72,7 +72,7 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
     ],
     lanes: [lanesText(s), `${numbers(2)}, ${numbers(2)}, ${numbers(2)}, ${numbers(2, (n) => n + 9)}, 1000`],
     complete: [settles.complete.text, `${leases}, ${texts(LEASES)}, 'w', 7`],
-    retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${blame}`],
+    retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${blame}, 'w', 7`],
   };
 }
 
