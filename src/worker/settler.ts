@@ -39,6 +39,8 @@ export interface SettlerOptions {
 interface Entry {
   readonly job: ClaimedJob;
   readonly settlement: Settlement;
+  /** That of its lease, made once. */
+  readonly named: string;
   readonly done: (settled: Settled) => void;
   /** It was sent before, and nobody knows whether that counted. */
   unanswered: boolean;
@@ -47,8 +49,8 @@ interface Entry {
 /** A settler for one worker. */
 export function openSettler(options: SettlerOptions): Settler {
   const underWay = new Set<string>();
-  const tell = ({ settlement, done }: Entry, settled: Settled): void => {
-    underWay.delete(name(settlement));
+  const tell = ({ named, done }: Entry, settled: Settled): void => {
+    underWay.delete(named);
     try {
       done(settled);
     } catch (error) {
@@ -59,7 +61,7 @@ export function openSettler(options: SettlerOptions): Settler {
   const write = async (group: Entry[]): Promise<void> => {
     try {
       const stale = await send(group, options);
-      const refused = new Set(stale?.size ? group.filter(({ job }) => stale.has(name(job))) : []);
+      const refused = new Set(stale?.size ? group.filter(({ named }) => stale.has(named)) : []);
       for (const entry of await countedBefore([...refused], options)) refused.delete(entry);
       for (const entry of group) tell(entry, stale === null ? "unwritten" : refused.has(entry) ? "stale" : "counted");
     } catch (error) {
@@ -91,9 +93,10 @@ export function openSettler(options: SettlerOptions): Settler {
       const { id, epoch, nonce } = job;
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
-      if (isProgress && underWay.has(name(job))) return done("stale");
-      if (!isProgress) underWay.add(name(job));
-      shared.add({ job, settlement: { id, epoch, nonce, verdict }, done, unanswered: false });
+      const named = name(job);
+      if (isProgress && underWay.has(named)) return done("stale");
+      if (!isProgress) underWay.add(named);
+      shared.add({ job, settlement: { id, epoch, nonce, verdict }, named, done, unanswered: false });
     },
     isSettling: (lease) => underWay.has(name(lease)),
     idle: shared.idle,

@@ -93,6 +93,21 @@ const asText = (text: string): string => text;
 /** Only the types that our columns have; everything else stays text. */
 const types = { getTypeParser: (oid: number) => PARSERS.get(oid) ?? asText };
 
+const SPECIAL = /["\\]/;
+const quoted = (text: string): string => `"${SPECIAL.test(text) ? text.replace(/["\\]/g, "\\$&") : text}"`;
+
+/** An array as Postgres writes it; the driver would make texts of numbers and look through each for what to escape. */
+function literal(values: readonly (Value | boolean)[]): string {
+  let text = "{";
+  for (const [at, value] of values.entries()) {
+    if (at > 0) text += ",";
+    text += typeof value === "string" ? quoted(value) : String(value);
+  }
+  return `${text}}`;
+}
+
+const sent = (value: Parameter): unknown => (Array.isArray(value) ? literal(value) : value);
+
 /** The query as `pg` takes it. */
 export function queryOf(
   { name, text }: Statement,
@@ -100,7 +115,7 @@ export function queryOf(
   prepare: boolean,
 ): pg.QueryArrayConfig {
   const named = prepare && name !== undefined ? { name } : {};
-  const config = { ...named, text, values: values as unknown[], rowMode: "array" as const, types };
+  const config = { ...named, text, values: values.map(sent), rowMode: "array" as const, types };
   return Object.assign(config, { query_timeout: STATEMENT_MS }) as unknown as pg.QueryArrayConfig;
 }
 

@@ -8,7 +8,7 @@ import { isJobId } from "../../core/new-job.ts";
 import { failureText } from "../rows.ts";
 import type { Settlement, Store } from "../store.ts";
 import { isLease } from "../verbs.ts";
-import { type Ask, type Context, type Placed, placed, rounds } from "./context.ts";
+import { type Ask, type Context, type Placed, rounds } from "./context.ts";
 import type { Parameter } from "./driver.ts";
 import type { Ledger } from "./ledger.ts";
 import { settleStatements } from "./settle-statements.ts";
@@ -21,25 +21,26 @@ type Kind = Settlement["verdict"]["kind"] | "forget";
 export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): Store["settle"] {
   const statements = settleStatements(s, waker);
   /** What this process did not claim itself is looked up with its claim; what nobody claimed so has no number. */
-  const finder = async (legal: readonly Placed<Settlement>[]): Promise<SeqOf> => {
-    const foreign = legal.filter(({ item }) => ledger.seqOf(item) === undefined).map(({ item }) => item);
-    if (foreign.length === 0) return ledger.seqOf;
-    const leases = [foreign.map(({ id }) => id), foreign.map(({ epoch }) => epoch), foreign.map(({ nonce }) => nonce)];
-    const found = (await db.ask(statements.find, ...leases)) as [string, number, string, number][];
+  const findForeign = async (numbered: readonly Numbered[]): Promise<void> => {
+    const foreign = numbered.filter(({ seq }) => seq === NOBODYS);
+    if (foreign.length === 0) return;
+    const leases = foreign.map(({ item }) => item);
+    const columns = [leases.map(({ id }) => id), leases.map(({ epoch }) => epoch), leases.map(({ nonce }) => nonce)];
+    const found = (await db.ask(statements.find, ...columns)) as [string, number, string, number][];
     const seqs = new Map(found.map(([id, epoch, nonce, seq]) => [`${id} ${epoch} ${nonce}`, seq]));
-    return (lease) => ledger.seqOf(lease) ?? seqs.get(`${lease.id} ${lease.epoch} ${lease.nonce}`);
+    for (const each of foreign) each.seq = seqs.get(`${each.item.id} ${each.item.epoch} ${each.item.nonce}`) ?? NOBODYS;
   };
   return async ({ settlements, worker = null, startedThrough = 0 }) => {
-    const legal = placed(settlements).filter(({ item }) => isLease(item) && isJobId(item.id));
-    const seqOf = await finder(legal);
-    const steps = rounds(
-      legal.filter(({ item }) => seqOf(item) !== undefined),
-      ({ id }) => id,
-    ).flatMap((round) => byKind(round, seqOf));
+    const legal: Numbered[] = [];
+    for (const [at, item] of settlements.entries())
+      if (isLease(item) && isJobId(item.id)) legal.push({ at, item, seq: ledger.seqOf(item) ?? NOBODYS });
+    await findForeign(legal);
+    const known = legal.filter(({ seq }) => seq !== NOBODYS);
+    const steps = rounds(known, ({ id }) => id).flatMap((round) => byKind(round as Numbered[]));
     const current = new Set<number>();
     const apply = async (ask: Ask, [kind, places]: Step): Promise<number> => {
       const group = places.map(({ item }) => item);
-      const columns = [...leaseColumns(group, seqOf), ...COLUMNS[kind](group, places)];
+      const columns = [...leaseColumns(places), ...COLUMNS[kind](group, places)];
       const [row] = await ask(statements[kind], ...columns, worker, startedThrough);
       const [now, done, long] = row as [number, number[] | null, number[] | null];
       for (const place of done ?? []) current.add(places[place - 1]?.at as number);
@@ -61,7 +62,8 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     const [first, ...others] = steps;
     const now = await (!first ? none() : others.length > 0 ? db.together(all) : apply(db.ask, first));
     for (const { item } of legal) if (item.verdict.kind !== "progress") ledger.settled(item);
-    return { stale: settlements.filter((_, at) => !current.has(at)).map(leaseOf), now };
+    const stale = current.size === settlements.length ? [] : settlements.filter((_, at) => !current.has(at));
+    return { stale: stale.map(leaseOf), now };
   };
 }
 
@@ -69,8 +71,15 @@ function kindOf({ verdict }: Settlement): Kind {
   return verdict.kind === "complete" && verdict.keep === false ? "forget" : verdict.kind;
 }
 
-type SeqOf = (lease: Lease) => number | undefined;
-type Step = readonly [Kind, readonly Placed<Settlement>[]];
+/** The number of a job that no claim has named under the lease. */
+const NOBODYS = -1;
+
+/** A settlement with its place and the number of its job. */
+interface Numbered extends Placed<Settlement> {
+  seq: number;
+}
+
+type Step = readonly [Kind, readonly Numbered[]];
 
 /** One completion inside a caller's transaction; false if its lease is not current any more. */
 export function completeWithin(s: string): (ask: Ask, lease: Lease, result: string | null) => Promise<boolean> {
@@ -83,26 +92,26 @@ function leaseOf({ id, epoch, nonce }: Lease): Lease {
 }
 
 /** The verdicts of a round by kind, each in the order of their numbers. */
-function byKind(round: readonly Placed<Settlement>[], seqOf: SeqOf): Step[] {
-  const kinds = new Map<Kind, Placed<Settlement>[]>();
+function byKind(round: readonly Numbered[]): Step[] {
+  const kinds = new Map<Kind, Numbered[]>();
   for (const each of round) {
     const kind = kindOf(each.item);
     const group = kinds.get(kind);
     if (group) group.push(each);
     else kinds.set(kind, [each]);
   }
-  for (const group of kinds.values()) group.sort((a, b) => (seqOf(a.item) ?? 0) - (seqOf(b.item) ?? 0));
+  for (const group of kinds.values()) group.sort((a, b) => a.seq - b.seq);
   return [...kinds];
 }
 
-function leaseColumns(group: readonly Lease[], seqOf: SeqOf): Parameter[] {
-  const nonces = [...new Set(group.map(({ nonce }) => nonce))];
+function leaseColumns(group: readonly Numbered[]): Parameter[] {
+  const nonces = [...new Set(group.map(({ item }) => item.nonce))];
   const claims = new Map(nonces.map((nonce, at) => [nonce, at + 1]));
   return [
     nonces,
-    group.map((lease) => seqOf(lease) as number),
-    group.map(({ epoch }) => epoch),
-    group.map(({ nonce }) => claims.get(nonce) as number),
+    group.map(({ seq }) => seq),
+    group.map(({ item }) => item.epoch),
+    group.map(({ item }) => claims.get(item.nonce) as number),
   ];
 }
 
