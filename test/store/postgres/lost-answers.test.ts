@@ -11,7 +11,7 @@ const JOBS = 50;
 describe("a network that loses the answer to", () => {
   it.each([
     ["completions", "settle_complete", "completed"],
-    ["deaths", "commit\0", "dead"],
+    ["deaths", "settle_dead", "dead"],
   ] as const)("%s does not make them somebody else's", async (_what, wanted, state) => {
     const { schema } = testSchema(SERVER.href);
     const proxy = await startTcpProxy(Number(SERVER.port));
