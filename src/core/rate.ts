@@ -59,34 +59,43 @@ export interface Slots {
   readonly from: number;
   readonly stepMs: number;
   readonly count: number;
+  /** How long after its time each may still be used. */
+  readonly lateMs: number;
   /** From a bucket that nobody else was waiting for: they may be used in peace. */
   readonly isSpare: boolean;
 }
 
-/** Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. */
+/** When the slots that were reserved before end, and the first of them that was lost; nobody may have missed them. */
+export interface Lost {
+  readonly from: number;
+  readonly end: number;
+}
+
+/**
+ * Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. Slots that were lost
+ * are to be had again where nobody has reserved any since: a limit of one an hour must not wait for the next hour.
+ */
 export function reserve(
   bucket: RateBucket | null,
   { stepMs, burst }: Spread,
   { want, now, until }: { readonly want: number; readonly now: number; readonly until: number },
+  lost: Lost | null = null,
 ): { readonly slots: Slots; readonly bucket: RateBucket } {
-  const nextAt = bucket?.nextAt ?? now;
+  const nextAt = lost && bucket?.nextAt === lost.end ? lost.from : (bucket?.nextAt ?? now);
   const from = Math.max(nextAt, now - (burst - 1) * stepMs - Math.min(LATE_MS, stepMs));
   // From a bucket that is not in demand a little more at once, to be used in peace: nobody misses it.
   const isIdle = nextAt <= now;
   const spare = isIdle ? Math.floor(SPARE_MS / stepMs) : 0;
   const room = until < from ? 0 : Math.floor((until - from) / stepMs) + 1;
   const count = Math.min(Math.max(want, spare), room);
-  return { slots: { from, stepMs, count, isSpare: count > want }, bucket: { nextAt: from + count * stepMs } };
-}
-
-/** How long after its time a slot may still be used. */
-export function lateMs({ isSpare }: Slots): number {
-  return isSpare ? SPARE_LATE_MS : LATE_MS;
+  const isSpare = count > want;
+  const lateMs = (burst - 1) * stepMs + (isSpare ? SPARE_LATE_MS : LATE_MS);
+  return { slots: { from, stepMs, count, lateMs, isSpare }, bucket: { nextAt: from + count * stepMs } };
 }
 
 /** The slots without those whose time is over. */
 export function withoutLost(slots: Slots, now: number): Slots {
-  const lost = Math.ceil((now - lateMs(slots) - slots.from) / slots.stepMs);
+  const lost = Math.ceil((now - slots.lateMs - slots.from) / slots.stepMs);
   return lost <= 0 ? slots : without(slots, lost);
 }
 

@@ -25,6 +25,8 @@ import { ServiceWatch } from "./service-watch.ts";
 const FRESH_MS = 250;
 /** How long the fleet waits for a probe. */
 const PROBE_MS = 30_000;
+/** How long a probe that was won waits for a call. */
+const UNUSED_MS = 2_000;
 /** The admission of a call while the breaker is closed; probes have numbers of their own above it. */
 const CLOSED = 0;
 
@@ -187,6 +189,14 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
       mayProbe(record, breaker, now) ? withProbe(record, this.#holder, PROBE_MS, now) : record,
     );
     this.#asking = false;
+    // Nobody calls any more: others must not wait for a probe that is not sent.
+    if (this.#permit) this.#system.after(UNUSED_MS, () => this.#returnPermit());
+  }
+
+  #returnPermit(): void {
+    if (!this.#permit) return;
+    this.#permit = false;
+    this.#probed("neutral");
   }
 
   #probed(result: "success" | "failure" | "neutral"): void {

@@ -4,12 +4,12 @@
 import { type Budget, type BudgetSettings, deposit, initialBudget, withdraw } from "../core/budget.ts";
 import type { ActiveLane, LaneKind } from "../core/lane.ts";
 import {
+  type Lost,
   type RateBucket,
   reserve,
   type Slots,
   type Spread,
   spreadOf,
-  lateMs,
   usable,
   without,
   withoutLost,
@@ -34,8 +34,9 @@ const AHEAD_MS = 250;
 const SHORT_MS = 30;
 /** How often tokens for retries are asked for. */
 const BUDGET_MS = 250;
-/** How long to wait before asking again where there was nothing. */
+/** How long to wait before asking again where there was nothing, at least and at most. */
 const NOTHING_MS = 20;
+const NOTHING_MOST_MS = 1_000;
 
 /** Names that are remembered although nothing is reserved for them. */
 const NAMES_MOST = 10_000;
@@ -51,6 +52,7 @@ interface Wish {
 
 interface Rate {
   slots: Slots[];
+  lost: Lost | null;
   /** Not before this time anything is to be had. */
   nothingBefore: number;
 }
@@ -185,7 +187,9 @@ export class Allowances {
   #usable(name: string, now: number, soon: number): number {
     const rate = this.#rates.get(name);
     if (!rate) return 0;
+    const last = rate.slots.at(-1);
     rate.slots = rate.slots.map((slots) => withoutLost(slots, now)).filter(({ count }) => count > 0);
+    if (last && rate.slots.length === 0) rate.lost = { from: last.from, end: last.from + last.count * last.stepMs };
     let [strict, spare] = [0, 0];
     for (const slots of rate.slots) {
       if (slots.isSpare) spare += usable(slots, now);
@@ -204,7 +208,7 @@ export class Allowances {
     const rate = this.#rates.get(name);
     if (!rate) return true;
     const last = rate.slots.at(-1);
-    const end = last ? last.from + (last.count - 1) * last.stepMs + lateMs(last) : 0;
+    const end = last ? last.from + (last.count - 1) * last.stepMs + last.lateMs : 0;
     return rate.nothingBefore <= now && end < now + SHORT_MS;
   }
 
@@ -247,18 +251,17 @@ export class Allowances {
     const drawn: (() => void)[] = [];
     for (const [name, { spread, want: starts }] of names) {
       const cell = found.get(`rate ${name}`);
-      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), spread, {
-        want: starts,
-        now,
-        until: now + AHEAD_MS,
-      });
-      const rate = this.#rates.get(name) ?? { slots: [], nothingBefore: 0 };
+      const rate = this.#rates.get(name) ?? { slots: [], lost: null, nothingBefore: 0 };
       this.#rates.set(name, rate);
-      if (starts > 0) rate.nothingBefore = now + NOTHING_MS;
+      const wish = { want: starts, now, until: now + AHEAD_MS };
+      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), spread, wish, rate.lost);
+      const nextMs = Math.min(NOTHING_MOST_MS, bucket.nextAt - AHEAD_MS - now);
+      if (starts > 0) rate.nothingBefore = now + Math.max(NOTHING_MS, slots.count === 0 ? nextMs : 0);
       if (slots.count === 0) continue;
       changes.push({ kind: "rate", name, holder: "", version: cell?.version ?? 0, value: JSON.stringify(bucket) });
       drawn.push(() => {
         rate.nothingBefore = 0;
+        rate.lost = null;
         rate.slots.push(slots);
       });
     }

@@ -151,7 +151,7 @@ export class ClaimLoop {
     this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const taken = await this.#take(quotas, wanted, false);
     if (suspects + taken > 0 || this.#control === null) return 0;
-    return Math.min(pollMs, LOOK_AGAIN_MS, this.#options.nextGrantMs(this.#lanes) ?? pollMs);
+    return Math.min(pollMs, this.#options.nextGrantMs(this.#lanes) ?? LOOK_AGAIN_MS);
   }
 
   /** Looks at the lanes; returns how long there will be nothing to do. */

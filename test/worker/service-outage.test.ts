@@ -2,7 +2,7 @@
 // comes back on a ramp. On virtual time; `npm run prove -- outages` plays forty minutes.
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
-import { createBench, type Hired } from "../support/worker-bench.ts";
+import { around, createBench, type Hired } from "../support/worker-bench.ts";
 import { feed, FlakyService, heard, mostInASecond, outage, quoteFor } from "./service-outage-scenes.ts";
 
 const STORES = ["memory", "sqlite"] as const;
@@ -98,6 +98,46 @@ describe.each(STORES)("limits for the whole fleet, on %s", (store) => {
       const inside = times.filter((at) => at >= from + second * 1000 && at < from + (second + 1) * 1000);
       expect(inside.length, `second ${second}`).toBeGreaterThanOrEqual(95);
     }
+  });
+
+  it("a limit of one an hour is used at once, and then waits without asking all the time", async () => {
+    const bench = createBench(13, store);
+    const starts: number[] = [];
+    const rare = defineJob("rare", {
+      rateLimit: { limit: 1, per: "1h" },
+      run: () => void starts.push(bench.world.now),
+    });
+    let calls = 0;
+    const through = around(bench.store, (verb, next) => {
+      if (verb === "cells" || verb === "setCells") calls += 1;
+      return next();
+    });
+    await bench.employ([rare], { through });
+    await bench.advance(500);
+    await bench.addMany(2, rare);
+    await bench.until(() => starts.length === 1, 2_000);
+    calls = 0;
+    await bench.advance(600_000);
+    expect(calls).toBeLessThan(1_300);
+    await bench.advance(3_100_000);
+    expect(starts.map((at) => Math.round((at - (starts[0] as number)) / 60_000))).toEqual([0, 60]);
+  });
+
+  it("a burst makes up for a quiet time at once, and not for more", async () => {
+    const bench = createBench(14, store);
+    const starts: number[] = [];
+    const rateLimit = { limit: 1, per: "1s", burst: 5 } as const;
+    const bursty = defineJob("bursty", { rateLimit, run: () => void starts.push(bench.world.now) });
+    await bench.employ([bursty], { poll: "100ms" });
+    await bench.add(bursty);
+    await bench.advance(10_000);
+    starts.length = 0;
+    await bench.addMany(20, bursty);
+    await bench.advance(500);
+    expect(starts.length).toBeGreaterThanOrEqual(5);
+    expect(starts.length).toBeLessThanOrEqual(6);
+    await bench.advance(3_000);
+    expect(starts.length).toBeLessThanOrEqual(9);
   });
 
   it("a Retry-After that one job hears slows all jobs of the service", async () => {

@@ -63,25 +63,29 @@ interface Found {
   readonly lane: number;
 }
 
+function claimStatements(db: Database) {
+  return {
+    control: db.prepare("select version from control"),
+    present: db.prepare("update worker set started_through = max(started_through, ?) where id = ? and given_up = 0"),
+    // With a bare parameter as its limit SQLite compiles the statement anew every time, which takes four times as long.
+    due: db.prepare(
+      `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ? + 0`,
+    ),
+    rest: db.prepare(`select ${CLAIM_REST} from job where seq = ?`),
+    take: db.prepare(
+      `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
+       where seq = ?`,
+    ),
+    // One statement for all rows costs half of one statement for each.
+    takeAll: db.prepare(
+      `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ? + place.key, started_at = ?,
+       updated_at = ? from json_each(?) as place where job.seq = place.value`,
+    ),
+  };
+}
+
 function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): WorkVerbs["claim"] {
-  const control = db.prepare("select version from control");
-  const present = db.prepare(
-    "update worker set started_through = max(started_through, ?) where id = ? and given_up = 0",
-  );
-  // With a bare parameter as its limit SQLite compiles the statement anew every time, which takes four times as long.
-  const due = db.prepare(
-    `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ? + 0`,
-  );
-  const rest = db.prepare(`select ${CLAIM_REST} from job where seq = ?`);
-  const take = db.prepare(
-    `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
-     where seq = ?`,
-  );
-  // One statement for all rows costs half of one statement for each.
-  const takeAll = db.prepare(
-    `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ? + place.key, started_at = ?,
-     updated_at = ? from json_each(?) as place where job.seq = place.value`,
-  );
+  const { control, present, due, rest, take, takeAll } = claimStatements(db);
   return ({ worker, quotas, limit, nonce, control: version, ticket, startedThrough }) => {
     const now = clock();
     if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
