@@ -46,7 +46,7 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
     planned.add(lane.lane);
     quotas.push({ lane: lane.lane, limit });
   };
-  const open = lanes.filter((lane) => isServed(lane, appetite) && room(lane, grants) > 0);
+  const open = lanes.filter((lane) => isServed(lane, appetite) && isOpen(lane, grants));
   for (const level of levels(open)) {
     const tenants = turns(level, appetite);
     const weights = tenants.reduce((sum, { weight }) => sum + weight, 0);
@@ -63,6 +63,11 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
     if (planned.size >= appetite.want) break;
   }
   return quotas;
+}
+
+/** True where nothing keeps a lane closed. */
+export function isOpen(lane: ActiveLane, grants: ReadonlyMap<string, number>): boolean {
+  return room(lane, grants) > 0;
 }
 
 function isServed(lane: ActiveLane, { serves, queues }: Appetite): boolean {

@@ -6,6 +6,7 @@
 //                                      └──────────────── a probe fails ◄──────────────┘
 //   any ──by hand──► isolated ──its time, if any, is over, a probe is taken──► half_open
 import type { BreakerSettings } from "./breaker.ts";
+import type { PausedSpan } from "./paused.ts";
 
 /** A worker's right to try the service with one job; lost with the worker it expires. */
 export interface Probe {
@@ -124,6 +125,13 @@ export function closed(record: ServiceRecord, rampMs: number, now: number): Serv
   return parkedUntil({ ...record, breaker: { state: "closed", since: now, rampUntil: now + rampMs } }, now);
 }
 
+/** The record as it is to be where the breaker is switched off: only what was opened by hand holds, until its end. */
+export function withoutBreaker(record: ServiceRecord, now: number): ServiceRecord {
+  const { breaker } = record;
+  const holds = breaker.state === "isolated" && (breaker.until === null || now < breaker.until);
+  return holds ? record : closed(record, 0, now);
+}
+
 /** The record of a service nobody has complained of: closed, no ramp, no hold, and no evidence from before counts. */
 export function resetAt(record: ServiceRecord, now: number): ServiceRecord {
   return parkedUntil({ ...record, holdUntil: 0, breaker: { state: "closed", since: now, rampUntil: 0 } }, now);
@@ -141,11 +149,9 @@ export function rampStepMs({ breaker }: ServiceRecord, { probes }: BreakerSettin
   return 1000 / (probes * 2 ** (Math.max(0, now - breaker.since) / doubleMs));
 }
 
-/** Milliseconds between two times in which the work of the service was held back. */
-export function parkedMs({ parked }: ServiceRecord, from: number, to: number): number {
-  let total = 0;
-  for (const span of parked) total += Math.max(0, Math.min(to, span.until ?? to) - Math.max(from, span.from));
-  return total;
+/** The times in which the work of the service was held back, which deadlines count as little as a pause of it. */
+export function parkedSpans({ parked }: ServiceRecord, service: string): PausedSpan[] {
+  return parked.map(({ from, until }) => ({ kind: "service", name: service, from, until }));
 }
 
 function parkedFrom(record: ServiceRecord, now: number): ServiceRecord {

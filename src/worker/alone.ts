@@ -2,6 +2,7 @@
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
 import { pausedMs } from "../core/paused.ts";
+import { parkedSpans, recordFrom } from "../core/service-record.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -62,7 +63,8 @@ async function runOne(
     giveUp: new AbortController().signal,
     onError: (error) => log.error({ error: textOf(error) }, "the verdict could not be written"),
   });
-  const heldMs = (of: Job, until: number): number => pausedMs(control.pauses, of, of.dueAt, until);
+  const parked = control.services.flatMap(({ name, value }) => parkedSpans(recordFrom(value), name));
+  const heldMs = (of: Job, until: number): number => pausedMs([...control.pauses, ...parked], of, of.dueAt, until);
   const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs, gate: OPEN_GATE };
   let run: Run | null = null;
   // Before the handler is called: it may block this thread for good.

@@ -28,7 +28,7 @@ export interface ClaimLoopOptions {
   readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
   readonly appetite: (control: Control) => Pick<Appetite, "serves" | "queues" | "grants" | "weightOf">;
   /** Takes probes for services among these lanes whose time has come. */
-  readonly probe: (lanes: readonly ActiveLane[]) => Promise<void>;
+  readonly probe: (lanes: readonly ActiveLane[], control: Control) => Promise<void>;
   /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
   readonly spread: () => Pick<Allowances, "withdraw" | "lowered" | "spentUp"> | null;
   /** How long until more may be started of what is spread over time; null where nothing is. */
@@ -169,7 +169,7 @@ export class ClaimLoop {
     this.#lookedAt = system.monotonic();
     const dearMs = (this.#lookedAt - began) / LOOK_SHARE;
     this.#lookAgainMs = Math.max(LOOK_AGAIN_MS, Math.min(LOOK_LATEST_MS, dearMs));
-    await this.#options.probe(lanes);
+    await this.#options.probe(lanes, control);
     // What is spread over time counts as due: its turn comes by itself.
     const isDue = (kind?: LaneKind): boolean =>
       this.#plan(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1).length > 0;

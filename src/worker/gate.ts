@@ -3,7 +3,7 @@
 import { countsAgainstService } from "../core/breaker.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Limits } from "../core/service.ts";
-import { heldFor, isHeldBack, mayProbe, parkedMs, probed, withProbe } from "../core/service-record.ts";
+import { heldFor, isHeldBack, mayProbe, probed, withoutBreaker, withProbe } from "../core/service-record.ts";
 import { type Outcome, runtimeFailure } from "../core/verdict.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { ClaimedJob } from "../store/store.ts";
@@ -49,12 +49,14 @@ export class Gate {
     return sickUntil > now ? 0 : 1;
   }
 
-  /** Takes a probe for each service among these lanes whose time has come. */
+  /** Takes a probe for each service among these lanes whose time has come; one without a breaker is closed instead. */
   async probe(lanes: readonly ActiveLane[]): Promise<void> {
     const { watch, limits, worker, probeMs } = this.#options;
     for (const service of new Set(lanes.map((lane) => lane.service))) {
-      const breaker = service === null ? null : limits.service(service).breaker;
-      if (service === null || !breaker || !mayProbe(watch.record(service), breaker, watch.now)) continue;
+      if (service === null || watch.record(service).breaker.state === "closed") continue;
+      const { breaker } = limits.service(service);
+      if (!breaker) await watch.change(service, withoutBreaker);
+      if (!breaker || !mayProbe(watch.record(service), breaker, watch.now)) continue;
       if (this.#permitsOf(service, watch.now).length > 0) continue;
       const taken = await watch.change(service, (record, now) =>
         mayProbe(record, breaker, now) ? withProbe(record, worker(), probeMs, now) : record,
@@ -123,11 +125,6 @@ export class Gate {
       return outcome;
     }
     return this.#afterFailure(service, outcome);
-  }
-
-  /** Time for which work of a service was parked between two times. */
-  parkedMs(service: string | null, from: number, to: number): number {
-    return service === null ? 0 : parkedMs(this.#options.watch.record(service), from, to);
   }
 
   /** A failure after the opening is the service's, not the job's. */

@@ -3,8 +3,9 @@
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import { pausedMs } from "../core/paused.ts";
+import { isOpen } from "../core/plan.ts";
 import type { Limits } from "../core/service.ts";
-import type { FleetBreaker, ServiceRecord } from "../core/service-record.ts";
+import { type FleetBreaker, parkedSpans, type ServiceRecord } from "../core/service-record.ts";
 import type { Outcome } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { ServiceWatch } from "../queue/service-watch.ts";
@@ -53,7 +54,12 @@ export class Services implements Pick<Gate, "start" | "heard"> {
       system,
       limits,
       holder: worker,
-      attempt: contact.attempt,
+      // Nobody waits for these calls who could hear of an error: it is said, and the exchange goes on.
+      attempt: (what, call) =>
+        contact.attempt(what, call).catch((error: unknown) => {
+          contact.complain(what, error);
+          return null;
+        }),
       onChange: (service, record, before) => this.#changed(service, record, before),
       onSick: (service, until) => {
         log.warn({ service }, `only this worker fails with ${service}: it leaves the service alone for a while`);
@@ -77,9 +83,10 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     return grants;
   }
 
-  /** Takes probes for services among these lanes whose time has come. */
-  probe(lanes: readonly ActiveLane[]): Promise<void> {
-    return this.#gate.probe(lanes);
+  /** Takes probes for services whose time has come, if these lanes have work for them that nothing else holds back. */
+  probe(lanes: readonly ActiveLane[], control: Control): Promise<void> {
+    const grants = grantsOf(control, this.#options.jobs, this.#options.countOf);
+    return this.#gate.probe(lanes.filter((lane) => isOpen(lane, grants)));
   }
 
   /** What is spread over time; null while nothing is. */
@@ -109,7 +116,9 @@ export class Services implements Pick<Gate, "start" | "heard"> {
 
   /** Time for which a job was paused or parked since it fell due, as far as we know. */
   heldMs(job: Job, until: number): number {
-    return pausedMs(this.watch.pauses, job, job.dueAt, until) + this.#gate.parkedMs(job.service, job.dueAt, until);
+    const { service, dueAt } = job;
+    const parked = service === null ? [] : parkedSpans(this.watch.record(service), service);
+    return pausedMs([...this.watch.pauses, ...parked], job, dueAt, until);
   }
 
   stop(): void {

@@ -270,7 +270,7 @@ export class QueueWorker {
         grants: this.#services.grants(control),
         weightOf: (tenant) => this.#parts.limits.tenant(tenant).weight,
       }),
-      probe: (lanes) => this.#services.probe(lanes),
+      probe: (lanes, control) => this.#services.probe(lanes, control),
       spread: () => this.#services.spread(),
       nextGrantMs: (lanes) => this.#services.nextMs(lanes),
       tickets: (limit) => hands.tickets(limit),

@@ -1,0 +1,404 @@
+// What becomes of single jobs whose service is down: who waits, who pays, who probes, and what a worker costs meanwhile.
+// On virtual time.
+import { describe, expect, it } from "vitest";
+import { fixed } from "../../src/core/backoff.ts";
+import type { Job } from "../../src/core/job.ts";
+import type { ServiceOptions } from "../../src/core/service.ts";
+import { closed, openedByHand, recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
+import { defineJob, type JobOptions, type JobDefinition } from "../../src/queue/define-job.ts";
+import { around, type Bench, createBench, cuttable, forever, type Hired } from "../support/worker-bench.ts";
+
+const refused = (): Error => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+/** Opens at the third failure for ten seconds, and is closed by one probe. */
+const breaker = { failures: 3, openFor: "10s", probes: 1, closeAfter: 1 } as const;
+const QUICK = { pricing: { breaker, ramp: 0 } } satisfies Record<string, ServiceOptions>;
+
+interface Scene {
+  readonly bench: Bench;
+  readonly calls: { readonly id: string; readonly at: number }[];
+  readonly quote: JobDefinition;
+  down: boolean;
+}
+
+/** A service that answers at once, or not; a worker that finds nobody serves the job is not hired yet. */
+function scene(options: Partial<JobOptions<unknown, unknown>> = {}, tookMs = 0): Scene {
+  const bench = createBench(21);
+  const calls: { id: string; at: number }[] = [];
+  const made: Scene = {
+    bench,
+    calls,
+    down: true,
+    quote: defineJob("quote", {
+      service: "pricing",
+      maxAttempts: 5,
+      backoff: fixed("1s"),
+      async run(_, { job }) {
+        calls.push({ id: job.id, at: bench.world.now });
+        if (tookMs > 0) await bench.sleep(tookMs);
+        if (made.down) throw refused();
+      },
+      ...options,
+    }),
+  };
+  return made;
+}
+
+async function recordOf({ store }: Bench, service = "pricing"): Promise<ServiceRecord> {
+  const { services } = await store.control();
+  return recordFrom(services.find(({ name }) => name === service)?.value ?? "");
+}
+
+async function write(
+  { store, world }: Bench,
+  next: (record: ServiceRecord, now: number) => ServiceRecord,
+): Promise<void> {
+  const known = (await store.control()).services.find(({ name }) => name === "pricing");
+  const record = next(recordFrom(known?.value ?? ""), world.now);
+  expect(await store.setService("pricing", known?.version ?? 0, JSON.stringify(record))).toBe(true);
+}
+
+const openByHand = (bench: Bench, until: number | null): Promise<void> =>
+  write(bench, (record, now) => openedByHand(record, "maintenance", until, now));
+
+const states = (hired: Hired): string[] =>
+  hired.heard("breaker.changed").map((event) => (event.kind === "breaker.changed" ? event.state : ""));
+
+const deaths = (hired: Hired): string[] =>
+  hired
+    .heard("job.dead")
+    .map((event) => ("verdict" in event && event.verdict.kind === "dead" ? event.verdict.reason : ""));
+
+const readAll = (bench: Bench, ids: readonly string[]): Promise<Job[]> => Promise.all(ids.map(bench.read));
+
+describe("work whose breaker is open", () => {
+  it("dies uncharged where it is to be dead-lettered", async () => {
+    const { bench, quote, calls } = scene();
+    const services = { pricing: { ...QUICK.pricing, whenOpen: "dead-letter" } } as const;
+    await openByHand(bench, null);
+    const ids = await bench.addMany(5, quote);
+    const hired = await bench.employ([quote], { services });
+    await bench.advance(2_000);
+    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "dead", attempts: 0 });
+    expect(calls).toEqual([]);
+    expect(deaths(hired)).toEqual(ids.map(() => "breaker"));
+  });
+
+  it("fails as an attempt where it is to fail", async () => {
+    const { bench, quote, calls } = scene({ maxAttempts: 2 });
+    const services = { pricing: { ...QUICK.pricing, whenOpen: "fail" } } as const;
+    await openByHand(bench, null);
+    const id = await bench.add(quote);
+    const hired = await bench.employ([quote], { services });
+    await bench.advance(200);
+    expect(await bench.read(id)).toMatchObject({ state: "queued", attempts: 1 });
+    await bench.advance(5_000);
+    expect(await bench.read(id)).toMatchObject({ state: "dead", attempts: 2 });
+    expect(deaths(hired)).toEqual(["exhausted"]);
+    expect(calls).toEqual([]);
+  });
+
+  it("is probed all the same where it does not wait", async () => {
+    const made = scene({ maxAttempts: 50 });
+    const services = { pricing: { ...QUICK.pricing, whenOpen: "fail" } } as const;
+    await made.bench.addMany(4, made.quote);
+    const hired = await made.bench.employ([made.quote], { services });
+    await made.bench.until(() => states(hired).includes("open"));
+    made.down = false;
+    await made.bench.advance(15_000);
+    expect(states(hired)).toEqual(["open", "half_open", "closed"]);
+    expect((await made.bench.store.count()).completed).toBe(4);
+  });
+
+  it("is given back uncharged when it was running and fails after the opening", async () => {
+    const bench = createBench(22);
+    let slow = 0;
+    const quote = defineJob("quote", {
+      service: "pricing",
+      maxAttempts: 5,
+      backoff: fixed("1m"),
+      async run(input) {
+        if (input === "slow") {
+          slow += 1;
+          await bench.sleep(5_000);
+        }
+        throw refused();
+      },
+    });
+    const ids = await bench.addMany(4, quote, { payload: '"slow"' });
+    await bench.employ([quote], { services: QUICK, concurrency: 10 });
+    await bench.until(() => slow === 4);
+    const quick = await bench.addMany(3, quote);
+    await bench.advance(6_000);
+    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "queued", attempts: 0 });
+    // The failure that opened it is no attempt either; those before it were.
+    const charged = (await readAll(bench, quick)).reduce((sum, { attempts }) => sum + attempts, 0);
+    expect(charged).toBeLessThanOrEqual(2);
+  });
+
+  it("goes back at once when it was only fetched ahead", async () => {
+    const made = scene({}, 40);
+    made.down = false;
+    const { bench } = made;
+    await bench.addMany(2_000, made.quote);
+    const hired = await bench.employ([made.quote], { services: QUICK, concurrency: 4 });
+    await bench.advance(1_000);
+    await openByHand(bench, null);
+    await bench.until(() => states(hired).includes("isolated"), 2_000);
+    await bench.advance(60);
+    const { running } = await bench.store.count();
+    expect(running).toBe(0);
+    const started = made.calls.length;
+    await bench.advance(5_000);
+    expect(made.calls.length).toBe(started);
+    expect((await bench.store.count()).dead).toBe(0);
+  });
+
+  it("keeps its deadline: the time it was parked does not count", async () => {
+    const made = scene({ deadline: "20s" });
+    const { bench } = made;
+    await openByHand(bench, bench.world.now + 60_000);
+    const id = await bench.add(made.quote);
+    made.down = false;
+    await bench.employ([made.quote], { services: QUICK });
+    await bench.advance(58_000);
+    expect(await bench.read(id)).toMatchObject({ state: "queued" });
+    await bench.advance(10_000);
+    expect(await bench.read(id)).toMatchObject({ state: "completed" });
+  });
+
+  it("has time that was both parked and paused taken off its deadline once", async () => {
+    const made = scene({ deadline: "20s" });
+    made.down = false;
+    const { bench } = made;
+    await openByHand(bench, null);
+    await bench.store.pause({ kind: "type", name: "quote" }, { reason: "r", forMs: 60_000 });
+    const id = await bench.add(made.quote);
+    await bench.advance(60_000);
+    await write(bench, (record, now) => closed(record, 0, now));
+    await bench.advance(30_000);
+    const hired = await bench.employ([made.quote], { services: QUICK });
+    await bench.advance(2_000);
+    expect(await bench.read(id)).toMatchObject({ state: "dead", attempts: 0 });
+    expect(deaths(hired)).toEqual(["deadline"]);
+  });
+});
+
+describe("a probe", () => {
+  it("that fails is uncharged and goes behind the others", async () => {
+    const made = scene();
+    const { bench, calls } = made;
+    await openByHand(bench, bench.world.now + 1_000);
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      ids.push(await bench.add(made.quote));
+      await bench.advance(5);
+    }
+    const hired = await bench.employ([made.quote], { services: QUICK, concurrency: 5 });
+    await bench.advance(35_000);
+    // One at the end of each ten seconds, each time another job.
+    expect(calls.map(({ id }) => id)).toEqual([ids[0], ids[1], ids[2], ids[0]]);
+    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "queued", attempts: 0 });
+    expect(hired.heard("job.retried")).toEqual([]);
+    expect(states(hired).slice(0, 4)).toEqual(["isolated", "half_open", "open", "half_open"]);
+  });
+
+  it("that is lost with its worker expires, and another one is sent", async () => {
+    const bench = createBench(23);
+    const started: string[] = [];
+    const hang = defineJob("quote", {
+      service: "pricing",
+      async run() {
+        started.push("lost");
+        await forever();
+      },
+    });
+    const good = defineJob("quote", { service: "pricing", run: () => void started.push("good") });
+    await openByHand(bench, bench.world.now + 1_000);
+    await bench.addMany(3, "quote", { service: "pricing" });
+    const first = await bench.employ([hang], { services: QUICK, lease: "5s", heartbeat: "1s" });
+    await bench.until(() => started.length === 1);
+    first.actor.crash();
+    await bench.employ([good], { services: QUICK, lease: "5s", heartbeat: "1s" });
+    await bench.advance(4_000);
+    expect(started).toEqual(["lost"]);
+    await bench.advance(20_000);
+    expect(started).toEqual(["lost", "good", "good", "good"]);
+    expect((await recordOf(bench)).breaker.state).toBe("closed");
+  });
+
+  it("that fails for a reason of its own opens nothing and closes nothing", async () => {
+    const bench = createBench(24);
+    let runs = 0;
+    const quote = defineJob("quote", {
+      service: "pricing",
+      run() {
+        runs += 1;
+        if (runs <= 3) throw Object.assign(new Error("no such customer"), { status: 422 });
+      },
+    });
+    await openByHand(bench, bench.world.now + 1_000);
+    await bench.addMany(5, quote);
+    const hired = await bench.employ([quote], { services: QUICK });
+    await bench.advance(10_000);
+    expect(states(hired)).toEqual(["isolated", "half_open", "closed"]);
+    expect(await bench.store.count()).toMatchObject({ dead: 3, completed: 2 });
+  });
+
+  it("is not taken for work that is paused", async () => {
+    const made = scene();
+    made.down = false;
+    const { bench } = made;
+    const paused = defineJob("paused", { service: "pricing", run: () => undefined });
+    await bench.store.pause({ kind: "type", name: "paused" }, { reason: "r", forMs: null });
+    await openByHand(bench, bench.world.now + 1_000);
+    await bench.add(paused);
+    await bench.employ([paused], { services: QUICK });
+    await bench.advance(3_000);
+    expect((await recordOf(bench)).breaker.state).toBe("isolated");
+    await bench.add(made.quote);
+    await bench.employ([made.quote], { services: QUICK });
+    await bench.advance(1_500);
+    expect(made.calls.length).toBe(1);
+  });
+});
+
+describe("a breaker", () => {
+  it("that is off opens by nothing", async () => {
+    const made = scene({ maxAttempts: 3 });
+    await made.bench.addMany(30, made.quote);
+    const hired = await made.bench.employ([made.quote], { services: { pricing: { breaker: false } } });
+    await made.bench.advance(10_000);
+    expect(states(hired)).toEqual([]);
+    expect(made.calls.length).toBe(90);
+    expect((await made.bench.store.count()).dead).toBe(30);
+  });
+
+  it("that was switched off while it was open lets its work go", async () => {
+    const made = scene();
+    const { bench } = made;
+    await bench.addMany(5, made.quote);
+    const hired = await bench.employ([made.quote], { services: QUICK });
+    await bench.until(() => states(hired).includes("open"));
+    await bench.finish(hired.worker.stop());
+    made.down = false;
+    await bench.employ([made.quote], { services: { pricing: { breaker: false } } });
+    await bench.advance(60_000);
+    expect((await bench.store.count()).completed).toBe(5);
+  });
+
+  it("that is off and opened by hand holds until its end", async () => {
+    const made = scene();
+    made.down = false;
+    const { bench } = made;
+    const from = bench.world.now;
+    await openByHand(bench, from + 30_000);
+    await bench.addMany(5, made.quote);
+    await bench.employ([made.quote], { services: { pricing: { breaker: false } } });
+    await bench.advance(29_000);
+    expect(made.calls).toEqual([]);
+    await bench.advance(3_000);
+    expect(made.calls.length).toBe(5);
+  });
+
+  it("that was opened by hand without an end is not probed", async () => {
+    const made = scene();
+    made.down = false;
+    await openByHand(made.bench, null);
+    await made.bench.addMany(5, made.quote);
+    await made.bench.employ([made.quote], { services: QUICK });
+    await made.bench.advance(3_600_000);
+    expect(made.calls).toEqual([]);
+  });
+
+  it("does not open by failures that say nothing of the service", async () => {
+    const bench = createBench(25);
+    const quote = defineJob("quote", {
+      service: "pricing",
+      run() {
+        throw Object.assign(new Error("no such customer"), { status: 422 });
+      },
+    });
+    await bench.addMany(40, quote);
+    const hired = await bench.employ([quote], { services: QUICK });
+    await bench.advance(5_000);
+    expect(states(hired)).toEqual([]);
+    expect((await bench.store.count()).dead).toBe(40);
+  });
+});
+
+describe("a worker whose work is all parked", () => {
+  async function parked(): Promise<{ bench: Bench; calls: Map<string, number>; hired: Hired }> {
+    const made = scene();
+    const calls = new Map<string, number>();
+    const through = around(made.bench.store, (verb, next) => {
+      calls.set(verb, (calls.get(verb) ?? 0) + 1);
+      return next();
+    });
+    await openByHand(made.bench, null);
+    await made.bench.addMany(100, made.quote);
+    const hired = made.bench.hire([made.quote], { services: QUICK, through });
+    return { bench: made.bench, calls, hired };
+  }
+
+  it("looks once a poll, no more", async () => {
+    const { bench, calls, hired } = await parked();
+    await bench.finish(hired.worker.start());
+    await bench.advance(5_000);
+    calls.clear();
+    await bench.advance(60_000);
+    expect(calls.get("lanes") ?? 0).toBeLessThanOrEqual(65);
+    expect(calls.get("claim") ?? 0).toBe(0);
+    expect([...calls.values()].reduce((sum, n) => sum + n, 0)).toBeLessThan(60 * 5);
+  });
+
+  it("ends its drain, and leaves the work where it is", async () => {
+    const { bench, calls, hired } = await parked();
+    const from = bench.world.now;
+    const counts = await bench.finish(hired.worker.drain({ graceMs: 1_000 }));
+    expect(counts.claimed).toBe(0);
+    expect(bench.world.now - from).toBeLessThan(5_000);
+    expect([...calls.values()].reduce((sum, n) => sum + n, 0)).toBeLessThan(60);
+    expect((await bench.store.count()).queued).toBe(100);
+  });
+});
+
+describe("a store that is away while failures are told", () => {
+  it("loses nothing and leaves nothing stuck", async () => {
+    const made = scene({ maxAttempts: 100 }, 30);
+    const { bench } = made;
+    const line = cuttable(bench.store);
+    await bench.addMany(20, made.quote);
+    const hired = await bench.employ([made.quote], { services: QUICK, through: line.store, lease: "1m" });
+    for (let n = 0; n < 10; n++) {
+      await bench.advance(35);
+      line.away = true;
+      await bench.advance(700);
+      line.away = false;
+      await bench.advance(1_500);
+    }
+    made.down = false;
+    await bench.advance(180_000);
+    expect(await bench.store.count()).toMatchObject({ queued: 0, running: 0, dead: 0, completed: 20 });
+    await bench.finish(hired.worker.stop());
+  });
+
+  it.each(["setCells", "cells", "setService"] as const)("goes on after a %s that failed otherwise", async (broken) => {
+    const made = scene({ maxAttempts: 100 });
+    const { bench } = made;
+    let left = 4;
+    const through = around(bench.store, async (verb, next) => {
+      if (verb === broken && left > 0) {
+        left -= 1;
+        throw new Error("syntax error at or near");
+      }
+      return next();
+    });
+    await bench.addMany(20, made.quote);
+    await bench.employ([made.quote], { services: QUICK, through });
+    await bench.advance(20_000);
+    expect(left).toBeLessThan(4);
+    made.down = false;
+    await bench.advance(180_000);
+    expect(await bench.store.count()).toMatchObject({ queued: 0, running: 0, dead: 0, completed: 20 });
+  });
+});
