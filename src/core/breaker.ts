@@ -86,10 +86,10 @@ const SERVICE_FAILURES: readonly FailureClass[] = ["network", "transient", "time
 export const initialBreaker: Breaker = Object.freeze({ state: "closed", consecutive: 0, buckets: Object.freeze([]) });
 
 /** Complete settings from options; throws `invalid_argument` for what makes no sense. */
-export function resolveBreaker(options: BreakerOptions = {}): BreakerSettings {
-  const given = parseOptions(options, OPTION_KEYS, "breaker");
+export function resolveBreaker(options: BreakerOptions = {}, name = "breaker"): BreakerSettings {
+  const given = parseOptions(options, OPTION_KEYS, name);
   const count = (key: "failures" | "minimumCalls" | "probes" | "closeAfter", infinite = false) =>
-    parseNumber(given[key] ?? BREAKER_DEFAULTS[key], `breaker.${key}`, {
+    parseNumber(given[key] ?? BREAKER_DEFAULTS[key], `${name}.${key}`, {
       min: 1,
       max: 1_000_000,
       integer: true,
@@ -99,16 +99,16 @@ export function resolveBreaker(options: BreakerOptions = {}): BreakerSettings {
   const probes = count("probes");
   const closeAfter =
     given.closeAfter === undefined ? Math.min(BREAKER_DEFAULTS.closeAfter, probes) : count("closeAfter");
-  if (closeAfter > probes) throw invalid("breaker.closeAfter", `at most probes, ${probes}`, closeAfter, "raise probes");
+  if (closeAfter > probes) throw invalid(`${name}.closeAfter`, `at most probes, ${probes}`, closeAfter, "raise probes");
   return Object.freeze({
     failures: count("failures", true),
-    failureRate: parseNumber(rate, "breaker.failureRate", { min: 0.001, max: 1, infinite: true }),
+    failureRate: parseNumber(rate, `${name}.failureRate`, { min: 0.001, max: 1, infinite: true }),
     minimumCalls: count("minimumCalls"),
-    windowMs: parseDuration(given.window ?? BREAKER_DEFAULTS.windowMs, "breaker.window", {
+    windowMs: parseDuration(given.window ?? BREAKER_DEFAULTS.windowMs, `${name}.window`, {
       minMs: 1000,
       maxMs: 86_400_000,
     }),
-    openMs: parseDuration(given.openFor ?? BREAKER_DEFAULTS.openMs, "breaker.openFor", {
+    openMs: parseDuration(given.openFor ?? BREAKER_DEFAULTS.openMs, `${name}.openFor`, {
       minMs: 1,
       maxMs: 7 * 86_400_000,
     }),

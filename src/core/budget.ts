@@ -1,7 +1,7 @@
 // A retry budget as a plain value: retries are paid with tokens, which come from successes and from a small floor per
 // second. So a service that fails altogether is not also buried under retries; what is refused waits, it is not lost.
 
-import { parseNumber, parseOptions } from "./options.ts";
+import { fieldsFrom, parseNumber, parseOptions } from "./options.ts";
 
 /** What is left of a budget, and when it was last counted. */
 export interface Budget {
@@ -30,10 +30,10 @@ export interface BudgetOptions {
 export const BUDGET_DEFAULTS: BudgetSettings = Object.freeze({ share: 0.2, floorPerSecond: 10, capacity: 100 });
 
 /** Complete settings from options; throws `invalid_argument` for what makes no sense. */
-export function resolveBudget(options: BudgetOptions = {}): BudgetSettings {
-  const given = parseOptions(options, ["share", "floorPerSecond", "capacity"], "budget");
+export function resolveBudget(options: BudgetOptions = {}, name = "budget"): BudgetSettings {
+  const given = parseOptions(options, ["share", "floorPerSecond", "capacity"], name);
   const number = (key: keyof BudgetSettings, min: number, max: number) =>
-    parseNumber(given[key] ?? BUDGET_DEFAULTS[key], `budget.${key}`, { min, max });
+    parseNumber(given[key] ?? BUDGET_DEFAULTS[key], `${name}.${key}`, { min, max });
   return Object.freeze({
     share: number("share", 0, 10),
     floorPerSecond: number("floorPerSecond", 0, 1_000_000),
@@ -44,6 +44,12 @@ export function resolveBudget(options: BudgetOptions = {}): BudgetSettings {
 /** An empty budget; it starts to fill at `now`. */
 export function initialBudget(now: number): Budget {
   return { tokens: 0, countedAt: now };
+}
+
+/** The budget of a text from the store; null for a text that is none. */
+export function budgetFrom(text: string): Budget | null {
+  const { tokens, countedAt } = fieldsFrom(text);
+  return typeof tokens === "number" && typeof countedAt === "number" ? { tokens, countedAt } : null;
 }
 
 /** The budget after so many successes. */

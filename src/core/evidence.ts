@@ -1,6 +1,7 @@
 // What one worker saw of a service, as a plain value that it writes to a row of its own; and what the rows of all workers
 // say together: whether the service is down, or only one of the workers is sick.
 import { addToWindow, type BreakerBucket, type BreakerSettings } from "./breaker.ts";
+import { fieldsFrom, hasNumbers } from "./options.ts";
 
 /** What one worker saw of a service since the breaker was last closed. */
 export interface Evidence {
@@ -29,6 +30,17 @@ const RECENT_MS = 10_000;
 /** Nothing was seen yet. */
 export function noEvidence(since: number): Evidence {
   return { since, slices: [], streak: 0, streakFrom: 0, streakTo: 0, lastSuccessAt: 0, sickUntil: 0 };
+}
+
+const NUMBERS = ["since", "streak", "streakFrom", "streakTo", "lastSuccessAt", "sickUntil"] as const;
+const SLICE = ["startedAt", "successes", "failures"] as const;
+
+/** The evidence of a text from the store; null for a text that is none. */
+export function evidenceFrom(text: string): Evidence | null {
+  const value = fieldsFrom(text);
+  const { slices } = value;
+  const isWhole = Array.isArray(slices) && slices.every((slice) => hasNumbers(slice, SLICE));
+  return isWhole && hasNumbers(value, NUMBERS) ? (value as unknown as Evidence) : null;
 }
 
 /** The evidence with calls added; in a set that holds both, the successes count as the earlier ones. */

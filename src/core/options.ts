@@ -45,6 +45,23 @@ export function objectOf<T extends object>(value: T, name: string): T {
   throw invalid(name, "an object", value, "pass one, or nothing where it is optional");
 }
 
+/** The fields of a JSON text from the store; none for a text that is no object, whoever wrote it. */
+export function fieldsFrom(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** True for an object that has a number in each of these fields. */
+export function hasNumbers(value: unknown, fields: readonly string[]): boolean {
+  return (
+    typeof value === "object" && value !== null && fields.every((each) => Number.isFinite(Reflect.get(value, each)))
+  );
+}
+
 /** The `invalid_argument` error in the house form: expected, what came, what to do. */
 export function invalid(name: string, expected: string, came: unknown, remedy: string): RedriveError {
   return new RedriveError("invalid_argument", `${name}: expected ${expected}; got ${shown(came)}; ${remedy}`);

@@ -6,6 +6,7 @@
 //                                      └──────────────── a probe fails ◄──────────────┘
 //   any ──by hand──► isolated ──its time, if any, is over, a probe is taken──► half_open
 import type { BreakerSettings } from "./breaker.ts";
+import { fieldsFrom, hasNumbers } from "./options.ts";
 import type { PausedSpan } from "./paused.ts";
 
 /** A worker's right to try the service with one job; lost with the worker it expires. */
@@ -57,12 +58,25 @@ export const initialRecord: ServiceRecord = Object.freeze({
 
 /** The record of a text from the store; a text that is none counts as a service nobody knows. */
 export function recordFrom(text: string): ServiceRecord {
-  try {
-    const value = JSON.parse(text) as ServiceRecord | null;
-    return typeof value?.breaker?.state === "string" && Array.isArray(value.parked) ? value : initialRecord;
-  } catch {
-    return initialRecord;
-  }
+  const value = fieldsFrom(text);
+  const { breaker, parked } = value;
+  const spans = Array.isArray(parked) && parked.every((span) => hasNumbers(span, ["from"]) && hasEnd(span));
+  const isWhole = hasNumbers(value, ["holdUntil"]) && spans && isBreaker(breaker);
+  return isWhole ? (value as unknown as ServiceRecord) : initialRecord;
+}
+
+function isBreaker(value: unknown): boolean {
+  if (!hasNumbers(value, ["since"])) return false;
+  const { state, probes, reason } = value as Readonly<Record<string, unknown>>;
+  if (state === "closed") return hasNumbers(value, ["rampUntil"]);
+  if (state === "open") return hasNumbers(value, ["until"]) && typeof reason === "string";
+  if (state === "isolated") return hasEnd(value) && typeof reason === "string";
+  const running = Array.isArray(probes) && probes.every((probe) => hasNumbers(probe, ["until"]));
+  return state === "half_open" && running && hasNumbers(value, ["successes"]);
+}
+
+function hasEnd(value: unknown): boolean {
+  return hasNumbers(value, ["until"]) || (value as { readonly until?: unknown }).until === null;
 }
 
 /** True while work of the service may not simply start. */

@@ -73,10 +73,10 @@ export function resolveService(options: unknown, name: string): ServiceSettings 
   const known = WHEN_OPEN.find((each) => each === whenOpen);
   if (known === undefined) throw invalid(`${name}.whenOpen`, WHEN_OPEN.join(", "), whenOpen, "use one of these");
   return Object.freeze({
-    breaker: breaker === false ? null : resolveBreaker(breaker as BreakerOptions | undefined),
+    breaker: breaker === false ? null : resolveBreaker(breaker as BreakerOptions | undefined, `${name}.breaker`),
     whenOpen: known,
     rampMs: parseDuration(ramp, `${name}.ramp`, { maxMs: 86_400_000 }),
-    budget: budget === undefined ? null : resolveBudget(budget as BudgetOptions),
+    budget: budget === undefined ? null : resolveBudget(budget as BudgetOptions, `${name}.budget`),
     rate: rateLimit === undefined ? null : resolveRate(rateLimit, `${name}.rateLimit`),
   });
 }

@@ -1,6 +1,6 @@
 // One process's view of the services that the fleet shares: their records as last read, what this process saw of them, and
 // the exchange of both with the store. Workers and shared breakers of `retryable` work with it; rules live in core.
-import { type Evidence, isSick, noEvidence, observe, outage, type Witness } from "../core/evidence.ts";
+import { type Evidence, evidenceFrom, isSick, noEvidence, observe, outage, type Witness } from "../core/evidence.ts";
 import type { Limits } from "../core/service.ts";
 import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/service-record.ts";
 import { sharing } from "../store/sharing.ts";
@@ -210,10 +210,6 @@ export class ServiceWatch {
 
 /** What a cell says; one that was written by a program that speaks otherwise says nothing. */
 export function witnessFrom(worker: string, value: string): Witness[] {
-  try {
-    const evidence = JSON.parse(value) as Evidence | null;
-    return Array.isArray(evidence?.slices) ? [{ worker, evidence }] : [];
-  } catch {
-    return [];
-  }
+  const evidence = evidenceFrom(value);
+  return evidence ? [{ worker, evidence }] : [];
 }

@@ -160,6 +160,67 @@ describe("tenants", () => {
   });
 });
 
+describe("weights", () => {
+  const weightOf = (weights: Record<string, number>) => (tenant: string) => weights[tenant] ?? 1;
+  const lanes = [lane({ tenant: "a" }), lane({ tenant: "b" }), lane({ tenant: null })];
+
+  it("share what is wanted, jobs without tenant counting as one of weight 1", () => {
+    expect(take(lanes, appetite({ want: 20, weightOf: weightOf({ a: 3 }) }))).toEqual([12, 4, 4]);
+    expect(take(lanes, appetite({ want: 24, weightOf: weightOf({ a: 0.5, b: 2.5 }) }))).toEqual([3, 15, 6]);
+  });
+
+  it("give turns where one is wanted at a time", () => {
+    const sum = [0, 0, 0];
+    for (let turn = 0; turn < 60; turn++)
+      take(lanes, appetite({ want: 1, turn, weightOf: weightOf({ a: 4 }) })).forEach(
+        (each, i) => (sum[i] = (sum[i] ?? 0) + each),
+      );
+    expect(sum).toEqual([40, 10, 10]);
+  });
+
+  it("leave nobody out, however light, and nothing unused", () => {
+    const weights = weightOf({ a: 0.01, b: 100 });
+    const sum = [0, 0, 0];
+    for (let turn = 0; turn < 10_101; turn += 1)
+      take(lanes, appetite({ want: 1, turn, weightOf: weights })).forEach((each, i) => (sum[i] = (sum[i] ?? 0) + each));
+    expect(sum).toEqual([1, 10_000, 100]);
+    const stock = new Map([[lanes[0]?.lane ?? 0, 100]]);
+    const got = taken(plan(lanes, appetite({ weightOf: weights })), stock, 10);
+    expect(got.get(lanes[0]?.lane ?? 0)).toBe(10);
+  });
+
+  it("do not come before priority", () => {
+    const urgent = lane({ tenant: "light", priority: 1 });
+    expect(take([...lanes, urgent], appetite({ weightOf: weightOf({ light: 0.01, a: 100 }) }))).toEqual([0, 0, 0, 10]);
+  });
+});
+
+describe("grants for retries", () => {
+  const of = (kind: ActiveLane["kind"], service: string | null = "s") => lane({ service, kind });
+
+  it("bound retries of the service, and neither its first tries nor other services", () => {
+    const lanes = [of("first"), of("retry"), of("retry", "other"), of("retry", null)];
+    const grants = new Map([["retry:s", 2]]);
+    const got = take(lanes, appetite({ want: 400, grants }), 50);
+    expect(got).toEqual([50, 2, 50, 50]);
+  });
+
+  it("bound suspects and last chances too", () => {
+    const lanes = [of("suspect"), of("last")];
+    expect(take(lanes, appetite({ grants: new Map([["retry:s", 0]]) }))).toEqual([0, 0]);
+  });
+
+  it("come beside the grant of the service", () => {
+    const lanes = [of("first"), of("retry")];
+    const grants = new Map([
+      ["retry:s", 5],
+      ["service:s", 3],
+    ]);
+    const got = take(lanes, appetite({ grants }));
+    expect(got.reduce((sum, each) => sum + each, 0)).toBe(3);
+  });
+});
+
 describe("grants", () => {
   it.each(["type:a", "queue:default", "service:s", "tenant:t"])("of 0 for %s keep the lane closed", (name) => {
     const closed = lane({ service: "s", tenant: "t", priority: 9 });
