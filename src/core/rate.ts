@@ -1,11 +1,17 @@
 // A rate limit as a plain value: the time of the next start. Whoever wants to start work reserves slots, points in time
 // one interval apart, and starts one job at each. So no second holds more starts than the limit, whoever makes them.
 import { type Duration, parseDuration } from "./duration.ts";
-import { parseNumber, parseOptions } from "./options.ts";
+import { fieldsFrom, parseNumber, parseOptions } from "./options.ts";
 
 /** The state of a rate limit: when the next start may be; shared by the whole fleet. */
 export interface RateBucket {
   readonly nextAt: number;
+}
+
+/** The bucket of a text from the store; null for a text that is none. */
+export function bucketFrom(text: string): RateBucket | null {
+  const { nextAt } = fieldsFrom(text);
+  return typeof nextAt === "number" ? { nextAt } : null;
 }
 
 /** Resolved settings of a rate limit. */
@@ -30,6 +36,8 @@ const LATE_MS = 30;
 /** What is reserved at once of a limit that is far away, in milliseconds of its rate, and how long that is good. */
 const SPARE_MS = 4;
 const SPARE_LATE_MS = 250;
+/** How far the clocks of two workers may be apart. */
+const SKEW_MS = 1_000;
 
 /** Complete settings from options; throws `invalid_argument` for what makes no sense. */
 export function resolveRate(options: unknown, name: string): RateSettings {
@@ -73,7 +81,8 @@ export interface Lost {
 
 /**
  * Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. Slots that were lost
- * are to be had again where nobody has reserved any since: a limit of one an hour must not wait for the next hour.
+ * are to be had again where nobody has reserved any since: a limit of one an hour must not wait for the next hour. A bucket
+ * further ahead than this limit ever reserves is of another limit, or of a clock that stepped back, and counts no more.
  */
 export function reserve(
   bucket: RateBucket | null,
@@ -81,16 +90,23 @@ export function reserve(
   { want, now, until }: { readonly want: number; readonly now: number; readonly until: number },
   lost: Lost | null = null,
 ): { readonly slots: Slots; readonly bucket: RateBucket } {
-  const nextAt = lost && bucket?.nextAt === lost.end ? lost.from : (bucket?.nextAt ?? now);
-  const from = Math.max(nextAt, now - (burst - 1) * stepMs - Math.min(LATE_MS, stepMs));
+  const before = lost && bucket?.nextAt === lost.end ? lost.from : (bucket?.nextAt ?? Number.NEGATIVE_INFINITY);
+  const nextAt = before > until + stepMs + SKEW_MS ? now : before;
+  const madeUpMs = (burst - 1) * stepMs + Math.min(LATE_MS, stepMs);
+  const from = Math.max(nextAt, now - madeUpMs);
   // From a bucket that is not in demand a little more at once, to be used in peace: nobody misses it.
   const isIdle = nextAt <= now;
   const spare = isIdle ? Math.floor(SPARE_MS / stepMs) : 0;
   const room = until < from ? 0 : Math.floor((until - from) / stepMs) + 1;
   const count = Math.min(Math.max(want, spare), room);
   const isSpare = count > want;
-  const lateMs = (burst - 1) * stepMs + (isSpare ? SPARE_LATE_MS : LATE_MS);
+  const lateMs = (burst === 1 ? 0 : madeUpMs) + (isSpare ? SPARE_LATE_MS : LATE_MS);
   return { slots: { from, stepMs, count, lateMs, isSpare }, bucket: { nextAt: from + count * stepMs } };
+}
+
+/** True for slots of a limit that is never far away. */
+export function isTight({ stepMs, isSpare }: Slots): boolean {
+  return !isSpare && stepMs > SPARE_MS;
 }
 
 /** The slots without those whose time is over. */

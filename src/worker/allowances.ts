@@ -1,23 +1,14 @@
 // What a worker may start of things that are limited for the whole fleet: slots of rate limits and of the ramp of a service
 // that came back, and tokens of retry budgets. It withdraws a little ahead, a few times a second at most, and spends that
 // as quota of lanes; what it does not use in time is lost to it, so that nobody makes up for it in a burst.
-import { type Budget, type BudgetSettings, deposit, initialBudget, withdraw } from "../core/budget.ts";
+import { budgetFrom, type BudgetSettings, deposit, initialBudget, withdraw } from "../core/budget.ts";
 import type { ActiveLane, LaneKind } from "../core/lane.ts";
-import {
-  type Lost,
-  type RateBucket,
-  reserve,
-  type Slots,
-  type Spread,
-  spreadOf,
-  usable,
-  without,
-  withoutLost,
-} from "../core/rate.ts";
+import { bucketFrom, reserve, type Spread, spreadOf } from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
 import { rampStepMs } from "../core/service-record.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
-import type { Cell, CellChange, Store } from "../store/store.ts";
+import type { CellChange, Store } from "../store/store.ts";
+import { type HeldSlots, isAwaited, isSpentUp, lacksSlots, useOne, usableOf } from "./held-slots.ts";
 
 /** What allowances need. */
 export interface AllowancesOptions {
@@ -30,8 +21,6 @@ export interface AllowancesOptions {
 
 /** How far ahead slots are reserved. */
 const AHEAD_MS = 250;
-/** More are reserved when the last one is this close. */
-const SHORT_MS = 30;
 /** How often tokens for retries are asked for. */
 const BUDGET_MS = 250;
 /** How long to wait before asking again where there was nothing, at least and at most. */
@@ -50,13 +39,6 @@ interface Wish {
   readonly want: number;
 }
 
-interface Rate {
-  slots: Slots[];
-  lost: Lost | null;
-  /** Not before this time anything is to be had. */
-  nothingBefore: number;
-}
-
 interface Purse {
   tokens: number;
   /** Successes not yet deposited. */
@@ -67,7 +49,7 @@ interface Purse {
 /** The allowances of one worker. */
 export class Allowances {
   readonly #options: AllowancesOptions;
-  readonly #rates = new Map<string, Rate>();
+  readonly #rates = new Map<string, HeldSlots>();
   readonly #purses = new Map<string, Purse>();
   #forgotten = 0;
 
@@ -87,6 +69,14 @@ export class Allowances {
     return false;
   }
 
+  /** Of so many that are wanted, how many to take: little is fetched ahead where work waits that must start at its time. */
+  most(want: number): number {
+    const { watch, soon } = this.#options;
+    const { now } = watch;
+    for (const rate of this.#rates.values()) if (isAwaited(rate, now)) return Math.min(want, soon());
+    return want;
+  }
+
   /**
    * Withdraws what the first of these lanes lack, up to so many starts each; and for the others, since it asks anyway,
    * what nobody else is waiting for.
@@ -98,14 +88,14 @@ export class Allowances {
     const services = new Map<string, BudgetSettings>();
     for (const lane of lanes.slice(0, Math.max(1, soon()))) {
       for (const [name, spread] of this.#ratesOf(lane, now))
-        if (this.#lacksSlots(name, now)) names.set(name, { spread, want });
+        if (lacksSlots(this.#rates.get(name), now)) names.set(name, { spread, want });
       const budget = this.#budgetOf(lane);
       if (budget && this.#lacksTokens(lane.service as string, now)) services.set(lane.service as string, budget);
     }
     if (names.size + services.size === 0) return;
     for (const lane of others.slice(0, NAMES_AT_ONCE))
       for (const [name, spread] of this.#ratesOf(lane, now))
-        if (!names.has(name) && this.#lacksSlots(name, now)) names.set(name, { spread, want: 0 });
+        if (!names.has(name) && lacksSlots(this.#rates.get(name), now)) names.set(name, { spread, want: 0 });
     await this.#draw(names, services, want, now);
   }
 
@@ -113,8 +103,7 @@ export class Allowances {
   spentUp(grants: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
     const { now } = this.#options.watch;
     const lower = new Map(grants);
-    for (const [name, { slots, nothingBefore }] of this.#rates)
-      if (slots.length === 0 && nothingBefore > now) lower.set(name, 0);
+    for (const [name, rate] of this.#rates) if (isSpentUp(rate, now)) lower.set(name, 0);
     for (const [service, { tokens, askedAt }] of this.#purses)
       if (tokens < 1 && askedAt + BUDGET_MS > now) lower.set(`retry:${service}`, 0);
     return lower;
@@ -128,20 +117,24 @@ export class Allowances {
     const lower = new Map(grants);
     const put = (name: string, to: number): void => void lower.set(name, Math.min(lower.get(name) ?? to, to));
     for (const lane of lanes) {
-      for (const [name] of this.#ratesOf(lane, now)) put(name, this.#usable(name, now, most));
+      for (const [name] of this.#ratesOf(lane, now)) put(name, usableOf(this.#rates.get(name), now, most));
       if (this.#budgetOf(lane))
         put(`retry:${lane.service}`, Math.floor(this.#purses.get(lane.service as string)?.tokens ?? 0));
     }
     return lower;
   }
 
-  /** When the next slot falls due, in milliseconds from now; null where nothing is waited for. */
+  /** When the next slot falls due or tokens are asked for again, in milliseconds from now; null where nothing is waited for. */
   nextMs(): number | null {
     const { now } = this.#options.watch;
     let next: number | null = null;
     for (const { slots, nothingBefore } of this.#rates.values()) {
       const at = slots[0]?.from ?? nothingBefore;
       if (at > now) next = Math.min(next ?? at, at);
+    }
+    for (const { tokens, askedAt } of this.#purses.values()) {
+      const at = askedAt + BUDGET_MS;
+      if (tokens < 1 && at > now) next = Math.min(next ?? at, at);
     }
     return next === null ? null : Math.max(1, Math.ceil(next - now));
   }
@@ -150,7 +143,7 @@ export class Allowances {
   spend(jobs: readonly (Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly attempts: number })[]): void {
     if (this.#rates.size + this.#purses.size === 0) return;
     for (const { type, service, tenant, attempts } of jobs) {
-      for (const name of [`type:${type}`, `service:${service}`, `tenant:${tenant}`]) this.#use(name);
+      for (const name of [`type:${type}`, `service:${service}`, `tenant:${tenant}`]) useOne(this.#rates.get(name));
       const purse = attempts > 0 && service !== null ? this.#purses.get(service) : undefined;
       if (purse) purse.tokens -= 1;
     }
@@ -181,35 +174,6 @@ export class Allowances {
     const steady = rate && spreadOf(rate);
     if (rampMs > 0) yield [`service:${lane.service}`, { stepMs: Math.max(rampMs, steady?.stepMs ?? 0), burst: 1 }];
     else if (steady) yield [`service:${lane.service}`, steady];
-  }
-
-  /** How many may start now; of slots whose time must be kept only what can start within moments. */
-  #usable(name: string, now: number, soon: number): number {
-    const rate = this.#rates.get(name);
-    if (!rate) return 0;
-    const last = rate.slots.at(-1);
-    rate.slots = rate.slots.map((slots) => withoutLost(slots, now)).filter(({ count }) => count > 0);
-    if (last && rate.slots.length === 0) rate.lost = { from: last.from, end: last.from + last.count * last.stepMs };
-    let [strict, spare] = [0, 0];
-    for (const slots of rate.slots) {
-      if (slots.isSpare) spare += usable(slots, now);
-      else strict += usable(slots, now);
-    }
-    return spare + Math.min(strict, soon);
-  }
-
-  #use(name: string): void {
-    const rate = this.#rates.get(name);
-    if (rate?.slots[0]) rate.slots[0] = without(rate.slots[0], 1);
-    if (rate?.slots[0]?.count === 0) rate.slots.shift();
-  }
-
-  #lacksSlots(name: string, now: number): boolean {
-    const rate = this.#rates.get(name);
-    if (!rate) return true;
-    const last = rate.slots.at(-1);
-    const end = last ? last.from + (last.count - 1) * last.stepMs + last.lateMs : 0;
-    return rate.nothingBefore <= now && end < now + SHORT_MS;
   }
 
   /** The retry budget that a lane draws on. */
@@ -254,9 +218,10 @@ export class Allowances {
       const rate = this.#rates.get(name) ?? { slots: [], lost: null, nothingBefore: 0 };
       this.#rates.set(name, rate);
       const wish = { want: starts, now, until: now + AHEAD_MS };
-      const { slots, bucket } = reserve(valueOf<RateBucket>(cell), spread, wish, rate.lost);
-      const nextMs = Math.min(NOTHING_MOST_MS, bucket.nextAt - AHEAD_MS - now);
-      if (starts > 0) rate.nothingBefore = now + Math.max(NOTHING_MS, slots.count === 0 ? nextMs : 0);
+      const { slots, bucket } = reserve(cell ? bucketFrom(cell.value) : null, spread, wish, rate.lost);
+      const isAhead = slots.from > wish.until;
+      if (isAhead) rate.nothingBefore = Math.min(now + NOTHING_MOST_MS, slots.from - AHEAD_MS);
+      if (starts > 0) rate.nothingBefore = Math.max(now + NOTHING_MS, isAhead ? rate.nothingBefore : 0);
       if (slots.count === 0) continue;
       changes.push({ kind: "rate", name, holder: "", version: cell?.version ?? 0, value: JSON.stringify(bucket) });
       drawn.push(() => {
@@ -269,7 +234,7 @@ export class Allowances {
       const cell = found.get(`budget ${service}`);
       const purse = this.#purseOf(service);
       const { successes } = purse;
-      const paid = deposit(valueOf<Budget>(cell) ?? initialBudget(now), successes, settings, now);
+      const paid = deposit((cell && budgetFrom(cell.value)) ?? initialBudget(now), successes, settings, now);
       const { granted, budget } = withdraw(paid, want, settings, now);
       purse.askedAt = now;
       changes.push({
@@ -292,7 +257,3 @@ export class Allowances {
 }
 
 type LimitedLane = Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly kind: LaneKind };
-
-function valueOf<T>(cell: Cell | undefined): T | null {
-  return cell ? (JSON.parse(cell.value) as T) : null;
-}

@@ -30,7 +30,7 @@ export interface ClaimLoopOptions {
   /** Takes probes for services among these lanes whose time has come. */
   readonly probe: (lanes: readonly ActiveLane[], control: Control) => Promise<void>;
   /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
-  readonly spread: () => Pick<Allowances, "withdraw" | "lowered" | "spentUp"> | null;
+  readonly spread: () => Pick<Allowances, "withdraw" | "lowered" | "spentUp" | "most"> | null;
   /** How long until more may be started of what is spread over time; null where nothing is. */
   readonly nextGrantMs: (lanes: readonly ActiveLane[]) => number | null;
   /** Numbers for a claim of this size: its first ticket, and the last one that may have started when it is written. */
@@ -62,6 +62,8 @@ export interface Look {
 /** Lanes looked at in one call, at least and at most, and calls in one look. */
 const [LANES_LEAST, LANES_MOST] = [250, 1_000];
 const PAGES = 20;
+/** Plans in one turn, where what comes first turns out to be used up. */
+const PASSES = 3;
 /** After this long the lanes are looked at again even though claims still come back full. */
 const LOOK_AGAIN_MS = 100;
 /** Where there are so many lanes that a look takes its time, it may take this share of ours, but nobody waits longer. */
@@ -84,6 +86,8 @@ export class ClaimLoop {
   #from: number | null = null;
   /** We rest because our hands are full, not because nothing is due. */
   #handsFull = false;
+  /** All that is due is spread over time, and none of it may start now. */
+  #isSpentUp = false;
   /** The answer to our last claim was lost. */
   #unknown = false;
   #askedForUnknownAt: number;
@@ -126,7 +130,7 @@ export class ClaimLoop {
 
   /** One turn; returns how long to rest, 0 for not at all. */
   async #round(): Promise<number> {
-    const { system, settings, want, wantSuspect, isReserved, onUnknown } = this.#options;
+    const { system, settings, wantSuspect, isReserved, onUnknown } = this.#options;
     const { pollMs, leaseMs } = settings;
     // Once in a lease anyway: a claim that was given up for lost may reach the store any time later.
     if (this.#unknown || system.monotonic() - this.#askedForUnknownAt >= leaseMs) {
@@ -135,12 +139,12 @@ export class ClaimLoop {
       this.#unknown = false;
     }
     const singles = wantSuspect();
-    this.#handsFull = want() === 0;
+    this.#handsFull = this.#wanted() === 0;
     if (this.#handsFull && !singles.suspect && !singles.last && !isReserved()) return pollMs;
     const idleMs = await this.#look();
     if (idleMs > 0) return idleMs;
     const suspects = await this.#takeSuspect();
-    const wanted = want();
+    const wanted = this.#wanted();
     this.#handsFull = wanted === 0;
     // Suspects follow one another, and somebody else may take the job we keep our hands free for: look again soon.
     const soon = isReserved() || this.#lanes.some((lane) => isSuspect(lane.kind));
@@ -151,7 +155,14 @@ export class ClaimLoop {
     this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const taken = await this.#take(quotas, wanted, false);
     if (suspects + taken > 0 || this.#control === null) return 0;
-    return Math.min(pollMs, this.#options.nextGrantMs(this.#lanes) ?? LOOK_AGAIN_MS);
+    const againMs = this.#isSpentUp ? pollMs : LOOK_AGAIN_MS;
+    return Math.min(pollMs, againMs, this.#options.nextGrantMs(this.#lanes) ?? LOOK_AGAIN_MS);
+  }
+
+  /** How many ordinary jobs to take now. */
+  #wanted(): number {
+    const want = this.#options.want();
+    return want === 0 ? 0 : (this.#options.spread()?.most(want) ?? want);
   }
 
   /** Looks at the lanes; returns how long there will be nothing to do. */
@@ -209,11 +220,19 @@ export class ClaimLoop {
   /** What to take; of what is spread over time only what was withdrawn for the lanes that this claim can reach. */
   async #quotas(lanes: readonly ActiveLane[], want: number): Promise<Quota[]> {
     const spread = this.#options.spread();
+    this.#isSpentUp = false;
     if (!spread) return this.#plan(lanes, want, 0);
-    const reached = new Set(this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants)).map(({ lane }) => lane));
-    const within = lanes.filter(({ lane }) => reached.has(lane));
-    await spread.withdraw(within, want, lanes);
-    return this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
+    // What turns out to be used up does not hide what is behind it.
+    for (let pass = 0; pass < PASSES; pass++) {
+      const reached = new Set(this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants)).map(({ lane }) => lane));
+      this.#isSpentUp = reached.size === 0;
+      if (this.#isSpentUp) break;
+      const within = lanes.filter(({ lane }) => reached.has(lane));
+      await spread.withdraw(within, want, lanes);
+      const quotas = this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
+      if (quotas.length > 0) return quotas;
+    }
+    return [];
   }
 
   #plan(lanes: readonly ActiveLane[], want: number, suspects: number, lower: Lower = (grants) => grants): Quota[] {
