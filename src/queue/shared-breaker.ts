@@ -7,7 +7,16 @@ import { callsOf } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
 import type { Limits } from "../core/service.ts";
-import { closed, isHeldBack, mayProbe, openedByHand, probed, resetAt, withProbe } from "../core/service-record.ts";
+import {
+  closed,
+  isHeldBack,
+  mayProbe,
+  openedByHand,
+  probed,
+  resetAt,
+  withoutBreaker,
+  withProbe,
+} from "../core/service-record.ts";
 import { invalid } from "../core/options.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
@@ -95,10 +104,9 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
     this.#refresh();
     const record = this.#watch.record(this.name);
     if (!isHeldBack(record, this.#watch.now)) return CLOSED;
-    if (this.#permit) {
-      this.#permit = false;
-      return ++this.#probes;
-    }
+    const isGood = this.#permit && record.breaker.state === "half_open";
+    this.#permit = false;
+    if (isGood) return ++this.#probes;
     void this.#askForProbe();
     this.#refused++;
     return REFUSED;
@@ -183,7 +191,8 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
 
   async #askForProbe(): Promise<void> {
     const { breaker } = this.#limits.service(this.name);
-    if (this.#asking || !breaker || !mayProbe(this.#watch.record(this.name), breaker, this.#watch.now)) return;
+    if (!breaker) return void this.#watch.change(this.name, withoutBreaker);
+    if (this.#asking || !mayProbe(this.#watch.record(this.name), breaker, this.#watch.now)) return;
     this.#asking = true;
     this.#permit = await this.#watch.change(this.name, (record, now) =>
       mayProbe(record, breaker, now) ? withProbe(record, this.#holder, PROBE_MS, now) : record,

@@ -30,6 +30,41 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (error: unknown) => (isRedriveError(error) ? error.code : "failed"),
   );
 
+describe("a breaker that is switched off", () => {
+  it("refuses calls only as long as it is open by hand", async () => {
+    const redrive = await openRedrive("memory", { jobs: [], services: { pricing: { breaker: false } } });
+    const shared = redrive.breaker("pricing");
+    const quote = retryable(async () => "price", { maxAttempts: 1, breaker: shared });
+    shared.open("maintenance", Date.now() + 600);
+    await until(() => shared.state === "isolated", "it is open");
+    expect(await codeOf(quote())).toBe("breaker_open");
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    await until(() => {
+      void codeOf(quote());
+      return shared.state === "closed";
+    }, "it is closed by whoever calls");
+    expect(await codeOf(quote())).toBe("ok");
+  });
+});
+
+describe("a probe that was won and not used", () => {
+  it("is no use once the breaker has opened anew", async () => {
+    const redrive = await openRedrive("memory", { jobs: [], services });
+    const shared = redrive.breaker("pricing");
+    let calls = 0;
+    const quote = retryable(async () => void (calls += 1), { maxAttempts: 1, breaker: shared });
+    shared.open("maintenance", Date.now() + 300);
+    await until(() => shared.state === "isolated", "it is open");
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    expect(await codeOf(quote())).toBe("breaker_open");
+    await until(() => shared.state === "half_open", "a probe is taken");
+    shared.open("again");
+    await until(() => shared.state === "isolated", "it is open again");
+    expect(await codeOf(quote())).toBe("breaker_open");
+    expect(calls).toBe(0);
+  });
+});
+
 describe.each(OPEN)("the fleet's breaker for calls outside the queue, on %s", (_, open) => {
   it("opens by their failures, holds jobs back, is probed and closes", async () => {
     const state = { down: true, calls: 0 };
