@@ -44,6 +44,7 @@ export function registerEnqueue(cli: Cli): void {
     .option("--delay <duration>", "not before this long from now, e.g. 10s")
     .option("--run-at <time>", "not before this time, e.g. 2027-01-31T08:00:00Z")
     .option("--tenant <name>", "whose job it is")
+    .option("--group <name>", "jobs of one type and group go one at a time, in order (or groupConcurrency at a time)")
     .option("--max-attempts <n>", "runs in all, the first one included")
     .option("--deadline <duration>", "time over all attempts")
     .option("--service <name>", "the outside thing it depends on")
@@ -109,6 +110,7 @@ function enqueueOptions(flags: Flags): EnqueueOptions {
     delay: textual(flags.delay),
     runAt: numeric(flags.runAt),
     tenant: textual(flags.tenant),
+    group: textual(flags.group),
     maxAttempts: numeric(flags.maxAttempts),
     deadline: textual(flags.deadline),
     service: textual(flags.service),

@@ -79,6 +79,7 @@ function facts({ paint }: Session, job: Job, { holding, letter }: Shown): string
     ["priority", job.priority === 0 ? null : String(job.priority)],
     ["service", job.service],
     ["tenant", job.tenant],
+    ["group", job.group],
     ["key", job.key],
     ["worker", job.worker],
     ["cancel", job.cancelRequested ? "asked for" : null],

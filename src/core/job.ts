@@ -77,6 +77,10 @@ export interface Belonging {
   readonly queue: string;
   readonly service: string | null;
   readonly tenant: string | null;
+  /** Jobs of one type and group take turns; null for none. */
+  readonly group: string | null;
+  /** How many of the group may run at the same time, 1 for one after the other in order; null without a group. */
+  readonly groupConcurrency: number | null;
   /** 0 to 9, higher first. */
   readonly priority: number;
 }

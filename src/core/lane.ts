@@ -1,4 +1,4 @@
-// A lane is the unit of scheduling: one (queue, type, service, tenant, priority) and one kind, interned to an integer.
+// A lane is the unit of scheduling: one (queue, type, service, tenant, group, priority) and one kind, interned to an integer.
 // The integer is built so that its order is the order of service: the higher the priority, the smaller the number,
 // and the kinds of one belonging lie side by side, so that a job changes its kind by arithmetic alone.
 import type { Belonging } from "./job.ts";
@@ -20,9 +20,10 @@ export function firstLane(n: number, priority: number): number {
   return (9 - priority) * PRIORITY_SPAN + n * KINDS;
 }
 
-/** A name for what the jobs of a lane belong to, to find its number by; none of its parts can hold a space but the last. */
-export function laneName({ type, queue, service, tenant, priority }: Belonging): string {
-  return `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
+/** A name for what the jobs of a lane belong to, to find its number by; tenant and group alone can hold a space. */
+export function laneName({ type, queue, service, tenant, group, groupConcurrency, priority }: Belonging): string {
+  const name = `${priority} ${type} ${queue} ${service ?? ""} ${tenant ?? ""}`;
+  return group === null ? name : `${name.length} ${name} ${groupConcurrency} ${group}`;
 }
 
 /** The sibling of a lane for another kind. */
@@ -52,4 +53,6 @@ export interface ActiveLane extends Belonging {
   readonly kind: LaneKind;
   /** When its oldest job fell due. */
   readonly headRunAt: number;
+  /** How many more of its group may start; null without a group. */
+  readonly room: number | null;
 }

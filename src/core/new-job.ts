@@ -2,6 +2,7 @@
 // clamped or repaired; a bad value is refused with its legal range and changes nothing.
 import { didYouMean, invalid } from "./options.ts";
 import { RedriveError } from "./errors.ts";
+import { GROUP_CONCURRENCY } from "./group.ts";
 import type { Belonging, JobLimits, State } from "./job.ts";
 
 /**
@@ -80,6 +81,7 @@ export function checkNewJob(job: NewJob): void {
   checkName("queue", job.queue);
   if (job.service !== null) checkName("service", job.service);
   if (job.tenant !== null) checkText("tenant", job.tenant);
+  checkGroup(job);
   if (job.key !== null) checkText("key", job.key);
   if (job.key !== null && job.digest === null)
     refuse("digest", "the digest of the payload, because the job has a key", null);
@@ -99,6 +101,14 @@ export function checkNewJob(job: NewJob): void {
   if (byteLength(job.payload) > JOB_BOUNDS.payloadBytesMost) {
     throw tooLarge("payload", JOB_BOUNDS.payloadBytesMost, byteLength(job.payload));
   }
+}
+
+function checkGroup({ group, groupConcurrency }: NewJob): void {
+  const { least, most } = GROUP_CONCURRENCY;
+  if (group === null && groupConcurrency === null) return;
+  if (group === null) refuse("groupConcurrency", "null, because the job has no group", groupConcurrency);
+  checkText("group", group);
+  checkInteger("groupConcurrency", groupConcurrency, least, most);
 }
 
 /** Throws unless the value is a name of a queue, job type or service. */

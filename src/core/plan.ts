@@ -1,6 +1,7 @@
 // Decides which lanes a claim takes from and how many of each: strict priority, then fair turns between tenants.
 // The answer is a list of quotas that the store works through in order until it has taken as many as were wanted, so
 // nothing here needs to know how many jobs a lane holds, and what is parked, paused or foreign costs nothing.
+import { groupName } from "./group.ts";
 import { type ActiveLane, isSuspect } from "./lane.ts";
 
 /** How many jobs to take from a lane; the same lane may appear twice, first its fair share, then what is left over. */
@@ -37,15 +38,17 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
   // Every active lane has at least one job, so lanes beyond the number wanted would not be reached.
   const planned = new Set<number>();
   let suspects = appetite.suspects;
-  const give = (lane: ActiveLane, most: number): void => {
+  const give = (lane: ActiveLane, most: number): number => {
     const suspect = isSuspect(lane.kind);
     const limit = Math.min(most, room(lane, grants), suspect ? suspects : most);
-    if (limit <= 0) return;
+    if (limit <= 0) return 0;
     if (suspect) suspects -= limit;
     spend(lane, grants, limit);
     planned.add(lane.lane);
     quotas.push({ lane: lane.lane, limit });
+    return limit;
   };
+  for (const lane of lanes) if (lane.room !== null) grants.set(namesOf(lane).at(-1) as string, lane.room);
   const open = lanes.filter((lane) => isServed(lane, appetite) && isOpen(lane, grants));
   for (const level of levels(open)) {
     const tenants = turns(level, appetite);
@@ -55,11 +58,17 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
       if (planned.size >= appetite.want) break;
       const share = Math.ceil((appetite.want * weight) / weights);
       const part = Math.max(1, Math.ceil(share / own.length));
-      for (const lane of own) give(lane, part);
+      let given = 0;
+      // However many lanes a tenant has, together they get its share.
+      for (const lane of own) {
+        if (given >= share) break;
+        given += give(lane, part);
+      }
       reached.push(...own);
     }
     // What the fair shares left over goes to whoever has more. Alone, the first share was already everything.
-    if (level.length > 1) for (const lane of reached) give(lane, appetite.want);
+    let left = level.length > 1 ? appetite.want : 0;
+    for (const lane of reached) if (left > 0 && give(lane, appetite.want) > 0) left -= 1;
     if (planned.size >= appetite.want) break;
   }
   return quotas;
@@ -127,6 +136,7 @@ function namesOf(lane: ActiveLane): readonly string[] {
   if (service !== null) names.push(`service:${service}`);
   if (service !== null && kind !== "first") names.push(`retry:${service}`);
   if (tenant !== null) names.push(`tenant:${tenant}`);
+  if (lane.group !== null) names.push(`group:${groupName(lane)}`);
   NAMES.set(lane, names);
   return names;
 }

@@ -4,6 +4,7 @@ import type { ClassifyRule } from "../core/classify.ts";
 import { resolveRules } from "../core/classify.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { GROUP_CONCURRENCY } from "../core/group.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
@@ -21,6 +22,7 @@ const OWN_FIELDS = [
   "queue",
   "service",
   "concurrency",
+  "groupConcurrency",
   "rateLimit",
   "classify",
   "onDead",
@@ -64,6 +66,11 @@ export interface JobOptions<Input, Returned> extends PolicyOptions {
   readonly service?: string;
   /** Runs of this type at the same time in one worker; default no limit, from 1 to 10,000. */
   readonly concurrency?: number;
+  /**
+   * Jobs of one group that may run at the same time in the whole fleet; default 1: one at a time, in order, and one that is
+   * to be retried keeps those behind it waiting. From 1 to 10,000; stored with each job.
+   */
+  readonly groupConcurrency?: number;
   /** Starts of this type allowed for the whole fleet; default no limit. */
   readonly rateLimit?: RateOptions;
   /** Rules of your own, tried before Redrive's; the first that matches wins. Default none. */
@@ -88,6 +95,7 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly service: string | null;
   readonly version: number;
   readonly concurrency: number;
+  readonly groupConcurrency: number;
   readonly rate: RateSettings | null;
   readonly input: StandardSchema | null;
   readonly policy: Policy;
@@ -117,11 +125,12 @@ export function defineJob(
     throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
   parseOptions(options, FIELDS, type);
   const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, run, ...rest } = options;
-  const { concurrency = Number.POSITIVE_INFINITY, rateLimit, ...policy } = rest;
+  const { concurrency = Number.POSITIVE_INFINITY, groupConcurrency = 1, rateLimit, ...policy } = rest;
   checkName("queue", queue);
   if (service !== null) checkName("service", service);
   checkInteger(`${type}.version`, version, 1, JOB_BOUNDS.version);
   parseNumber(concurrency, "concurrency", { min: 1, max: 10_000, integer: true, infinite: true });
+  checkInteger(`${type}.groupConcurrency`, groupConcurrency, GROUP_CONCURRENCY.least, GROUP_CONCURRENCY.most);
   if (input !== undefined) checkSchema(input, `${type}.input`);
   if (typeof run !== "function")
     throw invalid(`${type}.run`, "a function (input, context) => result", run, "pass the handler");
@@ -134,6 +143,7 @@ export function defineJob(
     service,
     version,
     concurrency,
+    groupConcurrency,
     rate: rateLimit === undefined ? null : resolveRate(rateLimit, `${type}.rateLimit`),
     input: input ?? null,
     policy: policyOf(type, policy),

@@ -62,6 +62,7 @@ export function jobForm(job: Job, holding: Holding): object {
     finishedAt: isoTime(job.finishedAt),
     deadlineMs: job.deadlineMs,
     tenant: job.tenant,
+    group: job.group,
     service: job.service,
     key: job.key,
     worker: job.worker,

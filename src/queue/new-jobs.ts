@@ -27,6 +27,11 @@ export interface EnqueueOptions {
   readonly runAt?: Date | number | string | undefined;
   /** Whose job it is, 1 to 255 bytes; default nobody's. */
   readonly tenant?: string | undefined;
+  /**
+   * Jobs of one type and group take turns, 1 to 255 bytes: one at a time and in order, or as many at the same time as the
+   * type's `groupConcurrency` says; default none.
+   */
+  readonly group?: string | undefined;
   /** Time over all attempts from the first due time; default that of the type, null for none. */
   readonly deadline?: Duration | null | undefined;
   /** Runs in all, 1 to 10,000; default that of the type. */
@@ -51,6 +56,7 @@ const FIELDS = [
   "delay",
   "runAt",
   "tenant",
+  "group",
   "deadline",
   "maxAttempts",
   "maxRetries",
@@ -67,6 +73,7 @@ export interface KnownType {
   readonly queue: string;
   readonly service: string | null;
   readonly version: number;
+  readonly groupConcurrency: number;
   readonly definition: JobDefinition | null;
   readonly policy: Policy;
   /** The layers the policy was made of, so that a job can add its own. */
@@ -82,6 +89,7 @@ export function knownType(definition: JobDefinition | string, library: PolicyOpt
     queue: defined?.queue ?? "default",
     service: defined?.service ?? null,
     version: defined?.version ?? 1,
+    groupConcurrency: defined?.groupConcurrency ?? 1,
     definition: defined,
     policy: resolvePolicy(layers).policy,
     layers,
@@ -118,6 +126,8 @@ export function newJobOf(known: KnownType, payload: string, id: string, options:
     queue: given.queue ?? known.queue,
     service: given.service ?? known.service,
     tenant: given.tenant ?? null,
+    group: given.group ?? null,
+    groupConcurrency: given.group === undefined ? null : known.groupConcurrency,
     priority: given.priority ?? 0,
     payload,
     version: known.version,

@@ -22,6 +22,8 @@ export const UNREADABLE: Belonging = {
   queue: "default",
   service: null,
   tenant: null,
+  group: null,
+  groupConcurrency: null,
   priority: 0,
 };
 
@@ -29,7 +31,7 @@ export const UNREADABLE: Belonging = {
 export type Value = string | number | null;
 
 /** How many columns a job has. */
-export const JOB_WIDTH = 33;
+export const JOB_WIDTH = 35;
 
 /** A job from its row. */
 export function jobFromRow(row: readonly Value[]): Job {
@@ -66,6 +68,8 @@ export function jobFromRow(row: readonly Value[]): Job {
     failure: failureFromText(row[29] as string | null, row[31] as string | null),
     version: row[30] as number,
     limited: row[32] === 1,
+    group: row[33] as string | null,
+    groupConcurrency: row[34] as number | null,
   };
 }
 

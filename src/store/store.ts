@@ -65,12 +65,20 @@ export interface Store {
   /** Changes due time or priority of waiting jobs. */
   reschedule(changes: readonly Reschedule[]): Promise<RescheduleAnswer[]>;
 
-  /** Lanes with work due now, in the order of their numbers, after the one given. */
+  /** Lanes with work due now and room in their group, in the order of their numbers, after the one given. */
   lanes(after: number | null, limit: number): Promise<LanePage>;
-  /** Works through the quotas in order until `limit` jobs are taken, and gives each a new lease under the worker. */
+  /**
+   * Works through the quotas in order until `limit` jobs are taken, and gives each a new lease under the worker. A job of
+   * a group takes a place there, and is not taken where there is none left.
+   */
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
-  /** Applies verdicts, each only where its lease is current, and says which were stale. */
+  /**
+   * Applies verdicts, each only where its lease is current, and says which were stale. A job that has ended frees its
+   * place in its group; one that goes back to the queue keeps it where the group goes one after the other.
+   */
   settle(request: SettleRequest): Promise<SettleAnswer>;
+  /** The jobs that hold a place in a group, in the order of enqueue. */
+  holders(group: GroupKey): Promise<Job[]>;
 
   /** Adds a worker with a lease of its own. */
   register(worker: NewWorker): Promise<void>;
@@ -234,9 +242,17 @@ export interface Progress {
   readonly value: string;
 }
 
+/** A group of jobs. */
+export interface GroupKey {
+  readonly type: string;
+  readonly group: string;
+}
+
 /** A verdict, or a word about progress, under the lease of its run. */
 export interface Settlement extends Lease {
   readonly verdict: Verdict | Progress;
+  /** The job is of a group: others may wait for its place, and want to hear of it. */
+  readonly grouped?: boolean;
 }
 
 /** Verdicts to apply together. */

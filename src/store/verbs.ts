@@ -26,13 +26,13 @@ export type Verb = Exclude<keyof Store, "name" | "pulse" | "within" | "onWake" |
 export type Verbs = { readonly [K in Verb]: (...args: Parameters<Store[K]>) => Awaited<ReturnType<Store[K]>> };
 
 /** Verbs after which work may have become due. */
-const WAKING: ReadonlySet<Verb> = new Set(["enqueue", "reschedule", "redrive", "resume", "setService"]);
+const WAKING: ReadonlySet<Verb> = new Set(["enqueue", "cancel", "reschedule", "redrive", "resume", "setService"]);
 
 /** True if work may have become due through this call. */
 function wakes(verb: Verb, args: readonly unknown[]): boolean {
   if (verb !== "settle") return WAKING.has(verb);
   const { settlements } = args[0] as SettleRequest;
-  return settlements.some(({ verdict }) => verdict.kind === "retry" || verdict.kind === "release");
+  return settlements.some(({ verdict, grouped }) => grouped || verdict.kind === "retry" || verdict.kind === "release");
 }
 
 const LEASE_MS_MOST = 86_400_000;
@@ -78,6 +78,10 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
       if ("delayMs" in verdict) checkDelay(verdict.delayMs);
       if (verdict.kind === "dead") checkOneOf("reason", verdict.reason, DEATH_REASONS);
     }
+  },
+  holders: ({ type, group }) => {
+    checkName("type", type);
+    checkText("group", group);
   },
   register: (worker) => {
     checkName("worker", worker.id);
@@ -248,6 +252,7 @@ export const VERB_NAMES = Object.keys({
   lanes: 0,
   claim: 0,
   settle: 0,
+  holders: 0,
   register: 0,
   beat: 0,
   expired: 0,

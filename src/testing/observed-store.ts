@@ -5,6 +5,7 @@ import type { Job, Lease } from "../core/job.ts";
 import { cellVerbs } from "../store/memory/cells.ts";
 import { controlVerbs } from "../store/memory/control.ts";
 import { deadLetterVerbs } from "../store/memory/dead-letters.ts";
+import { groupVerbs } from "../store/memory/groups.ts";
 import { jobVerbs } from "../store/memory/jobs.ts";
 import { retentionVerbs } from "../store/memory/retention.ts";
 import { emptyTables, jobOf, startWaiting, stopWaiting, type Tables } from "../store/memory/tables.ts";
@@ -46,6 +47,7 @@ export class ObservedStore {
       migrate: () => undefined,
       ...jobVerbs(tables),
       ...workVerbs(tables),
+      ...groupVerbs(tables),
       ...workerVerbs(tables),
       ...deadLetterVerbs(tables),
       ...retentionVerbs(tables),

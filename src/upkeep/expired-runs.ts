@@ -108,6 +108,7 @@ function judge(
   const answer = verdict(job, outcome, policyOf(job.type), system.now(), system.random);
   return {
     ...lease,
+    grouped: job.group !== null,
     verdict: evidence && "failure" in answer ? { ...answer, failure: { ...answer.failure, ...evidence } } : answer,
   };
 }

@@ -82,6 +82,10 @@ export class ClaimLoop {
   #lanes: readonly ActiveLane[] = [];
   #lookedAt = NEVER;
   #lookAgainMs = LOOK_AGAIN_MS;
+  /** Lanes of groups were asked since the look and are not in the picture any more. */
+  #dropped = false;
+  /** Something was taken since the look. */
+  #took = false;
   /** Where the next look goes on behind its first page. */
   #from: number | null = null;
   /** We rest because our hands are full, not because nothing is due. */
@@ -155,6 +159,7 @@ export class ClaimLoop {
     this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const taken = await this.#take(quotas, wanted, false);
     if (suspects + taken > 0 || this.#control === null) return 0;
+    if (this.#hasMore(quotas)) return 0;
     const againMs = this.#isSpentUp ? pollMs : LOOK_AGAIN_MS;
     return Math.min(pollMs, againMs, this.#options.nextGrantMs(this.#lanes) ?? LOOK_AGAIN_MS);
   }
@@ -177,6 +182,8 @@ export class ClaimLoop {
     this.#control = control;
     const { lanes, nextRunAt, now, next } = await this.#servedLanes(control, first, size);
     this.#lanes = lanes;
+    this.#dropped = false;
+    this.#took = false;
     this.#lookedAt = system.monotonic();
     const dearMs = (this.#lookedAt - began) / LOOK_SHARE;
     this.#lookAgainMs = Math.max(LOOK_AGAIN_MS, Math.min(LOOK_LATEST_MS, dearMs));
@@ -274,9 +281,29 @@ export class ClaimLoop {
     if (refused === "control") this.#control = null;
     if (refused === "worker") await onGivenUp();
     if (jobs.length > 0) accept(jobs, single);
+    if (jobs.length > 0) this.#took = true;
+    this.#drop(quotas);
     // Whatever was not there when we asked makes the picture of the lanes old.
     const asked = quotas.reduce((sum, quota) => sum + quota.limit, 0);
-    if (jobs.length < Math.min(limit, asked)) this.#lookedAt = NEVER;
+    const isShort = jobs.length < Math.min(limit, asked);
+    if (isShort && !(this.#dropped && this.#lanes.length > 0)) this.#lookedAt = NEVER;
     return jobs.length;
+  }
+
+  /** A lane of a group that was asked has given what it may; the next look shows what it may give then. */
+  #drop(quotas: readonly Quota[]): void {
+    const asked = new Set(quotas.map(({ lane }) => lane));
+    const left = this.#lanes.filter(({ group, lane }) => group === null || !asked.has(lane));
+    if (left.length === this.#lanes.length) return;
+    this.#lanes = left;
+    this.#dropped = true;
+  }
+
+  /** After a claim that took nothing: true if groups that were not asked yet are left, or a look will show more of them. */
+  #hasMore(asked: readonly Quota[]): boolean {
+    if (!this.#dropped) return false;
+    if (asked.length > 0) return this.#lanes.length > 0;
+    this.#lookedAt = NEVER;
+    return this.#took;
   }
 }

@@ -90,13 +90,14 @@ export function openSettler(options: SettlerOptions): Settler {
   const shared = sharing(write, GROUP);
   return {
     settle(job, verdict, done) {
-      const { id, epoch, nonce } = job;
+      const { id, epoch, nonce, group } = job;
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
       const named = name(job);
       if (isProgress && underWay.has(named)) return done("stale");
       if (!isProgress) underWay.add(named);
-      shared.add({ job, settlement: { id, epoch, nonce, verdict }, named, done, unanswered: false });
+      const settlement = { id, epoch, nonce, verdict, grouped: group !== null && !isProgress };
+      shared.add({ job, settlement, named, done, unanswered: false });
     },
     isSettling: (lease) => underWay.has(name(lease)),
     idle: shared.idle,

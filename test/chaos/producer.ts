@@ -121,6 +121,8 @@ function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null):
     queue,
     service,
     tenant: null,
+    group: null,
+    groupConcurrency: null,
     priority: 0,
     payload,
     version: 1,

@@ -29,7 +29,8 @@ export function laneFacts({ fact, timed }: Suite): void {
     await add(store, { runAt: clock.now - 20, queue: "q", service: "s", tenant: "t", priority: 3 });
     await add(store, { runAt: clock.now - 30, queue: "q", service: "s", tenant: "t", priority: 3 });
     const { lanes } = await store.lanes(null, 10);
-    const head = { type: "thumbnail", queue: "q", service: "s", tenant: "t", priority: 3 };
+    const ungrouped = { group: null, groupConcurrency: null, room: null };
+    const head = { type: "thumbnail", queue: "q", service: "s", tenant: "t", priority: 3, ...ungrouped };
     expect(lanes).toStrictEqual([{ lane: lanes[0]?.lane, ...head, kind: "first", headRunAt: clock.now - 30 }]);
   });
 

@@ -7,6 +7,7 @@ import { claimFacts, laneFacts } from "./claim.ts";
 import { pauseFacts, serviceFacts } from "./control.ts";
 import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
 import { enqueueFacts } from "./enqueue.ts";
+import { groupFacts, placeFacts } from "./groups.ts";
 import { keyFacts } from "./keys.ts";
 import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
@@ -33,6 +34,8 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["lanes", laneFacts],
   ["claim", claimFacts],
   ["settle", settleFacts],
+  ["groups", groupFacts],
+  ["places in groups", placeFacts],
   ["progress", progressFacts],
   ["stale leases", staleFacts],
   ["workers", workerFacts],

@@ -25,6 +25,7 @@ const VERBS: {
   claim: (store) =>
     store.claim({ worker: "w", quotas: [], limit: 1, nonce: "n", control: 0, ticket: 1, startedThrough: 0 }),
   settle: (store) => store.settle({ settlements: [] }),
+  holders: (store) => store.holders({ type: "t", group: "g" }),
   register: (store) => store.register({ id: "w", leaseMs: 1_000, pid: 1, host: "h", release: null }),
   beat: (store) => store.beat({ worker: "w", leaseMs: 1_000, startedThrough: 0 }),
   expired: (store) => store.expired({ gone: [], limit: 1 }),

@@ -7,6 +7,8 @@ import type { Dump } from "./model-dump.ts";
 
 /** What both stores have in common: everything a command may refer to. */
 export interface Shared {
+  /** Jobs may have groups. */
+  readonly grouped: boolean;
   readonly clock: { now: number };
   readonly ids: string[];
   readonly workers: string[];
@@ -18,11 +20,21 @@ export interface Shared {
 }
 
 /** A fresh beginning. */
-export function emptyShared(now: number): Shared {
+export function emptyShared(now: number, grouped: boolean): Shared {
   const counts = { queued: 0, running: 0, completed: 0, dead: 0, cancelled: 0 };
   const control = { version: 0, now, pauses: [], services: [] };
-  const latest = { jobs: [], counts, history: [], deadLetters: [], lanes: [], workers: [], control, cells: [] };
-  return { clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
+  const latest = {
+    jobs: [],
+    counts,
+    history: [],
+    deadLetters: [],
+    lanes: [],
+    holders: [],
+    workers: [],
+    control,
+    cells: [],
+  };
+  return { grouped, clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
 }
 
 /** One command: how it reads when a run fails, and what it asks of a store. */

@@ -6,7 +6,7 @@ import { laneKind } from "../../src/core/lane.ts";
 import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../src/store/store.ts";
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
-import { allLanes, CELL_KINDS } from "./model-dump.ts";
+import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
 import { deadLetters, prune, tally } from "./model-letters.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
@@ -23,6 +23,7 @@ const spec = fc.record({
   key: rarely(fc.constantFrom("k1", "k2"), 3),
   body: fc.constantFrom("1", "1", "2"),
   tenant: rarely(fc.constantFrom("t1", "t2"), 3),
+  group: rarely(fc.constantFrom(...GROUPS), 1),
   service: rarely(fc.constant("s"), 1),
   priority: fc.constantFrom(0, 0, 0, 9, 10),
   delayMs: fc.constantFrom(0, 0, 0, 0, 1_000, 60_000),
@@ -30,9 +31,13 @@ const spec = fc.record({
   version: fc.constantFrom(1, 1, 2),
   unique: fc.constantFrom(...UNIQUE_MODES),
   maxAttempts: fc.constantFrom(3, 3, 2),
+  together: fc.constantFrom(1, 1, 1, 2),
 });
 
-function jobFrom(shared: Shared, { again, body, key, runAt, priority, ...rest }: ValueOf<typeof spec>): NewJob {
+function jobFrom(
+  shared: Shared,
+  { again, body, key, runAt, priority, together, ...rest }: ValueOf<typeof spec>,
+): NewJob {
   shared.made += 1;
   // Ids fall, so that their order is not that of enqueue. One job in fifty has a priority out of range.
   const id = (again === null ? undefined : pick(shared.ids, again)) ?? `j${9_999 - shared.made}`;
@@ -40,7 +45,10 @@ function jobFrom(shared: Shared, { again, body, key, runAt, priority, ...rest }:
   const limits = { maxCrashes: 2, deadlineMs: null, stuckMs: null, limited: shared.made % 3 > 0 };
   const due = runAt === null ? null : shared.clock.now + runAt;
   const digest = key === null ? null : digestOf(body);
-  return { id, queue: "default", payload: body, key, digest, priority: legal, runAt: due, ...limits, ...rest };
+  const group = shared.grouped ? rest.group : null;
+  const groupConcurrency = group === null ? null : together;
+  const belonging = { queue: "default", priority: legal, groupConcurrency };
+  return { id, payload: body, key, digest, runAt: due, ...limits, ...rest, ...belonging, group };
 }
 
 const enqueue = command("enqueue", fc.array(spec, { minLength: 1, maxLength: 4 }), (shared, specs) => {

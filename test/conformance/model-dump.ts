@@ -9,6 +9,9 @@ export const CELL_KINDS = ["k1", "k2"] as const;
 /** The kinds of cells that explanations go by. */
 export const NOTE_KINDS = ["load", "settings", "rate", "budget", "evidence"] as const;
 
+/** The groups of the jobs that commands enqueue. */
+export const GROUPS = ["g1", "g 2"] as const;
+
 /** All that a store says about itself. */
 export interface Dump {
   readonly jobs: readonly Job[];
@@ -16,6 +19,8 @@ export interface Dump {
   readonly history: readonly (readonly AttemptRecord[])[];
   readonly deadLetters: readonly DeadLetter[];
   readonly lanes: readonly Omit<ActiveLane, "lane">[];
+  /** By type and group. */
+  readonly holders: readonly (readonly Job[])[];
   readonly workers: readonly WorkerRecord[];
   readonly control: Control;
   readonly cells: readonly Cell[];
@@ -23,7 +28,8 @@ export interface Dump {
 
 /** A lane by what it holds: the number is each store's own affair. */
 export function laneName({ lane: _lane, headRunAt: _head, ...name }: ActiveLane): string {
-  return JSON.stringify([10 - name.priority, name.type, name.queue, name.service, name.tenant, name.kind]);
+  const { type, queue, service, tenant, group, groupConcurrency, kind } = name;
+  return JSON.stringify([10 - name.priority, type, queue, service, tenant, group, groupConcurrency, kind]);
 }
 
 /** Every lane, read in pages, in an order that both stores share. */
@@ -58,6 +64,7 @@ export async function dump(store: Store): Promise<Dump> {
   for (const { id, attempts, crashes, generation } of jobs) {
     if (attempts + crashes > 0 || generation > 1) history.push(await store.history(id));
   }
+  const groups = ["a", "b"].flatMap((type) => GROUPS.map((group) => ({ type, group })));
   const control = await store.control();
   return {
     jobs,
@@ -65,6 +72,7 @@ export async function dump(store: Store): Promise<Dump> {
     history,
     deadLetters: await pages((cursor) => store.deadLetters({ limit: 5, cursor, redriven: true })),
     lanes: (await allLanes(store, 3)).map(({ lane: _lane, ...rest }) => rest),
+    holders: await Promise.all(groups.map((group) => store.holders(group))),
     workers: (await store.workers()).toSorted(byText),
     control: { ...control, pauses: control.pauses.toSorted(byText) },
     cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS].map((kind) => ({ kind })))).cells,
@@ -103,8 +111,26 @@ export function violations(before: Dump, after: Dump): string[] {
     const listed = after.jobs.filter((job) => job.state === state).length;
     if (listed !== count) found.push(`${count} jobs are counted as ${state}, ${listed} are listed`);
   }
+  found.push(...misplaced(after));
   const running = after.workers.reduce((sum, worker) => sum + worker.running, 0);
   if (running !== after.counts.running) found.push(`${after.counts.running} jobs run, workers hold ${running}`);
+  return found;
+}
+
+/** What is wrong with the places of groups: who runs holds one, and so does who waits for its turn in a group of one. */
+function misplaced({ jobs, holders }: Dump): string[] {
+  const found: string[] = [];
+  const placed = new Set(holders.flat().map(({ id }) => id));
+  for (const { id, group, groupConcurrency, state } of jobs) {
+    if (state === "running" && placed.has(id) !== (group !== null))
+      found.push(`${id} runs without a place in ${group}`);
+    const may = state === "running" || (state === "queued" && groupConcurrency === 1);
+    if (placed.has(id) && !may) found.push(`${id} is ${state} and holds a place in ${group}`);
+  }
+  for (const group of holders) {
+    const most = Math.max(0, ...group.map(({ groupConcurrency }) => groupConcurrency ?? 0));
+    if (group.length > most) found.push(`${group.length} jobs hold one of ${most} places`);
+  }
   return found;
 }
 

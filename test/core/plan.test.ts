@@ -12,12 +12,19 @@ function lane(overrides: Partial<Omit<ActiveLane, "lane">> = {}): ActiveLane {
     queue: "default",
     service: null,
     tenant: null,
+    group: null,
+    groupConcurrency: null,
+    room: null,
     priority: 0,
     kind: "first" as const,
     headRunAt: 0,
   };
   const given = { ...all, ...overrides };
   return { ...given, lane: laneOfKind(firstLane(made++, given.priority), given.kind) };
+}
+
+function grouped(group: string, room: number, overrides: Partial<Omit<ActiveLane, "lane">> = {}): ActiveLane {
+  return lane({ group, groupConcurrency: room, room, ...overrides });
 }
 
 function appetite(overrides: Partial<Appetite> = {}): Appetite {
@@ -340,5 +347,34 @@ describe("100,000 tenants", () => {
     });
     expect(Math.min(...tries.map(({ ms }) => ms))).toBeLessThan(1_000);
     expect(tries[0]?.quotas[0]).toEqual({ lane: lanes[12_345]?.lane, limit: 1 });
+  });
+});
+
+describe("groups", () => {
+  it("get no more than they have room for, over all of their lanes", () => {
+    const lanes = [grouped("g", 2), grouped("g", 2, { kind: "retry" }), grouped("h", 1), lane()];
+    const quotas = plan(lanes, appetite({ want: 100 }));
+    const of = (name: string | null): number =>
+      quotas
+        .filter((quota) => lanes.find((each) => each.lane === quota.lane)?.group === name)
+        .reduce((sum, { limit }) => sum + limit, 0);
+    expect([of("g"), of("h")]).toEqual([2, 1]);
+    expect(of(null)).toBeGreaterThan(90);
+  });
+
+  it("of the same name are different groups in different types", () => {
+    const quotas = plan([grouped("g", 1), grouped("g", 1, { type: "b" })], appetite());
+    expect(quotas.map(({ limit }) => limit)).toEqual([1, 1]);
+  });
+
+  it("however many, do not get a tenant more than its share", () => {
+    const many = Array.from({ length: 1_000 }, (_, n) => grouped(`g${n}`, 1, { tenant: "a" }));
+    const one = lane({ tenant: "b" });
+    const stock = new Map([...many.map((each) => [each.lane, 1] as const), [one.lane, 1_000]]);
+    for (const turn of [0, 1]) {
+      const quotas = plan([...many, one], appetite({ want: 100, turn }));
+      expect(taken(quotas, stock, 100).get(one.lane)).toBe(50);
+      expect(quotas.length).toBeLessThan(300);
+    }
   });
 });

@@ -45,12 +45,23 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
   const key = dice.chance(0.4) ? `key-${dice.between(1, 25)}` : null;
   const body = key === null ? dice.hex(12) : `${type} ${key}${dice.chance(0.1) ? " changed" : ""}`;
   const payload = JSON.stringify({ body });
+  // Jobs of one group have everything else in common, so that their order is that of enqueue.
+  const group = more.delayMs === undefined && dice.chance(0.25) ? dice.pick(NAMES.groups) : null;
+  const alike = {
+    queue: NAMES.queues[0],
+    service: NAMES.services[0],
+    tenant: NAMES.tenants[0],
+    priority: 0,
+    delayMs: 0,
+  };
   return {
     id: system.jobId(),
     type,
     queue: dice.pick(NAMES.queues),
     service: dice.pick(NAMES.services),
     tenant: dice.pick(NAMES.tenants),
+    group,
+    groupConcurrency: group === null ? null : group === NAMES.groups[2] ? 2 : 1,
     priority: dice.pick([0, 0, 5, 9]),
     payload,
     version: 1,
@@ -64,6 +75,7 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
     deadlineMs: dice.chance(0.1) ? dice.between(500, 8000) : null,
     stuckMs: null,
     limited: true,
+    ...(group !== null && alike),
     ...more,
   };
 }

@@ -72,6 +72,7 @@ export const NAMES = {
   queues: ["default", "bulk"],
   tenants: [null, "acme", "zeta"],
   services: [null, "media"],
+  groups: ["a", "b", "two"],
 } as const;
 
 /** The type whose runs kill their process. */

@@ -25,6 +25,8 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     queue: "default",
     service: null,
     tenant: null,
+    group: null,
+    groupConcurrency: overrides.group == null ? null : 1,
     priority: 0,
     key: null,
     digest: overrides.key == null ? null : digestOf(payload),

@@ -1,7 +1,9 @@
 // Writes new jobs in memory. A job that is already there, by its id or by its key, is answered and not written again.
+import { keepsPlace } from "../../core/group.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
+import { leavePlace } from "./groups.ts";
 import { internLane, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** Writes one new job, or says why not. */
@@ -42,10 +44,12 @@ function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null
 /** Makes a waiting job what the new one would have been; its past stays, and so does its due time unless debounced. */
 function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   stopWaiting(tables, row);
-  const { queue, service, tenant, priority, payload, version } = job;
+  const { queue, service, tenant, group, groupConcurrency, priority, payload, version } = job;
+  if (row.group !== group || !keepsPlace(job)) leavePlace(tables, row);
   const { maxAttempts, maxCrashes, deadlineMs, stuckMs, limited } = job;
   const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, limited };
-  Object.assign(row, { queue, service, tenant, priority, payload, version, ...limits, updatedAt: now });
+  const belonging = { queue, service, tenant, group, groupConcurrency, priority };
+  Object.assign(row, { ...belonging, payload, version, ...limits, updatedAt: now });
   if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);
   row.lane = laneOfKind(internLane(tables, job), kindOfLane(row.lane));
   startWaiting(tables, row);

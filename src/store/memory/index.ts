@@ -5,6 +5,7 @@ import { storeFrom, type Verbs } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
+import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { retentionVerbs } from "./retention.ts";
 import { emptyTables } from "./tables.ts";
@@ -18,6 +19,7 @@ export function createMemoryStore(options: { readonly clock: () => number }): St
     migrate: () => undefined,
     ...jobVerbs(tables),
     ...workVerbs(tables),
+    ...groupVerbs(tables),
     ...workerVerbs(tables),
     ...deadLetterVerbs(tables),
     ...retentionVerbs(tables),

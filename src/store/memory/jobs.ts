@@ -5,6 +5,7 @@ import { readCursor } from "../cursor.ts";
 import type { JobQuery } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { enqueueOne } from "./enqueue.ts";
+import { leavePlace } from "./groups.ts";
 import { internLane, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** The verbs about jobs. */
@@ -36,6 +37,7 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         row.cancelRequested = true;
         if (row.state === "running") return "requested";
         stopWaiting(tables, row);
+        leavePlace(tables, row);
         row.state = "cancelled";
         row.finishedAt = row.updatedAt;
         return "cancelled";

@@ -1,7 +1,7 @@
 // The tables of the memory store and the two things every verb needs: interned lanes, and waiting jobs in the order in
 // which they fall due.
 import type { AttemptRecord, Belonging, DeathReason, Failure, Job } from "../../core/job.ts";
-import { firstLane, laneOfKind } from "../../core/lane.ts";
+import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
 /** A job as it is kept: its fields, free to change, and what only the store knows. */
@@ -48,6 +48,8 @@ export interface Tables {
   /** Waiting jobs by lane, each in order of due time and arrival. */
   readonly waiting: Map<number, Row[]>;
   readonly running: Set<Row>;
+  /** Jobs that hold a place in their group, by the name of the group. */
+  readonly placed: Map<string, Set<Row>>;
   readonly workers: Map<string, WorkerRow>;
   readonly attempts: Map<string, AttemptRecord[]>;
   readonly deaths: DeathRow[];
@@ -68,6 +70,7 @@ export function emptyTables(clock: () => number): Tables {
     belongings: new Map(),
     waiting: new Map(),
     running: new Set(),
+    placed: new Map(),
     workers: new Map(),
     attempts: new Map(),
     deaths: [],
@@ -81,13 +84,13 @@ export function emptyTables(clock: () => number): Tables {
 
 /** The number of the lane for first tries of a belonging, the same each time. */
 export function internLane(tables: Tables, belonging: Belonging): number {
-  const { type, queue, service, tenant, priority } = belonging;
-  const name = JSON.stringify([type, queue, service, tenant, priority]);
+  const { type, queue, service, tenant, group, groupConcurrency, priority } = belonging;
+  const name = laneName(belonging);
   const known = tables.lanes.get(name);
   if (known !== undefined) return known;
   const lane = firstLane(tables.lanes.size, priority);
   tables.lanes.set(name, lane);
-  tables.belongings.set(lane, { type, queue, service, tenant, priority });
+  tables.belongings.set(lane, { type, queue, service, tenant, group, groupConcurrency, priority });
   return lane;
 }
 

@@ -1,8 +1,9 @@
 // Lanes, claim and settle in memory: the transitions of a job, written as plainly as they can be.
 import type { Failure, Lease } from "../../core/job.ts";
-import { kindOfLane, laneOfKind } from "../../core/lane.ts";
+import { type ActiveLane, kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { ClaimedJob, ClaimRequest, Settlement } from "../store.ts";
 import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";
+import { leavePlace, leavePlaceToWait, roomOf, takePlace } from "./groups.ts";
 import { forget } from "./retention.ts";
 import { belongingOf, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
@@ -12,10 +13,7 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
     lanes(after, limit) {
       const now = tables.clock();
       const ahead = [...tables.waiting.keys()].filter((lane) => after === null || lane > after).sort((a, b) => a - b);
-      const heads = ahead.slice(0, limit).map((lane) => {
-        const headRunAt = tables.waiting.get(lane)?.[0]?.runAt ?? Number.POSITIVE_INFINITY;
-        return { lane, kind: kindOfLane(lane), headRunAt, ...belongingOf(tables, lane) };
-      });
+      const heads = ahead.slice(0, limit).flatMap((lane) => headOf(tables, lane) ?? []);
       const later = heads.map((head) => head.headRunAt).filter((runAt) => runAt > now);
       return {
         lanes: heads.filter((head) => head.headRunAt <= now),
@@ -48,13 +46,36 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
   };
 }
 
+/** A lane with the time when its next job falls due; null if its group is full. */
+function headOf(tables: Tables, lane: number): ActiveLane | null {
+  const room = roomOf(tables, lane);
+  const next = nextOf(tables, lane, room);
+  if (!next) return null;
+  const belonging = belongingOf(tables, lane);
+  const left = typeof room === "number" ? room : 1;
+  return {
+    lane,
+    kind: kindOfLane(lane),
+    headRunAt: next.runAt,
+    ...belonging,
+    room: belonging.group === null ? null : left,
+  };
+}
+
+/** The job whose turn it is in a lane. */
+function nextOf(tables: Tables, lane: number, room: number | Row): Row | undefined {
+  if (typeof room !== "number") return room;
+  return room > 0 ? tables.waiting.get(lane)?.[0] : undefined;
+}
+
 function takeAll(tables: Tables, request: ClaimRequest, now: number): ClaimedJob[] {
   const jobs: ClaimedJob[] = [];
   for (const { lane, limit } of request.quotas) {
     for (let taken = 0; taken < limit && jobs.length < request.limit; taken++) {
-      const row = tables.waiting.get(lane)?.[0];
+      const row = tables.waiting.has(lane) ? nextOf(tables, lane, roomOf(tables, lane)) : undefined;
       if (!row || row.runAt > now) break;
       stopWaiting(tables, row);
+      takePlace(tables, row);
       tables.running.add(row);
       row.state = "running";
       row.epoch += 1;
@@ -78,7 +99,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   row.nonce = null;
   if (verdict.kind === "complete") {
     row.result = verdict.result;
-    finish(row, "completed", now);
+    finish(tables, row, "completed", now);
     if (verdict.keep === false) forget(tables, row);
     return;
   }
@@ -103,11 +124,12 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
       diedAt: now,
       redrivenAt: null,
     });
-    return finish(row, "dead", now);
+    return finish(tables, row, "dead", now);
   }
   if (verdict.kind === "release") row.releases += 1;
   // A job that was asked to stop does not come back to the queue, whatever its run said.
-  if (verdict.kind === "cancel" || row.cancelRequested) return finish(row, "cancelled", now);
+  if (verdict.kind === "cancel" || row.cancelRequested) return finish(tables, row, "cancelled", now);
+  leavePlaceToWait(tables, row);
   row.state = "queued";
   row.runAt = now + verdict.delayMs;
   if (verdict.kind === "retry") {
@@ -117,7 +139,8 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   startWaiting(tables, row);
 }
 
-function finish(row: Row, state: "completed" | "dead" | "cancelled", now: number): void {
+function finish(tables: Tables, row: Row, state: "completed" | "dead" | "cancelled", now: number): void {
+  leavePlace(tables, row);
   row.state = state;
   row.finishedAt = now;
 }

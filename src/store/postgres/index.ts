@@ -13,6 +13,7 @@ import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
 import { type Enqueue, enqueuer } from "./enqueue.ts";
+import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { migrate, migrationPlan, schemaVersion } from "./migrate.ts";
 import { openParts, type Parts, type Surroundings } from "./parts.ts";
@@ -122,6 +123,7 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
       return answer;
     },
     settle: settleVerb(parts, ledger, waker),
+    ...groupVerbs(parts),
     ...jobVerbs(parts, waker),
     ...workerVerbs(parts),
     ...deadLetterVerbs(parts, waker),

@@ -9,6 +9,7 @@ import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store 
 import { heldRuns, isTaken, jobColumns, NO_RUN, STATE, stateOf, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import type { Cell, Statement } from "./driver.ts";
+import { belongingFrom } from "./lanes.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */
@@ -29,7 +30,7 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
       select state, count(*) - case when state = 'queued' then (select held from running) else 0 end from ${s}.job group by state
       union all select 'running', held from running`,
   };
-  const cancel = canceller(s);
+  const cancel = canceller(s, waker);
   const reschedule = rescheduler(context, waker);
   return {
     async get(ids) {
@@ -77,7 +78,7 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
   };
 }
 
-function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map<string, CancelAnswer>> {
+function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) => Promise<Map<string, CancelAnswer>> {
   const end = {
     name: "cancel_waiting",
     text: `with held as (
@@ -86,8 +87,10 @@ function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map
     done as (
       update ${s}.job j set state = 'cancelled', cancel_requested = true, finished_at = ${NOW}, updated_at = ${NOW}
       where j.seq = any(array(select seq from held)) returning j.id, j.seq),
-    ended as (insert into ${s}.ended (state, at, seqs) select 'cancelled', ${NOW}, array_agg(seq order by seq) from done having count(*) > 0)
-    select id from done`,
+    ended as (insert into ${s}.ended (state, at, seqs) select 'cancelled', ${NOW}, array_agg(seq order by seq) from done having count(*) > 0),
+    places as (delete from ${s}.place p using done where p.seq = done.seq returning p.seq),
+    told as materialized (select ${waker.notify} from places limit 1)
+    select id, (select count(*) from told) from done`,
   };
   // A run that is settled meanwhile has another epoch by the time that its row can be written.
   const ask = {
@@ -116,17 +119,8 @@ function canceller(s: string): (ask: Ask, ids: readonly string[]) => Promise<Map
   };
 }
 
-type WaitingRow = readonly [
-  id: string,
-  state: State,
-  lane: number,
-  runAt: number,
-  seq: number,
-  type: string | null,
-  queue: string,
-  service: string | null,
-  tenant: string | null,
-];
+/** A job and what it belongs to. */
+type WaitingRow = readonly [id: string, state: State, lane: number, runAt: number, seq: number, ...belonging: Cell[]];
 
 /** Changes jobs of different ids inside a transaction; whoever was changed meanwhile is looked at again. */
 function rescheduler(
@@ -135,10 +129,10 @@ function rescheduler(
 ): (ask: Ask, changes: readonly Reschedule[]) => Promise<Map<Reschedule, RescheduleAnswer>> {
   const { read, write } = rescheduleStatements(s, waker);
   const laneFor = async (ask: Ask, row: WaitingRow, priority: number | undefined): Promise<number> => {
-    const [, , lane, , , type, queue, service, tenant] = row;
+    const [, , lane, , , ...belonging] = row;
     if (priority === undefined) return lane;
     // On this connection, because it may be the only one of the pool.
-    const moved = await lanes.internWithin(ask, { type: type as string, queue, service, tenant, priority });
+    const moved = await lanes.internWithin(ask, { ...belongingFrom(belonging), priority });
     return laneOfKind(moved, kindOfLane(lane));
   };
   return async (ask, changes) => {
@@ -176,7 +170,8 @@ function rescheduleStatements(s: string, waker: Waker): { readonly read: Stateme
   return {
     read: {
       name: "reschedule_read",
-      text: `select j.id, ${stateOf(s)}, j.lane, j.run_at, j.seq, l.type, l.queue, l.service, l.tenant from ${s}.job j ${withLane(s)}
+      text: `select j.id, ${stateOf(s)}, j.lane, j.run_at, j.seq, l.type, l.queue, l.service, l.tenant,
+        l.group_key, l.group_concurrency, l.priority from ${s}.job j ${withLane(s)}
         where j.id = any($1::text[])`,
     },
     write: {

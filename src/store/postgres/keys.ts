@@ -87,7 +87,10 @@ function keyStatements(s: string) {
         deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
         due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
         updated_at = ${NOW}
-      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch)
+      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch),
+    places as (
+      delete from ${s}.place p using changed where p.seq = changed.seq
+        and p.group_n is distinct from (select group_n from ${s}.lane where base = $2::bigint and group_concurrency = 1))
     insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from changed returning seq`,
   };
   return { reserve, hold, take, replace };

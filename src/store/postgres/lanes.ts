@@ -2,7 +2,7 @@
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
 import { IMPATIENT } from "./context.ts";
-import type { Ask, Database } from "./driver.ts";
+import type { Ask, Cell, Database } from "./driver.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
 export interface Lanes {
@@ -29,15 +29,16 @@ function finder(s: string): (ask: Ask, belonging: Belonging) => Promise<number> 
   const find = {
     name: "lane_find",
     text: `select base from ${s}.lane where type = $1 and queue = $2 and coalesce(service, '') = coalesce($3, '')
-      and coalesce(tenant, '') = coalesce($4, '') and priority = $5`,
+      and coalesce(tenant, '') = coalesce($4, '') and coalesce(group_key, '') = coalesce($5, '')
+      and coalesce(group_concurrency, 0) = coalesce($6::int, 0) and priority = $7`,
   };
   const next = { text: `select nextval('${s}.lane_n') as n` };
   const insert = {
-    text: `insert into ${s}.lane (type, queue, service, tenant, priority, base) values ($1, $2, $3, $4, $5, $6)
-      on conflict do nothing returning base`,
+    text: `insert into ${s}.lane (type, queue, service, tenant, group_key, group_concurrency, priority, base)
+      values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing returning base`,
   };
-  return async (ask, { type, queue, service, tenant, priority }) => {
-    const values = [type, queue, service, tenant, priority];
+  return async (ask, { type, queue, service, tenant, group, groupConcurrency, priority }) => {
+    const values = [type, queue, service, tenant, group, groupConcurrency, priority];
     const [known] = await ask(find, ...values);
     if (known) return Number(known[0]);
     const [number] = (await ask(next)) as [[number]];
@@ -55,12 +56,12 @@ export function openLanes(db: Database, s: string): Lanes {
   const through = finder(s);
   const read = {
     name: "lane_read",
-    text: `select type, queue, service, tenant, priority from ${s}.lane where base = $1`,
+    text: `select type, queue, service, tenant, group_key, group_concurrency, priority from ${s}.lane where base = $1`,
   };
   const remembering = async (belonging: Belonging, find: () => Promise<number>): Promise<number> => {
     const name = laneName(belonging);
     const base = byName.get(name) ?? (await find());
-    byName.set(name, base);
+    remember(byName, name, base);
     return base;
   };
   const lanes: Lanes = {
@@ -80,16 +81,36 @@ export function openLanes(db: Database, s: string): Lanes {
       if (cached) return cached;
       const [row] = await db.ask(read, base);
       if (!row) return undefined;
-      const [type, queue, service, tenant, priority] = row as [string, string, string | null, string | null, number];
-      const belonging = { type, queue, service, tenant, priority };
-      byLane.set(base, belonging);
+      const belonging = belongingFrom(row);
+      remember(byLane, base, belonging);
       return belonging;
     },
-    remember: (lane, belonging) => void byLane.set(laneOfKind(lane, "first"), belonging),
+    remember: (lane, belonging) => remember(byLane, laneOfKind(lane, "first"), belonging),
     remembered: (lane) => byLane.get(laneOfKind(lane, "first")),
     *numbers() {
       for (const base of byLane.keys()) for (const kind of LANE_KINDS) yield laneOfKind(base, kind);
     },
   };
   return lanes;
+}
+
+/** What a lane belongs to, from its columns in this order. */
+export function belongingFrom(row: readonly Cell[]): Belonging {
+  return {
+    type: row[0] as string,
+    queue: row[1] as string,
+    service: row[2] as string | null,
+    tenant: row[3] as string | null,
+    group: row[4] as string | null,
+    groupConcurrency: row[5] as number | null,
+    priority: row[6] as number,
+  };
+}
+
+/** Lanes remembered in memory at most; groups can be of any number. */
+const REMEMBERED = 100_000;
+
+function remember<K, V>(cache: Map<K, V>, key: K, value: V): void {
+  if (cache.size >= REMEMBERED) for (const oldest of [...cache.keys()].slice(0, REMEMBERED / 10)) cache.delete(oldest);
+  cache.set(key, value);
 }

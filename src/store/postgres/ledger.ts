@@ -6,9 +6,9 @@ import type { Lease } from "../../core/job.ts";
 
 /** Claims whose jobs are not all settled. */
 export interface Ledger {
-  took(worker: string, nonce: string, id: string, epoch: number, seq: number): void;
-  /** The number of the job that this lease was given out for here; undefined for any other. */
-  seqOf(lease: Lease): number | undefined;
+  took(worker: string, nonce: string, id: string, run: LedgerRun): void;
+  /** What is known of the job that this lease was given out for here; undefined for any other. */
+  runOf(lease: Lease): LedgerRun | undefined;
   /** The lease is over, whoever ended it. */
   settled(lease: Lease): void;
   /** The claims of this worker that are used up. */
@@ -17,27 +17,36 @@ export interface Ledger {
   deleted(worker: string, nonces: readonly string[]): void;
 }
 
+/** A run that was claimed here. */
+export interface LedgerRun {
+  readonly epoch: number;
+  /** The number of the job. */
+  readonly seq: number;
+  /** The job holds a place in a group. */
+  readonly grouped: boolean;
+}
+
 interface OpenClaim {
   readonly worker: string;
-  readonly runs: Map<string, { readonly epoch: number; readonly seq: number }>;
+  readonly runs: Map<string, LedgerRun>;
 }
 
 /** A ledger for one process. */
 export function openLedger(): Ledger {
   const open = new Map<string, OpenClaim>();
   const spent = new Map<string, string[]>();
-  const runOf = ({ id, epoch, nonce }: Lease): { readonly seq: number } | undefined => {
+  const runOf: Ledger["runOf"] = ({ id, epoch, nonce }) => {
     const run = open.get(nonce)?.runs.get(id);
     // A lease that was never given out is nobody's.
     return run?.epoch === epoch ? run : undefined;
   };
   return {
-    took(worker, nonce, id, epoch, seq) {
+    took(worker, nonce, id, run) {
       const claim = open.get(nonce) ?? { worker, runs: new Map() };
       open.set(nonce, claim);
-      claim.runs.set(id, { epoch, seq });
+      claim.runs.set(id, run);
     },
-    seqOf: (lease) => runOf(lease)?.seq,
+    runOf,
     settled(lease) {
       const claim = open.get(lease.nonce);
       if (!claim || !runOf(lease)) return;

@@ -3,6 +3,7 @@
 import { runtimeFailure } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
 import { type Context, NOW } from "./context.ts";
+import { freePlaces } from "./groups.ts";
 
 /** Sets every waiting job aside whose lane does not exist. */
 export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
@@ -15,6 +16,7 @@ export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
       update ${s}.job j set state = 'dead', lane = $1, finished_at = ${NOW}, updated_at = ${NOW}, failure = $2, error_message = $3
       from stray where j.seq = stray.seq and j.state = 'queued'
       returning j.seq, j.generation, j.attempts, j.crashes, j.max_attempts),
+    ${freePlaces(s, "stray")},
     ended as (insert into ${s}.ended (state, at, seqs) select 'dead', ${NOW}, array_agg(seq order by seq) from dead having count(*) > 0)
     insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint,
       attempts, crashes, max_attempts, died_at, failure)

@@ -7,7 +7,8 @@
 // under the epoch that follows its own; the epoch of its row is that of the last run that was settled. A settle writes
 // the row once; it has no index that a run changes, so that Postgres updates it in place (HOT). For the same reason
 // there is one row of `ended` for all that ended together. The numbers in these rows are neither compressed nor, as long
-// as they fit, moved out of the row, which would cost more than all else about it.
+// as they fit, moved out of the row, which would cost more than all else about it. `place` has a row for every job that
+// holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { JOB_BOUNDS } from "../../core/new-job.ts";
 import { heldRuns } from "./columns.ts";
@@ -18,6 +19,9 @@ const oneOf = (column: string, values: readonly string[]): string =>
 /** A time as people read it. */
 const time = (column: string): string => `to_timestamp(${column} / 1000.0)`;
 
+/** The number of a group: a hash, so that nobody has to hand out numbers; two groups with the same one would share places. */
+export const groupNumber = (type: string, group: string): string => `hashtextextended(${type} || ' ' || ${group}, 0)`;
+
 const jobTables = (s: string): string => `
 create sequence ${s}.lane_n minvalue 0 start 0;
 create table ${s}.lane (
@@ -26,9 +30,14 @@ create table ${s}.lane (
   queue text not null,
   service text,
   tenant text,
+  group_key text,
+  group_concurrency int,
+  -- The same for all lanes of one type and group.
+  group_n bigint generated always as (${groupNumber("type", "group_key")}) stored,
   priority int not null check (priority between 0 and 9)
 );
-create unique index lane_belonging on ${s}.lane (type, queue, coalesce(service, ''), coalesce(tenant, ''), priority);
+create unique index lane_belonging on ${s}.lane (type, queue, coalesce(service, ''), coalesce(tenant, ''),
+  coalesce(group_key, ''), coalesce(group_concurrency, 0), priority);
 
 create table ${s}.job (
   seq bigint generated always as identity primary key,
@@ -77,6 +86,14 @@ create table ${s}.waiting (
   primary key (lane, run_at, seq)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 create index waiting_retries on ${s}.waiting (${time("run_at")}) where lane % 4 <> 0;
+
+-- The places that jobs hold in their groups. Whoever wants one that is taken meets this key, however old its picture is.
+create table ${s}.place (
+  group_n bigint not null,
+  slot int not null,
+  seq bigint not null unique,
+  primary key (group_n, slot)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create table ${s}.claim (
   n bigint generated always as identity primary key,

@@ -5,6 +5,7 @@
 import { HISTORY_TAIL } from "../verbs.ts";
 import { freeKeys, NOW } from "./context.ts";
 import type { Statement } from "./driver.ts";
+import { freePlaces, freeStatement } from "./groups.ts";
 import type { Waker } from "./wake.ts";
 
 const LEASE = "j.seq = u.seq and j.epoch = u.epoch - 1 and (select workers from held)[u.claim] is not null";
@@ -82,7 +83,8 @@ function plainStatements(s: string) {
       "complete_one",
       `with done as (update ${s}.job j set state = 'completed', result = $4, finished_at = ${NOW}, updated_at = ${NOW},
           epoch = $2::bigint, worker = c.worker, started_at = c.at
-        from ${s}.claim c where j.id = $1 and j.epoch = $2::bigint - 1 and c.nonce = $3 and ${isNamed("$2::bigint")} returning j.seq)
+        from ${s}.claim c where j.id = $1 and j.epoch = $2::bigint - 1 and c.nonce = $3 and ${isNamed("$2::bigint")} returning j.seq),
+      ${freePlaces(s, "done")}
       insert into ${s}.ended (state, at, seqs) select 'completed', ${NOW}, array[seq] from done returning at`,
     ),
     progress: named(
@@ -164,7 +166,7 @@ export function settleStatements(s: string, waker: Waker | null) {
     ...deathStatements(s),
     find: named(
       "find",
-      `select u.id, u.epoch, u.nonce, j.seq from unnest($1::text[], $2::bigint[], $3::text[]) as u (id, epoch, nonce)
+      `select u.id, u.epoch, u.nonce, j.seq, exists (select from ${s}.place p where p.seq = j.seq) from unnest($1::text[], $2::bigint[], $3::text[]) as u (id, epoch, nonce)
       join ${s}.job j on j.id = u.id
       where exists (select from ${s}.claim c where c.nonce = u.nonce and ${isNamed("u.epoch")})`,
     ),
@@ -172,6 +174,7 @@ export function settleStatements(s: string, waker: Waker | null) {
       "none",
       `with marked as (update ${s}.worker set started_through = $2 where id = $1 and started_through < $2) select ${NOW}`,
     ),
+    places: freeStatement(s, waker),
     trim: named(
       "trim",
       `delete from ${s}.attempt a using (

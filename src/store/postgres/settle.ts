@@ -26,14 +26,20 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     if (foreign.length === 0) return;
     const leases = foreign.map(({ item }) => item);
     const columns = [leases.map(({ id }) => id), leases.map(({ epoch }) => epoch), leases.map(({ nonce }) => nonce)];
-    const found = (await db.ask(statements.find, ...columns)) as [string, number, string, number][];
-    const seqs = new Map(found.map(([id, epoch, nonce, seq]) => [`${id} ${epoch} ${nonce}`, seq]));
-    for (const each of foreign) each.seq = seqs.get(`${each.item.id} ${each.item.epoch} ${each.item.nonce}`) ?? NOBODYS;
+    const found = (await db.ask(statements.find, ...columns)) as [string, number, string, number, boolean][];
+    const runs = new Map(found.map(([id, epoch, nonce, ...run]) => [`${id} ${epoch} ${nonce}`, run]));
+    for (const each of foreign) {
+      const { id, epoch, nonce } = each.item;
+      [each.seq, each.grouped] = runs.get(`${id} ${epoch} ${nonce}`) ?? [NOBODYS, false];
+    }
   };
   return async ({ settlements, worker = null, startedThrough = 0 }) => {
     const legal: Numbered[] = [];
-    for (const [at, item] of settlements.entries())
-      if (isLease(item) && isJobId(item.id)) legal.push({ at, item, seq: ledger.seqOf(item) ?? NOBODYS });
+    for (const [at, item] of settlements.entries()) {
+      if (!isLease(item) || !isJobId(item.id)) continue;
+      const { seq = NOBODYS, grouped = false } = ledger.runOf(item) ?? {};
+      legal.push({ at, item, seq, grouped });
+    }
     await findForeign(legal);
     const known = legal.filter(({ seq }) => seq !== NOBODYS);
     const steps = rounds(known, ({ id }) => id).flatMap((round) => byKind(round as Numbered[]));
@@ -56,11 +62,13 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
         // Delays count from the time of their own statement, so none of them from before this.
         now ??= at;
       }
+      if (grouped.length > 0) await ask(statements.places, judged(grouped, current));
       return now as number;
     };
+    const grouped = known.filter((each) => each.grouped && each.item.verdict.kind !== "progress");
     const none = async (): Promise<number> => (await db.ask(statements.none, worker, startedThrough))[0]?.[0] as number;
     const [first, ...others] = steps;
-    const now = await (!first ? none() : others.length > 0 ? db.together(all) : apply(db.ask, first));
+    const now = await (!first ? none() : others.length + grouped.length > 0 ? db.together(all) : apply(db.ask, first));
     for (const { item } of legal) if (item.verdict.kind !== "progress") ledger.settled(item);
     const stale = current.size === settlements.length ? [] : settlements.filter((_, at) => !current.has(at));
     return { stale: stale.map(leaseOf), now };
@@ -77,6 +85,13 @@ const NOBODYS = -1;
 /** A settlement with its place and the number of its job. */
 interface Numbered extends Placed<Settlement> {
   seq: number;
+  /** The job holds a place in a group. */
+  grouped: boolean;
+}
+
+/** The numbers of the jobs whose verdict counted. */
+function judged(of: readonly Numbered[], current: ReadonlySet<number>): number[] {
+  return of.filter(({ at }) => current.has(at)).map(({ seq }) => seq);
 }
 
 type Step = readonly [Kind, readonly Numbered[]];

@@ -1,5 +1,6 @@
 // Lanes and claim on Postgres. Both search `waiting` by its one index, (lane, run_at, seq), so their cost follows what
 // they return, not what waits, is parked, or is finished.
+import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
 import type { Quota } from "../../core/plan.ts";
@@ -9,6 +10,8 @@ import { lastStack } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import type { Ask, Cell } from "./driver.ts";
 import type { Floors, FullLook } from "./floors.ts";
+import { takenOfGroups, withRoom } from "./groups.ts";
+import { belongingFrom } from "./lanes.ts";
 import type { Ledger } from "./ledger.ts";
 import { openQuarantine } from "./quarantine.ts";
 
@@ -18,8 +21,8 @@ const BELOW_ALL_LANES = -1;
 /** The statement that finds the head of every lane; always answers a row, for its time and for how long it took. */
 export function lanesText(s: string): string {
   // The head of the next lane is one step down the index, however many jobs lie between.
-  return `select h.lane, h.run_at, ${NOW}, l.type, l.queue, l.service, l.tenant, l.priority, h.seq,
-      extract(milliseconds from clock_timestamp() - statement_timestamp())::int
+  return `select h.lane, h.run_at, ${NOW}, h.seq, extract(milliseconds from clock_timestamp() - statement_timestamp())::int,
+      l.type, l.queue, l.service, l.tenant, l.group_key, l.group_concurrency, l.priority, r.room, r.run_at
     from (select) as always left join (
       select n.lane, n.run_at, n.seq from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) as p (lane, run_at, seq, below)
       cross join lateral (
@@ -31,7 +34,8 @@ export function lanesText(s: string): string {
             (select w.lane, w.run_at, w.seq from ${s}.waiting w where w.lane > head.lane and w.lane < p.below
              order by w.lane, w.run_at, w.seq limit 1) n)
         select lane, run_at, seq from head) n limit $5) h on true
-    left join lateral (select * from ${s}.lane where base = h.lane - h.lane % 4 limit 1) l on true order by h.lane`;
+    left join lateral (select * from ${s}.lane where base = h.lane - h.lane % 4 limit 1) l on true
+    ${withRoom(s)} order by h.lane`;
 }
 
 /** The verb that looks for lanes with work. */
@@ -55,21 +59,16 @@ export function lanesVerb(context: Context, floors: Floors): Store["lanes"] {
     const active: ActiveLane[] = [];
     let nextRunAt: number | null = null;
     for (const row of rows.slice(0, limit)) {
-      const [lane, headRunAt] = row as [number, number];
-      if (row[3] === null) {
+      if (row[5] === null) {
         await aside();
         continue;
       }
-      const [type, queue, service, tenant, priority] = row.slice(3) as [
-        string,
-        string,
-        string | null,
-        string | null,
-        number,
-      ];
-      const belonging = { type, queue, service, tenant, priority };
+      const belonging = belongingFrom(row.slice(5));
+      const [lane, room, heldRunAt] = [row[0], row[12], row[13]] as [number, number | null, number | null];
       lanes.remember(lane, belonging);
-      if (headRunAt <= now) active.push({ lane, kind: kindOfLane(lane), headRunAt, ...belonging });
+      if (room === 0) continue;
+      const headRunAt = heldRunAt ?? (row[1] as number);
+      if (headRunAt <= now) active.push({ lane, kind: kindOfLane(lane), headRunAt, ...belonging, room });
       else nextRunAt = Math.min(headRunAt, nextRunAt ?? headRunAt);
     }
     const next = rows.length > limit ? (rows[limit - 1]?.[0] as number) : null;
@@ -91,9 +90,9 @@ function fullLook(
   through: number | null,
   known: Iterable<number>,
 ): FullLook {
-  const heads = new Map(rows.map((row) => [row[0] as number, { runAt: row[1] as number, seq: row[8] as number }]));
+  const heads = new Map(rows.map((row) => [row[0] as number, { runAt: row[1] as number, seq: row[3] as number }]));
   const [, , now] = all[0] as Cell[];
-  return { after, through, heads, known, now: now as number, tookMs: Math.max(...all.map((row) => row[9] as number)) };
+  return { after, through, heads, known, now: now as number, tookMs: Math.max(...all.map((row) => row[4] as number)) };
 }
 
 /** What most jobs have never used goes as one text, and only where a job has. */
@@ -108,7 +107,9 @@ const NO_REST: Rest = [0, 0, 0, 1, 0, null, null, null, null, null, null];
 
 /** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */
 export function claimText(s: string): string {
-  return `with taken as (
+  return claimOf(
+    s,
+    `taken as (
       delete from ${s}.waiting where ctid = any(array(
         select w.ctid from unnest($4::bigint[], $5::int[], $10::bigint[], $11::bigint[]) as q (lane, quota, run_at, seq) cross join lateral
           (select w.ctid from ${s}.waiting w where w.lane = q.lane and (w.run_at, w.seq) >= (q.run_at, q.seq) and w.run_at <= ${NOW}
@@ -116,7 +117,18 @@ export function claimText(s: string): string {
         where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)
           and set_config('synchronous_commit', 'off', true) is not null
         limit $6))
-      returning lane, run_at, seq, epoch),
+      returning lane, run_at, seq, epoch)`,
+  );
+}
+
+/** The same for lanes of groups. */
+export function groupClaimText(s: string): string {
+  return claimOf(s, takenOfGroups(s));
+}
+
+/** Notes the claim of what is `taken`, and reads its jobs. */
+function claimOf(s: string, taken: string): string {
+  return `with ${taken},
     spent as (delete from ${s}.claim where worker = $1 and nonce = any($9::text[]) and exists (select from taken)),
     noted as (
       insert into ${s}.claim (worker, nonce, ticket, started, at, seqs, epochs)
@@ -127,23 +139,20 @@ export function claimText(s: string): string {
     from ${s}.job j where j.seq = any(array(select seq from taken))`;
 }
 
-/** The verb that takes work. */
-export function claimVerb({ db, s, lanes }: Context, ledger: Ledger, floors: Floors): Store["claim"] {
+type Take = (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number) => Promise<Cell[][]>;
+
+/** Takes one part of a claim; answers the rows of its jobs in their order. */
+function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take {
   const claim = { name: "claim", text: claimText(s) };
-  const why = {
-    name: "claim_why",
-    // What a claim says about its worker is in its row; one that took nothing has none.
-    text: `with marked as (update ${s}.worker set started_through = $2
-        where id = $1 and not given_up and started_through < $2 and set_config('synchronous_commit', 'off', true) is not null)
-      select ${NOW}, exists (select from ${s}.worker where id = $1 and not given_up), (select version from ${s}.control)`,
-  };
-  const take = async (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number): Promise<Cell[][]> => {
+  const groupClaim = { name: "claim_groups", text: groupClaimText(s) };
+  return async (ask, request, quotas, taken) => {
     const numbers = quotas.map(({ lane }) => lane);
     const { worker, startedThrough, control, limit, nonce, ticket } = request;
-    const from = numbers.map((lane) => floors.at(lane));
+    const grouped = lanes.remembered(numbers[0] ?? -1)?.group != null;
+    const from = grouped ? null : numbers.map((lane) => floors.at(lane));
     const spent = ledger.spent(worker);
     const rows = await ask(
-      claim,
+      grouped ? groupClaim : claim,
       worker,
       startedThrough,
       control,
@@ -153,17 +162,32 @@ export function claimVerb({ db, s, lanes }: Context, ledger: Ledger, floors: Flo
       nonce,
       ticket + taken,
       spent,
-      from.map(({ runAt }) => runAt),
-      from.map(({ seq }) => seq),
+      ...(from ? [from.map(({ runAt }) => runAt), from.map(({ seq }) => seq)] : []),
     );
     if (rows.length > 0) ledger.deleted(worker, spent);
-    for (const row of rows) floors.took(row[9] as number, { runAt: row[3] as number, seq: row[10] as number });
+    // What a group may not give yet stays where it is.
+    if (from)
+      for (const row of rows) floors.took(row[9] as number, { runAt: row[3] as number, seq: row[10] as number });
     const place = new Map(numbers.map((lane, at) => [lane, at]));
     return rows.sort((a, b) => byPlace(a, b, place));
   };
+}
+
+/** The verb that takes work. */
+export function claimVerb(context: Context, ledger: Ledger, floors: Floors): Store["claim"] {
+  const { db, s, lanes } = context;
+  const take = partTaker(context, ledger, floors);
+  const why = {
+    name: "claim_why",
+    // What a claim says about its worker is in its row; one that took nothing has none.
+    text: `with marked as (update ${s}.worker set started_through = $2
+        where id = $1 and not given_up and started_through < $2 and set_config('synchronous_commit', 'off', true) is not null)
+      select ${NOW}, exists (select from ${s}.worker where id = $1 and not given_up), (select version from ${s}.control)`,
+  };
   return async (request) => {
     const { worker, quotas, limit, nonce } = request;
-    const parts = segments(quotas);
+    for (const { lane } of quotas) if (!lanes.remembered(lane)) await lanes.belonging(lane);
+    const parts = segments(quotas, (lane) => lanes.remembered(lane));
     let rows: Cell[][] = [];
     if (limit > 0) {
       if (parts.length <= 1) rows = await take(db.ask, request, parts[0] ?? [], 0);
@@ -179,10 +203,11 @@ export function claimVerb({ db, s, lanes }: Context, ledger: Ledger, floors: Flo
       const [now, present, version] = row as [number, boolean, number];
       return { jobs: [], now, refused: present ? (version === request.control ? null : "control") : "worker" };
     }
-    const unknown = new Set(rows.map((row) => row[9] as number).filter((lane) => !lanes.remembered(lane)));
-    for (const lane of unknown) await lanes.belonging(lane);
     const jobs = rows.map((row, at) => claimedJob(row, request, lanes.remembered(row[9] as number) as Belonging, at));
-    for (const row of rows) ledger.took(worker, nonce, row[0] as string, row[2] as number, row[10] as number);
+    rows.forEach((row, at) => {
+      const grouped = jobs[at]?.group !== null;
+      ledger.took(worker, nonce, row[0] as string, { epoch: row[2] as number, seq: row[10] as number, grouped });
+    });
     // A claim in several parts is as late as its last one.
     return { jobs, now: rows.at(-1)?.[11] as number, refused: null } satisfies ClaimAnswer;
   };
@@ -193,17 +218,25 @@ function byPlace(a: Cell[], b: Cell[], place: ReadonlyMap<number, number>): numb
   return lanes || (a[3] as number) - (b[3] as number) || (a[10] as number) - (b[10] as number);
 }
 
-/** Quotas in order, cut so that no part names a lane twice: a statement would take the same rows for both. */
-function segments(quotas: readonly Quota[]): Quota[][] {
+/**
+ * Quotas in order, cut so that no part names a lane or a group twice: a statement would take the same rows, or give the
+ * same places, for both. Lanes of groups are not in one part with others.
+ */
+function segments(quotas: readonly Quota[], belonging: (lane: number) => Belonging | undefined): Quota[][] {
   const parts: Quota[][] = [];
-  let lanes = new Set<number>();
+  let names = new Set<number | string>();
+  let grouped = false;
   for (const quota of quotas) {
     if (quota.limit === 0) continue;
-    if (parts.length === 0 || lanes.has(quota.lane)) {
+    const of = belonging(quota.lane);
+    const isGrouped = of !== undefined && of.group !== null;
+    const name = isGrouped ? groupName(of) : quota.lane;
+    if (parts.length === 0 || isGrouped !== grouped || names.has(name)) {
       parts.push([]);
-      lanes = new Set();
+      names = new Set();
     }
-    lanes.add(quota.lane);
+    grouped = isGrouped;
+    names.add(name);
     parts.at(-1)?.push(quota);
   }
   return parts;
@@ -218,6 +251,8 @@ function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Be
     queue: of.queue,
     service: of.service,
     tenant: of.tenant,
+    group: of.group,
+    groupConcurrency: of.groupConcurrency,
     priority: of.priority,
     key: more[7] as string | null,
     state: "running",

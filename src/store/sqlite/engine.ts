@@ -7,6 +7,7 @@ import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { type Database, openDatabase, sqliteCode } from "./driver.ts";
+import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { openLanes } from "./lanes.ts";
 import { retentionVerbs } from "./retention.ts";
@@ -50,6 +51,7 @@ const READS: ReadonlySet<Verb> = new Set([
   "list",
   "count",
   "held",
+  "holders",
   "workers",
   "deadLetters",
   "tally",
@@ -83,6 +85,7 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
     migrate: () => undefined,
     ...jobVerbs(db, lanes, options.clock),
     ...workVerbs(db, lanes, options.clock),
+    ...groupVerbs(db, lanes),
     ...workerVerbs(db, options.clock),
     ...deadLetterVerbs(db, options.clock),
     ...retentionVerbs(db, lanes, options.clock),

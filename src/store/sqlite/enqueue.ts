@@ -1,4 +1,5 @@
 // Writes new jobs on SQLite. A job that is already there, by its id or by its key, is answered and not written again.
+import { keepsPlace } from "../../core/group.ts";
 import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
@@ -96,7 +97,8 @@ function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
   // The lanes of one belonging lie side by side in fours; the job keeps its kind.
   const replace = db.prepare(
     `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, max_attempts = ?, max_crashes = ?, deadline_ms = ?,
-       stuck_ms = ?, limited = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ? where id = ?`,
+       stuck_ms = ?, limited = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?,
+       placed = case when placed = ? then placed end where id = ?`,
   );
   const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);
   return {
@@ -111,7 +113,9 @@ function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
       if (met === "create") return null;
       const { payload, version } = job;
       const due = job.unique === "debounce" ? dueAt(job, now) : null;
-      replace.run(lanes.intern(job), payload, version, ...limitsOf(job), due, due, now, id);
+      const lane = lanes.intern(job);
+      const placed = keepsPlace(job) ? lanes.groupOf(lane) : null;
+      replace.run(lane, payload, version, ...limitsOf(job), due, due, now, placed, id);
       take(job, id, now);
       return { kind: "replaced", id };
     },

@@ -36,6 +36,8 @@ function unpack(verb: Verb, args: readonly unknown[], value: unknown): unknown {
   switch (verb) {
     case "get":
       return (value as (Value[] | null)[]).map((row) => row && jobFromRow(row));
+    case "holders":
+      return (value as Value[][]).map(jobFromRow);
     case "list":
       return { items: (value as RowPage).rows.map(jobFromRow), next: (value as RowPage).next };
     case "claim": {

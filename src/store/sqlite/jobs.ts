@@ -55,7 +55,7 @@ export function jobVerbs(db: Database, lanes: Lanes, clock: () => number): JobVe
 function canceller(db: Database, clock: () => number): Verbs["cancel"] {
   const state = db.prepare("select state from job where id = ?");
   const end = db.prepare(
-    "update job set state = 'cancelled', cancel_requested = 1, finished_at = ?, updated_at = ? where id = ?",
+    "update job set state = 'cancelled', cancel_requested = 1, placed = null, finished_at = ?, updated_at = ? where id = ?",
   );
   const ask = db.prepare("update job set cancel_requested = 1, updated_at = ? where id = ?");
   return (ids) => {

@@ -27,7 +27,7 @@ const LEGAL = `attempts = min(max(attempts, 0), 900000), max_attempts = max(max_
 export function quarantine(db: Database, intern: (belonging: Belonging) => number, clock: () => number): Quarantine {
   const strays = db.prepare(`select seq from job where ${STRAY}`);
   const end = db.prepare(
-    `update job set ${LEGAL}, state = 'dead', lane = ?, nonce = null, finished_at = ?, updated_at = ?, failure = ?, error_message = ?
+    `update job set ${LEGAL}, state = 'dead', lane = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, failure = ?, error_message = ?
      where seq = ?`,
   );
   const bury = db.prepare(

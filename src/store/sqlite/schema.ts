@@ -26,9 +26,15 @@ create table lane (
   queue text not null,
   service text,
   tenant text,
+  group_key text,
+  group_concurrency integer,
+  -- The same for all lanes of one type and group: the n of the first of them.
+  group_n integer,
   priority integer not null check (priority between 0 and 9)
 ) strict;
-create unique index lane_belonging on lane (type, queue, coalesce(service, ''), coalesce(tenant, ''), priority);
+create unique index lane_belonging on lane (type, queue, coalesce(service, ''), coalesce(tenant, ''),
+  coalesce(group_key, ''), coalesce(group_concurrency, 0), priority);
+create index lane_group on lane (type, group_key) where group_key is not null;
 
 create table job (
   seq integer primary key,
@@ -58,6 +64,8 @@ create table job (
   stuck_ms integer,
   limited integer not null default 1 check (limited in (0, 1)),
   key text,
+  -- The group_n of the group in which the job holds a place.
+  placed integer,
   error_message text,
   payload text not null,
   progress text,
@@ -69,6 +77,7 @@ create index job_waiting on job (lane, run_at, seq) where state = 'queued';
 create index job_ended on job (state, finished_at, seq) where state <> 'queued';
 create index job_keyed on job (key, seq) where key is not null;
 create index job_retrying on job (${time("run_at")}) where state = 'queued' and attempts > 0;
+create index job_placed on job (placed) where placed is not null;
 create index job_cancelling on job (worker) where state = 'running' and cancel_requested = 1;
 
 create table job_key (

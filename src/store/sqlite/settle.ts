@@ -1,27 +1,30 @@
 // Applies verdicts on SQLite, each only under its current lease. Writes what it is told: the charge, the delay, the
 // reason; it computes none of them.
 import { plainText } from "../../core/failure.ts";
+import { keepsPlace } from "../../core/group.ts";
 import type { Failure, Lease } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
 import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
-import { failureText } from "../rows.ts";
+import { failureText, UNREADABLE } from "../rows.ts";
+import type { Lanes } from "./lanes.ts";
 import type { OtherVerdict, SettleWire } from "./wire.ts";
 
 /** Applies verdicts. */
 export function settler(
   db: Database,
+  lanes: Lanes,
   clock: () => number,
   progress: (worker: string, through: number) => void,
 ): (request: SettleWire) => SettleAnswer {
   const complete = db.prepare(
-    `update job set state = 'completed', nonce = null, result = ?, finished_at = ?, updated_at = ?
+    `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, updated_at = ?
      where id = ? and epoch = ? and nonce = ?`,
   );
   const mend = mender(db);
-  const other = otherVerdicts(db, mend);
+  const other = otherVerdicts(db, lanes, mend);
   const allCompleted = manyCompleted(db);
   const completed = (result: Value, now: number, { id, epoch, nonce }: Lease): boolean => {
     let changed = 0;
@@ -62,7 +65,7 @@ const TOGETHER = 50;
 /** Writes completions together; false, with nothing written, unless each of them is one and its lease current. */
 function manyCompleted(db: Database): (flat: readonly Value[], now: number) => boolean {
   const complete = db.prepare(
-    `update job set state = 'completed', nonce = null, result = done.column4, finished_at = ?, updated_at = ?
+    `update job set state = 'completed', nonce = null, placed = null, result = done.column4, finished_at = ?, updated_at = ?
      from (values ${Array(TOGETHER).fill("(?, ?, ?, ?)").join(", ")}) as done
      where job.id = done.column1 and job.epoch = done.column2 and job.nonce = done.column3`,
   );
@@ -99,17 +102,19 @@ interface Row {
 type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
 
 /** Every verdict but a completion that is kept; these are rare enough to read the row first. */
-function otherVerdicts(db: Database, mend: (id: string) => void): Other {
+function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): Other {
+  /** 1 if a job of this lane keeps its place in its group while it waits. */
+  const keeps = (lane: number): number => Number(keepsPlace(lanes.belonging(lane) ?? UNREADABLE));
   const note = db.prepare("update job set progress = ?, updated_at = ? where seq = ?");
   const requeue = db.prepare(
-    `update job set state = 'queued', nonce = null, run_at = ?, lane = ?, updated_at = ?, releases = releases + ?,
-     last_delay_ms = coalesce(?, last_delay_ms) where seq = ?`,
+    `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?, lane = ?,
+     updated_at = ?, releases = releases + ?, last_delay_ms = coalesce(?, last_delay_ms) where seq = ?`,
   );
   const end = db.prepare(
-    "update job set state = ?, nonce = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
+    "update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
   );
   const forget = db.prepare("delete from job where seq = ?");
-  const again = retrier(db);
+  const again = retrier(db, keeps);
   const find = finder(db, mend);
   const blame = blamer(db);
   return (lease, verdict, now) => {
@@ -127,7 +132,7 @@ function otherVerdicts(db: Database, mend: (id: string) => void): Other {
     else {
       const retry = verdict.kind === "retry";
       const to = retry ? laneOfKind(lane, verdict.lane) : lane;
-      requeue.run(now + verdict.delayMs, to, now, released, retry ? verdict.delayMs : null, seq);
+      requeue.run(keeps(lane), now + verdict.delayMs, to, now, released, retry ? verdict.delayMs : null, seq);
     }
     return true;
   };
@@ -153,17 +158,20 @@ function bounded(count: number): number {
 }
 
 /** Charges a bad run and sends the job back to the queue with one write of its row. */
-function retrier(db: Database): (row: Row, epoch: number, verdict: Retry, now: number) => true {
+function retrier(
+  db: Database,
+  keeps: (lane: number) => number,
+): (row: Row, epoch: number, verdict: Retry, now: number) => true {
   const retry = db.prepare(
-    `update job set state = 'queued', nonce = null, run_at = ?, lane = ?, updated_at = ?, last_delay_ms = ?, attempts = ?,
-     crashes = ?, failure = ?, error_message = ? where seq = ?`,
+    `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?, lane = ?, updated_at = ?,
+     last_delay_ms = ?, attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?`,
   );
   const record = historian(db);
   return ({ seq, lane, attempts, crashes }, epoch, { failure, delayMs, lane: kind, charge }, now) => {
     const text = failureText(failure);
     const message = plainText(failure.message);
     const [tried, crashed] = [attempts + charge.attempts, crashes + charge.crashes];
-    retry.run(now + delayMs, laneOfKind(lane, kind), now, delayMs, tried, crashed, text, message, seq);
+    retry.run(keeps(lane), now + delayMs, laneOfKind(lane, kind), now, delayMs, tried, crashed, text, message, seq);
     record(seq, epoch, delayMs, failure, text, now);
     return true;
   };

@@ -17,13 +17,14 @@ export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coales
   coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at,
   j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
   j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
-  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited`;
+  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited, l.group_key, l.group_concurrency`;
 
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
 export function packNewJobs(jobs: readonly NewJob[]): Value[] {
   const flat: Value[] = [];
   for (const job of jobs) {
-    flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.priority, job.key, job.digest, job.payload);
+    flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.group, job.groupConcurrency, job.priority);
+    flat.push(job.key, job.digest, job.payload);
     flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs, job.version);
     flat.push(job.key === null ? null : job.unique, Number(job.limited));
   }
@@ -31,22 +32,22 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
 }
 
 /** How many values a new job has in `packNewJobs`. */
-export const NEW_JOB_WIDTH = 18;
+export const NEW_JOB_WIDTH = 20;
 
-/** Where in those values each field stands; type, queue, service, tenant and priority follow each other. */
+/** Where in those values each field stands; type and the rest of what a job belongs to follow each other. */
 export const NEW_JOB = {
   id: 0,
   type: 1,
-  key: 6,
-  payload: 8,
-  runAt: 9,
-  delayMs: 10,
-  maxAttempts: 11,
-  maxCrashes: 12,
-  deadlineMs: 13,
-  stuckMs: 14,
-  version: 15,
-  limited: 17,
+  key: 8,
+  payload: 10,
+  runAt: 11,
+  delayMs: 12,
+  maxAttempts: 13,
+  maxCrashes: 14,
+  deadlineMs: 15,
+  stuckMs: 16,
+  version: 17,
+  limited: 19,
 } as const;
 
 /** The new job that begins at this place of the flat array. */
@@ -57,19 +58,21 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
     queue: flat[at + 2] as string,
     service: flat[at + 3] as string | null,
     tenant: flat[at + 4] as string | null,
-    priority: flat[at + 5] as number,
-    key: flat[at + 6] as string | null,
-    digest: flat[at + 7] as string | null,
-    payload: flat[at + 8] as string,
-    runAt: flat[at + 9] as number | null,
-    delayMs: flat[at + 10] as number,
-    maxAttempts: flat[at + 11] as number,
-    maxCrashes: flat[at + 12] as number,
-    deadlineMs: flat[at + 13] as number | null,
-    stuckMs: flat[at + 14] as number | null,
-    version: flat[at + 15] as number,
-    unique: (flat[at + 16] ?? "key") as UniqueMode,
-    limited: flat[at + 17] === 1,
+    group: flat[at + 5] as string | null,
+    groupConcurrency: flat[at + 6] as number | null,
+    priority: flat[at + 7] as number,
+    key: flat[at + 8] as string | null,
+    digest: flat[at + 9] as string | null,
+    payload: flat[at + 10] as string,
+    runAt: flat[at + 11] as number | null,
+    delayMs: flat[at + 12] as number,
+    maxAttempts: flat[at + 13] as number,
+    maxCrashes: flat[at + 14] as number,
+    deadlineMs: flat[at + 15] as number | null,
+    stuckMs: flat[at + 16] as number | null,
+    version: flat[at + 17] as number,
+    unique: (flat[at + 18] ?? "key") as UniqueMode,
+    limited: flat[at + 19] === 1,
   };
 }
 
@@ -112,6 +115,8 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       queue: of.queue,
       service: of.service,
       tenant: of.tenant,
+      group: of.group,
+      groupConcurrency: of.groupConcurrency,
       priority: of.priority,
       key: rest[7] as string | null,
       state: "running",

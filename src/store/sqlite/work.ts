@@ -5,6 +5,7 @@ import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
 import type { ClaimRequest, SettleAnswer } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
+import { roomOf } from "./groups.ts";
 import type { Lanes } from "./lanes.ts";
 import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";
 import { settler } from "./settle.ts";
@@ -28,7 +29,7 @@ export function workVerbs(db: Database, lanes: Lanes, clock: () => number): Work
   return {
     lanes: activeLanes(db, lanes, clock, aside),
     claim: claimer(db, lanes, clock, aside),
-    settle: settler(db, clock, (worker, through) => void progress.run(through, worker)),
+    settle: settler(db, lanes, clock, (worker, through) => void progress.run(through, worker)),
   };
 }
 
@@ -38,6 +39,7 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
     `select max(min(lane, ${MOST}), -${MOST}), max(min(run_at, ${MOST}), 0) from job
      where state = 'queued' and lane > ? order by lane, run_at limit 1`,
   );
+  const room = roomOf(db, lanes);
   return (after, limit) => {
     const now = clock();
     const active: ActiveLane[] = [];
@@ -50,8 +52,14 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
       last = lane;
       const belonging = lanes.belonging(lane);
       if (!belonging) aside.strays();
-      else if (headRunAt <= now) active.push({ lane, kind: kindOfLane(lane), headRunAt, ...belonging });
-      else nextRunAt = Math.min(headRunAt, nextRunAt ?? headRunAt);
+      else {
+        const left = room(lane);
+        // The job that holds the place of its group goes before the head of its lane; a lane of a full group gives nothing.
+        if (left === 0) continue;
+        const [runAt, may] = left === null || typeof left === "number" ? [headRunAt, left] : [left.runAt, 1];
+        if (runAt > now) nextRunAt = Math.min(runAt, nextRunAt ?? runAt);
+        else active.push({ lane, kind: kindOfLane(lane), headRunAt: runAt, ...belonging, room: may });
+      }
     }
     return { lanes: active, next: head.all(last).length > 0 ? last : null, nextRunAt, now };
   };
@@ -61,37 +69,25 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
 interface Found {
   readonly row: Value[];
   readonly lane: number;
-}
-
-function claimStatements(db: Database) {
-  return {
-    control: db.prepare("select version from control"),
-    present: db.prepare("update worker set started_through = max(started_through, ?) where id = ? and given_up = 0"),
-    // With a bare parameter as its limit SQLite compiles the statement anew every time, which takes four times as long.
-    due: db.prepare(
-      `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ? + 0`,
-    ),
-    rest: db.prepare(`select ${CLAIM_REST} from job where seq = ?`),
-    take: db.prepare(
-      `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ?, started_at = ?, updated_at = ?
-       where seq = ?`,
-    ),
-    // One statement for all rows costs half of one statement for each.
-    takeAll: db.prepare(
-      `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ? + place.key, started_at = ?,
-       updated_at = ? from json_each(?) as place where job.seq = place.value`,
-    ),
-  };
+  /** The group in which it takes a place. */
+  readonly group: number | null;
 }
 
 function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): WorkVerbs["claim"] {
-  const { control, present, due, rest, take, takeAll } = claimStatements(db);
+  const control = db.prepare("select version from control");
+  const present = db.prepare(
+    "update worker set started_through = max(started_through, ?) where id = ? and given_up = 0",
+  );
+  const due = dueJobs(db, lanes);
+  const rest = db.prepare(`select ${CLAIM_REST} from job where seq = ?`);
+  const taker = openTaker(db);
   return ({ worker, quotas, limit, nonce, control: version, ticket, startedThrough }) => {
     const now = clock();
     if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
     if (control.all()[0]?.[0] !== version) return { flat: [], belongings: [], now, refused: "control" };
     const flat: (Value | Value[])[] = [];
     const belongings = new Map<number, Belonging>();
+    const groups = new Set<number>();
     let found: Found[] = [];
     let taken = 0;
     const put = ({ row, lane }: Found): void => {
@@ -103,29 +99,86 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     const takeFound = (): void => {
       const all = found;
       found = [];
-      const seqs = JSON.stringify(all.map(({ row }) => row[0]));
-      if (all.length > 1 && unlessBroken(() => takeAll.run(nonce, worker, ticket + taken, now, now, seqs)))
-        return all.forEach(put);
+      groups.clear();
+      const run = { nonce, worker, now };
+      if (all.length > 1 && taker.all(all, run, ticket + taken)) return all.forEach(put);
       for (const each of all) {
-        const seq = each.row[0] as number;
-        if (unlessBroken(() => take.run(nonce, worker, ticket + taken, now, now, seq))) put(each);
-        else aside.row(seq);
+        if (taker.one(each, run, ticket + taken)) put(each);
+        else aside.row(each.row[0] as number);
       }
     };
     for (const { lane, limit: most } of quotas) {
-      // A lane that comes again must not give what is already found.
-      if (belongings.has(lane) && found.length > 0) takeFound();
-      const wanted = Math.min(most, limit - taken - found.length);
-      if (wanted <= 0) continue;
       const belonging = lanes.belonging(lane);
-      if (!belonging) aside.strays();
-      else {
-        const rows = due.all(lane, now, wanted);
-        if (rows.length > 0) belongings.set(lane, belonging);
-        for (const row of rows) found.push({ row, lane });
+      const group = lanes.groupOf(lane);
+      // A lane that comes again must not give what is already found, nor a group its places twice.
+      if (found.length > 0 && (belongings.has(lane) || (group !== null && groups.has(group)))) takeFound();
+      const left = limit - taken - found.length;
+      if (left <= 0) break;
+      if (!belonging) {
+        aside.strays();
+        continue;
       }
+      const rows = due(lane, now, Math.min(most, left));
+      if (rows.length > 0) belongings.set(lane, belonging);
+      if (rows.length > 0 && group !== null) groups.add(group);
+      for (const row of rows) found.push({ row, lane, group });
     }
     takeFound();
     return { flat, belongings: [...belongings], now, refused: null };
+  };
+}
+
+/** Reads the jobs of a lane that are due and may be taken, in their order, at most so many. */
+function dueJobs(db: Database, lanes: Lanes): (lane: number, now: number, most: number) => Value[][] {
+  // With a bare parameter as its limit SQLite compiles the statement anew every time, which takes four times as long.
+  const heads = db.prepare(
+    `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ? + 0`,
+  );
+  const one = db.prepare(`select ${CLAIM_COLUMNS}, ${PLAIN} from job where seq = ? and run_at <= ? limit ? + 0`);
+  const room = roomOf(db, lanes);
+  return (lane, now, most) => {
+    const left = room(lane) ?? most;
+    return typeof left === "number" ? heads.all(lane, now, Math.min(most, left)) : one.all(left.seq, now, most);
+  };
+}
+
+/** What a claim writes of every job it takes. */
+interface Taking {
+  readonly nonce: string;
+  readonly worker: string;
+  readonly now: number;
+}
+
+interface Taker {
+  /** Takes several at once; false, with nothing written, where one of them is damaged. */
+  all(found: readonly Found[], run: Taking, ticket: number): boolean;
+  /** Takes one; false if it is damaged. */
+  one(found: Found, run: Taking, ticket: number): boolean;
+}
+
+function openTaker(db: Database): Taker {
+  const set = "state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, started_at = ?, updated_at = ?";
+  const one = db.prepare(`update job set ${set}, ticket = ? where seq = ?`);
+  const onePlaced = db.prepare(`update job set ${set}, ticket = ?, placed = ? where seq = ?`);
+  // One statement for all rows costs half of one statement for each.
+  const all = db.prepare(
+    `update job set ${set}, ticket = ? + place.key from json_each(?) as place where job.seq = place.value`,
+  );
+  const allPlaced = db.prepare(
+    `update job set ${set}, ticket = ? + place.key, placed = place.value ->> 1 from json_each(?) as place
+     where job.seq = place.value ->> 0`,
+  );
+  return {
+    all(found, { nonce, worker, now }, ticket) {
+      const plain = found.every(({ group }) => group === null);
+      const rows = found.map(({ row, group }) => (plain ? row[0] : [row[0], group]));
+      const statement = plain ? all : allPlaced;
+      return unlessBroken(() => statement.run(nonce, worker, now, now, ticket, JSON.stringify(rows)));
+    },
+    one({ row, group }, { nonce, worker, now }, ticket) {
+      const seq = row[0] as number;
+      if (group === null) return unlessBroken(() => one.run(nonce, worker, now, now, ticket, seq));
+      return unlessBroken(() => onePlaced.run(nonce, worker, now, now, ticket, group, seq));
+    },
   };
 }

@@ -74,6 +74,8 @@ export class Holds {
       this.#ledger.flag("R11", `claim ${event.epoch} came ${due - event.storeTime} ms before it was due`, track.id);
     }
     if (this.#healthySince === 0 || event.since <= this.#healthySince || event.crashes > 0 || event.runAt < 0) return;
+    // Others of its group may have been before it.
+    if (track.fifo !== null) return;
     this.#claims++;
     if (event.storeTime - due > this.#lateMs) this.#late++;
   }
@@ -102,7 +104,10 @@ export class Holds {
     }
     while (fifo.line[0] !== undefined && isOver(fifo.line[0])) fifo.line.shift();
     const first = fifo.line.find((other) => !isOver(other));
-    if (first !== undefined && first !== track && first.ackedAt < track.askedAt) {
+    // Due times decide who is first, and a clock that steps back or a reschedule changes them.
+    const moved = [track, first].some((each) => each && (each.reschedules > 0 || each.rescheduledAt > 0));
+    if (moved || this.#ledger.clockBackAt !== 0) fifo.holder = { track, run };
+    else if (first !== undefined && first !== track && first.ackedAt < track.askedAt) {
       this.#ledger.flag("R12", `claimed before ${first.id}, which came earlier under the same FIFO key`, track.id);
     }
     fifo.holder = { track, run };

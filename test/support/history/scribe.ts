@@ -83,8 +83,9 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   enqueue: {
     op: "enqueue",
     sent: ([jobs]) =>
-      jobs.map(({ id, type, key, payload, delayMs, deadlineMs, maxAttempts, service }) => {
-        const base = { job: id, key: keyName(type, key), payloadHash: hashText(payload) };
+      jobs.map(({ id, type, key, payload, delayMs, deadlineMs, maxAttempts, service, ...job }) => {
+        const fifo = job.groupConcurrency === 1 ? `${type}/${job.group}` : null;
+        const base = { job: id, key: keyName(type, key), payloadHash: hashText(payload), fifo };
         return { ...base, delayMs, deadlineMs: deadlineMs ?? -1, maxAttempts, service };
       }),
     answered: ([jobs], answers, sent) =>

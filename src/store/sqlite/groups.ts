@@ -1,0 +1,45 @@
+// Who holds a place in a group, on SQLite: the jobs whose column `placed` names the group, found by an index that holds
+// nothing else.
+import { groupRoom, type Holder } from "../../core/group.ts";
+import type { GroupKey } from "../store.ts";
+import type { Database, Value } from "./driver.ts";
+import { WITH_LANE } from "./jobs.ts";
+import type { Lanes } from "./lanes.ts";
+import { JOB_COLUMNS } from "./wire.ts";
+
+/** The verb about groups; jobs come back as rows. */
+export interface GroupVerbs {
+  holders(key: GroupKey): Value[][];
+}
+
+/** The verb about groups. */
+export function groupVerbs(db: Database, lanes: Lanes): GroupVerbs {
+  const read = db.prepare(`select ${JOB_COLUMNS} from job j ${WITH_LANE} where j.placed = ? order by j.seq`);
+  return {
+    holders: (key) => {
+      const group = lanes.groupBy(key);
+      return group === null ? [] : read.all(group);
+    },
+  };
+}
+
+/** A job that holds a place. */
+export interface PlacedJob extends Holder {
+  readonly seq: number;
+  readonly runAt: number;
+}
+
+/** What a lane of a group may give at this moment: so many, or only this one; null for a lane without a group. */
+export type RoomOf = (lane: number) => number | PlacedJob | null;
+
+/** The room of lanes. */
+export function roomOf(db: Database, lanes: Lanes): RoomOf {
+  const placed = db.prepare("select seq, lane, state = 'queued', run_at from job where placed = ? limit ? + 0");
+  return (lane) => {
+    const concurrency = lanes.belonging(lane)?.groupConcurrency ?? null;
+    if (concurrency === null) return null;
+    const rows = placed.all(lanes.groupOf(lane), concurrency) as [number, number, number, number][];
+    const holders = rows.map(([seq, own, waits, runAt]) => ({ seq, lane: own, waits: waits === 1, runAt }));
+    return groupRoom(concurrency, holders, lane);
+  };
+}
