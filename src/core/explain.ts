@@ -2,6 +2,7 @@
 // claims go by; it decides nothing, and whatever it names, a claim must agree with.
 import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "./budget.ts";
 import { formatDuration } from "./duration.ts";
+import { heldByGroup } from "./group.ts";
 import {
   type Holding,
   holdUntilOf,
@@ -24,6 +25,7 @@ export const REASON_KINDS = [
   "paused",
   "breaker",
   "hold",
+  "group",
   "no_worker",
   "budget",
   "rate_limit",
@@ -84,6 +86,8 @@ export interface Snapshot extends Holding {
   /** The retry budget of its service; null where there is none. */
   readonly budget: { readonly settings: BudgetSettings; readonly budget: Budget | null } | null;
   readonly workers: readonly LivingWorker[];
+  /** The jobs that hold a place in its group. */
+  readonly holders: readonly Job[];
   /** Lanes with due work, those of lower priority than the job's not needed. */
   readonly lanes: readonly ActiveLane[];
   /** When the worker of a running job has to give its next sign of life; null where it is gone. */
@@ -103,6 +107,7 @@ function waitingReasons(job: Job, snapshot: Snapshot): Reason[] {
     ...timeReasons(job, snapshot),
     ...pausesOf(job, snapshot).map(pauseReason),
     ...breakerReasons(job, snapshot),
+    ...groupReasons(job, snapshot),
     ...workerReasons(job, snapshot, "no_worker"),
     ...budgetReasons(job, snapshot),
     ...rateReasons(snapshot),
@@ -147,6 +152,19 @@ function breakerReasons(job: Job, snapshot: Snapshot): Reason[] {
     reasons.push({ kind: "hold", message, next: "work for it starts again", at: hold });
   }
   return reasons;
+}
+
+function groupReasons(job: Job, { holders }: Snapshot): Reason[] {
+  const before = heldByGroup(job, holders);
+  const [first] = before;
+  if (!first) return [];
+  const one = `job ${first.id} of its group ${job.group} is before it`;
+  const message = before.length === 1 ? one : `all ${before.length} places of its group ${job.group} are taken`;
+  const waits = before.length === 1 && first.state === "queued";
+  const next = waits
+    ? `${first.id} is tried again, and keeps its place until it has ended`
+    : "it goes on when one has ended";
+  return [{ kind: "group", message, next, at: waits ? first.runAt : null }];
 }
 
 function workerReasons(job: Job, { workers, now }: Snapshot, kind: "no_worker" | "workers_full"): Reason[] {
@@ -218,7 +236,7 @@ function rateReasons({ rates, now }: Snapshot): Reason[] {
 
 /** What is taken before it, and whether it is taken with others; only of a job that nothing else holds. */
 function orderReasons(job: Job, snapshot: Snapshot): Reason[] {
-  if (job.runAt > snapshot.now || isHeld(job, snapshot)) return [];
+  if (job.runAt > snapshot.now || isHeld(job, snapshot) || heldByGroup(job, snapshot.holders).length > 0) return [];
   const reasons: Reason[] = [];
   const kind = laneKind(job.attempts, job.crashes, job.maxCrashes);
   const open = snapshot.lanes.filter((lane) => !isHeld(lane, snapshot) && isServedWith(lane, job, snapshot));
@@ -247,9 +265,10 @@ function isServedWith(lane: ActiveLane, job: Job, { workers }: Snapshot): boolea
 }
 
 function isOlder(lane: ActiveLane, job: Job, kind: ActiveLane["kind"]): boolean {
-  const { type, queue, service, tenant, priority, headRunAt } = lane;
-  const isOwn = type === job.type && queue === job.queue && service === job.service && tenant === job.tenant;
-  return isOwn && priority === job.priority && lane.kind === kind && headRunAt < job.runAt;
+  const isOwn = (["type", "queue", "service", "tenant", "priority", "group"] as const).every(
+    (field) => lane[field] === job[field],
+  );
+  return isOwn && lane.kind === kind && lane.headRunAt < job.runAt;
 }
 
 /** Of a job that does not wait. */

@@ -9,7 +9,7 @@ import type { Limits } from "../core/service.ts";
 import { initialRecord } from "../core/service-record.ts";
 import type { Cell, CellQuery, Store, WorkerRecord } from "../store/store.ts";
 import { ISOLATED_HOST } from "../worker/isolation.ts";
-import { holdingFrom, type SaidSettings, settingsFrom, settingsOfServices } from "./holding.ts";
+import { holdingFrom, type SaidSettings, settingsFrom } from "./holding.ts";
 import { everyItem, PAGE } from "./paging.ts";
 import { witnessFrom } from "./service-watch.ts";
 
@@ -35,6 +35,7 @@ export async function explainJob(store: Store, job: Job, limits: Limits): Promis
     rates: ratesOf(job, holding, settings, cells),
     budget: budgetOf(job, settings, cells),
     workers: isWaiting ? await livingWorkers(store, job, living.filter(isOpen), cells) : [],
+    holders: isWaiting && job.group !== null ? await store.holders({ type: job.type, group: job.group }) : [],
     lanes: isWaiting ? await lanesBefore(store, job) : [],
     leaseEnd: living.find(({ id }) => id === job.worker)?.leaseEnd ?? null,
   });
@@ -49,19 +50,11 @@ function queriesFor({ type, service, tenant }: Job): CellQuery[] {
   const of = (kind: string, name: string): CellQuery => ({ kind, name });
   return [
     { kind: "load" },
-    of("settings", `type:${type}`),
+    // Of all, because others may be before it.
+    { kind: "settings" },
     of("rate", `type:${type}`),
-    ...(service === null
-      ? []
-      : [
-          ...settingsOfServices([service]),
-          of("rate", `service:${service}`),
-          of("budget", service),
-          of("evidence", service),
-        ]),
-    ...(tenant === null
-      ? []
-      : [of("settings", "tenant:*"), of("settings", `tenant:${tenant}`), of("rate", `tenant:${tenant}`)]),
+    ...(service === null ? [] : [of("rate", `service:${service}`), of("budget", service), of("evidence", service)]),
+    ...(tenant === null ? [] : [of("rate", `tenant:${tenant}`)]),
   ];
 }
 

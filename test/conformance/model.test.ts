@@ -101,7 +101,7 @@ async function runAll(commands: readonly Command[], grouped: boolean, open: Open
       shared.latest = before;
       before = await step(command, shared, pair, before);
     }
-    // Explanations do not speak of groups yet.
+    // Of a group's jobs a claim takes as many as there is room for, whatever holds none of them.
     if (grouped) return;
     expect(await wrongReasons(pair.other, before), "reasons in the end").toEqual([]);
     for (const store of [pair.memory, pair.other]) expect(await claimsDiffer(store, before)).toEqual([]);

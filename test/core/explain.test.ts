@@ -66,6 +66,7 @@ const FREE: Snapshot = {
   rates: [],
   budget: null,
   workers: [worker()],
+  holders: [],
   lanes: [],
   leaseEnd: null,
 };
@@ -117,6 +118,24 @@ describe("a job that waits", () => {
       { runAt: NOW + 1, attempts: 2, failure: FAILURE, lastDelayMs: 4_000 },
       {},
       { message: "attempt 2 failed with FetchError; it waits 4s before the next", at: NOW + 1 },
+    ],
+    [
+      "group",
+      { group: "g", groupConcurrency: 1 },
+      { holders: [{ ...JOB, id: "first", state: "running" }] },
+      { message: "job first of its group g is before it", next: "it goes on when one has ended", at: null },
+    ],
+    [
+      "group",
+      { group: "g", groupConcurrency: 1 },
+      { holders: [{ ...JOB, id: "first", runAt: NOW + 7 }] },
+      { next: "first is tried again, and keeps its place until it has ended", at: NOW + 7 },
+    ],
+    [
+      "group",
+      { group: "g", groupConcurrency: 2 },
+      { holders: ["a", "b"].map((id) => ({ ...JOB, id, state: "running" as const })) },
+      { message: "all 2 places of its group g are taken", at: null },
     ],
     ["paused", {}, { pauses: [pause] }, { message: "the queue default is paused: deploy", at: null }],
     [
@@ -274,6 +293,15 @@ describe("a job that waits", () => {
     ["queued", {}, record(initialRecord.breaker, NOW + 1)],
     ["queued", {}, { ...open, whenOpen: () => "dead-letter" }],
   ])("is shown as %s", (state, job, snapshot) => expect(why(job, snapshot).state).toBe(state));
+});
+
+describe("a job of a group", () => {
+  const grouped = { group: "g", groupConcurrency: 1 };
+
+  it("is not held by itself, nor while there is room", () => {
+    expect(kinds(grouped, { holders: [{ ...JOB, ...grouped }] })).toEqual([]);
+    expect(kinds({ ...grouped, groupConcurrency: 2 }, { holders: [{ ...JOB, id: "a" }] })).toEqual([]);
+  });
 });
 
 describe("a job that does not wait", () => {
