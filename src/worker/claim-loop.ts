@@ -6,11 +6,12 @@
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
 import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
 import { type Appetite, plan, type Quota } from "../core/plan.ts";
-import type { ClaimedJob, Control, LanePage, Store } from "../store/store.ts";
+import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Allowances } from "./allowances.ts";
 import { openBell } from "./bell.ts";
 import type { Contact } from "./contact.ts";
+import { Survey } from "./survey.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What the loop asks its worker. */
@@ -26,7 +27,9 @@ export interface ClaimLoopOptions {
   readonly want: () => number;
   /** Whether a suspect may be taken now, and whether one with its last crash left. */
   readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
-  readonly appetite: (control: Control) => Pick<Appetite, "serves" | "queues" | "grants" | "weightOf">;
+  /** What this worker serves at all. */
+  readonly served: () => Pick<Appetite, "serves" | "queues">;
+  readonly appetite: (control: Control) => Pick<Appetite, "grants" | "weightOf">;
   /** Takes probes for services among these lanes whose time has come. */
   readonly probe: (lanes: readonly ActiveLane[], control: Control) => Promise<void>;
   /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
@@ -59,9 +62,6 @@ export interface Look {
   readonly now: number;
 }
 
-/** Lanes looked at in one call, at least and at most, and calls in one look. */
-const [LANES_LEAST, LANES_MOST] = [250, 1_000];
-const PAGES = 20;
 /** Plans in one turn, where what comes first turns out to be used up. */
 const PASSES = 3;
 /** After this long the lanes are looked at again even though claims still come back full. */
@@ -86,8 +86,7 @@ export class ClaimLoop {
   #dropped = false;
   /** Something was taken since the look. */
   #took = false;
-  /** Where the next look goes on behind its first page. */
-  #from: number | null = null;
+  readonly #survey: Survey;
   /** We rest because our hands are full, not because nothing is due. */
   #handsFull = false;
   /** All that is due is spread over time, and none of it may start now. */
@@ -99,6 +98,7 @@ export class ClaimLoop {
   constructor(options: ClaimLoopOptions) {
     this.#options = options;
     this.#bell = openBell(options.system);
+    this.#survey = new Survey(options.store, options.served);
     this.#askedForUnknownAt = options.system.monotonic();
   }
 
@@ -175,12 +175,10 @@ export class ClaimLoop {
     const { store, system, settings, onLook } = this.#options;
     const began = system.monotonic();
     if (this.#control && began - this.#lookedAt < this.#lookAgainMs) return 0;
-    // Those that one claim can reach, and as many again; what is behind them takes its turn.
-    const size = Math.max(LANES_LEAST, Math.min(LANES_MOST, 2 * this.#options.want()));
     // Both anew with every look: a pause may have ended by itself.
-    const [control, first] = await Promise.all([store.control(), store.lanes(null, size)]);
+    const [control, page] = await Promise.all([store.control(), this.#survey.look(this.#options.want())]);
     this.#control = control;
-    const { lanes, nextRunAt, now, next } = await this.#servedLanes(control, first, size);
+    const { lanes, nextRunAt, now, next } = page;
     this.#lanes = lanes;
     this.#dropped = false;
     this.#took = false;
@@ -199,29 +197,6 @@ export class ClaimLoop {
     const { pollMs } = settings;
     const grantedMs = this.#options.nextGrantMs(lanes) ?? pollMs;
     return Math.max(1, Math.min(pollMs, grantedMs, nextRunAt === null ? pollMs : nextRunAt - now));
-  }
-
-  /**
-   * Pages through the lanes for those we serve, so that those of others, however many, do not hide ours. The first page,
-   * with the highest priorities, is always among them; where there are more of ours than a look takes, the rest take
-   * turns, each look going on where the last one ended.
-   */
-  async #servedLanes(control: Control, first: LanePage, size: number): Promise<LanePage> {
-    const { serves, queues } = this.#options.appetite(control);
-    const lanes: ActiveLane[] = [];
-    let nextRunAt: number | null = null;
-    for (let page = first, pages = 1; ; pages++) {
-      lanes.push(...page.lanes.filter(({ type, queue }) => serves.has(type) && (queues === null || queues.has(queue))));
-      if (page.nextRunAt !== null) nextRunAt = Math.min(page.nextRunAt, nextRunAt ?? page.nextRunAt);
-      const enough = pages >= PAGES || lanes.length >= 2 * size || (pages > 1 && lanes.length >= size);
-      if (page.next === null || enough) {
-        this.#from = page.next;
-        return { lanes, nextRunAt, now: page.now, next: lanes.length === 0 ? page.next : null };
-      }
-      const after: number = pages === 1 ? Math.max(page.next, this.#from ?? page.next) : page.next;
-      // Those of others are passed in long steps.
-      page = await this.#options.store.lanes(after, lanes.length * 2 >= size ? size : LANES_MOST);
-    }
   }
 
   /** What to take; of what is spread over time only what was withdrawn for the lanes that this claim can reach. */
@@ -245,7 +220,14 @@ export class ClaimLoop {
   #plan(lanes: readonly ActiveLane[], want: number, suspects: number, lower: Lower = (grants) => grants): Quota[] {
     if (!this.#control || lanes.length === 0) return [];
     const appetite = this.#options.appetite(this.#control);
-    return plan(lanes, { ...appetite, grants: lower(appetite.grants), want, suspects, turn: this.#turn });
+    return plan(lanes, {
+      ...this.#options.served(),
+      ...appetite,
+      grants: lower(appetite.grants),
+      want,
+      suspects,
+      turn: this.#turn,
+    });
   }
 
   /** Takes one suspect, in a claim of its own; one with its last crash left goes elsewhere where there is a way to. */

@@ -250,6 +250,7 @@ export class QueueWorker {
   #openLoop(): ClaimLoop {
     const { store, system, settings, isolation, log } = this.#parts;
     const hands = this.#hands;
+    const served = { serves: new Set(this.#definitions.keys()), queues: settings.queues };
     // A job with its last crash left that must run in this process waits until our hands are empty.
     const isReserved = (): boolean => isolation === null && (this.#look?.last === true || hands.isAlone);
     return new ClaimLoop({
@@ -264,9 +265,8 @@ export class QueueWorker {
         suspect: hands.mayTakeSuspect && !isReserved(),
         last: isolation ? this.#reaping.mayIsolate : hands.held === 0,
       }),
+      served: () => served,
       appetite: (control) => ({
-        serves: new Set(this.#definitions.keys()),
-        queues: settings.queues,
         grants: this.#services.grants(control),
         weightOf: (tenant) => this.#parts.limits.tenant(tenant).weight,
       }),

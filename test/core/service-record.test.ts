@@ -224,7 +224,7 @@ describe("the ramp", () => {
 });
 
 describe("parked times", () => {
-  const job = { type: "t", queue: "q", service: "s", tenant: null, priority: 0 };
+  const job = { type: "t", queue: "q", service: "s", tenant: null, priority: 0, group: null, groupConcurrency: null };
   const parkedMs = (record: ServiceRecord, from: number, to: number) =>
     pausedMs(parkedSpans(record, "s"), job, from, to);
 
