@@ -183,7 +183,8 @@ export class ServiceWatch {
   async #judge(services: readonly string[]): Promise<void> {
     const { attempt, store, limits, holder, onSick } = this.#options;
     const queries = services.map((name) => ({ kind: "evidence", name }));
-    const answer = await attempt("evidence", () => store.cells(queries));
+    // Somebody may have opened it by hand meanwhile.
+    const [answer] = await Promise.all([attempt("evidence", () => store.cells(queries)), this.look()]);
     for (const service of answer ? services : []) {
       const { breaker } = limits.service(service);
       const seen = this.#seenOf(service);

@@ -94,6 +94,7 @@ function giveUpLater(
   if (reason === "shutdown") return null;
   return options.system.after(options.abortGraceMs, () => {
     const outcome = outcomeOfStop(run, reason, options);
+    run.isGivenUp = true;
     void options.gate.heard(run.job, outcome);
     finish(outcome, false);
   });
@@ -102,7 +103,11 @@ function giveUpLater(
 /** Runs the handler if the gate lets the job through, and tells the gate how that ended. */
 async function throughGate(run: Run, options: ExecutorOptions): Promise<Outcome> {
   const { gate } = options;
-  return gate.start(run.job) ?? gate.heard(run.job, await callHandler(run, options));
+  const held = gate.start(run.job);
+  if (held) return held;
+  const outcome = await callHandler(run, options);
+  // Of a run that was given up the gate has heard before.
+  return run.isGivenUp ? outcome : gate.heard(run.job, outcome);
 }
 
 async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {

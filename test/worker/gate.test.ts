@@ -402,3 +402,29 @@ describe("a store that is away while failures are told", () => {
     expect(await bench.store.count()).toMatchObject({ queued: 0, running: 0, dead: 0, completed: 20 });
   });
 });
+
+describe("news of a run", () => {
+  it("counts once, however late its handler returns", async () => {
+    const made = scene({ timeout: "100ms" }, 20_000);
+    const { bench } = made;
+    const services = { pricing: { ...QUICK.pricing, breaker: { ...breaker, failures: 4 } } };
+    const { heard } = await bench.employ([made.quote], { concurrency: 5, services, abortGrace: "100ms" });
+    await bench.addMany(2, made.quote, { maxAttempts: 1 });
+    // Two time out, are settled over the heads of their handlers, and fail once more when these return.
+    await bench.advance(30_000);
+    expect(made.calls.length).toBe(2);
+    expect(heard("job.dead").length).toBe(2);
+    expect((await recordOf(bench)).breaker.state).toBe("closed");
+  });
+
+  it("that fails after somebody opened the breaker by hand is nobody's fault", async () => {
+    const made = scene({}, 500);
+    const { bench } = made;
+    const { heard } = await bench.employ([made.quote], { concurrency: 1, services: QUICK, poll: "1h" });
+    await bench.add(made.quote);
+    await bench.advance(100);
+    await openByHand(bench, null);
+    await bench.until(() => heard("job.released").length === 1, 2_000);
+    expect(heard("job.retried").length).toBe(0);
+  });
+});
