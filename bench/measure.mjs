@@ -13,6 +13,8 @@ export function newJob(overrides = {}) {
     queue: "default",
     service: null,
     tenant: null,
+    group: null,
+    groupConcurrency: null,
     priority: 0,
     payload: `{"customer":"c-4711","url":"https://example.com/orders/123456","note":"${"x".repeat(30)}"}`,
     key: null,

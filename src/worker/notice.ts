@@ -70,7 +70,10 @@ export class Notice {
     }));
     const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], ...hands() };
     const text = JSON.stringify(load);
-    if (text !== this.#written && (await this.#set([...beside, this.#load(text)]))) this.#written = text;
+    if (text === this.#written || !(await this.#set([...beside, this.#load(text)]))) return;
+    this.#written = text;
+    // It ended while this was on its way.
+    if (this.#ending.signal.aborted) await this.end();
   }
 
   #load(value: string | null): CellChange {

@@ -78,7 +78,8 @@ export class Presence {
       onSilence: this.#options.onSilence,
     });
     this.#notice = new Notice(id, this.#options);
-    await this.#notice.begin();
+    // Nobody waits for it: whoever is given up meanwhile must be able to come back.
+    void this.#notice.begin();
   }
 
   /** Begins again as somebody new; callers that come together share one beginning. */

@@ -12,6 +12,8 @@ const newJob = (id) => ({
   queue: "default",
   service: null,
   tenant: null,
+  group: null,
+  groupConcurrency: null,
   priority: 0,
   key: null,
   digest: null,

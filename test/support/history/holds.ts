@@ -74,8 +74,8 @@ export class Holds {
       this.#ledger.flag("R11", `claim ${event.epoch} came ${due - event.storeTime} ms before it was due`, track.id);
     }
     if (this.#healthySince === 0 || event.since <= this.#healthySince || event.crashes > 0 || event.runAt < 0) return;
-    // Others of its group may have been before it.
-    if (track.fifo !== null) return;
+    // Others of its group may have been before it, and the breaker of its service may have been open.
+    if (track.fifo !== null || event.service !== null) return;
     this.#claims++;
     if (event.storeTime - due > this.#lateMs) this.#late++;
   }
