@@ -33,7 +33,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
   {
     name: "a worker ignores that its verdict was stale and reports it as counted",
     rules: ["R5"],
-    within: 10,
+    within: 60,
     plant: async () => ({
       sabotage: (store) => ({ ...store, settle: async (request) => ({ ...(await store.settle(request)), stale: [] }) }),
     }),
