@@ -1,4 +1,5 @@
 // `redrive breakers`: the breakers of services, for the whole fleet, and the way to change them by hand.
+import { BREAKER_WORDS } from "../core/service-record.ts";
 import { parseDuration } from "../core/duration.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { didYouMean } from "../core/options.ts";
@@ -78,16 +79,9 @@ async function tell(session: Session, { store }: Redrive, view: BreakerView): Pr
   const until = view.until === null ? "" : `, tried again ${relativeTime(view.until, now)}`;
   const ramp = view.rampUntil === null ? "" : `, at full load ${relativeTime(view.rampUntil, now)}`;
   const by = view.state === "isolated" && view.until === null ? " until it is closed by hand" : "";
-  const word = STATE_WORDS[view.state];
+  const word = BREAKER_WORDS[view.state];
   session.answer(breakerForm(view), () => `The breaker of ${view.service} is ${word}${by}${until}${ramp}.\n`);
 }
-
-const STATE_WORDS: Readonly<Record<BreakerView["state"], string>> = {
-  closed: "closed",
-  open: "open",
-  half_open: "half-open",
-  isolated: "open by hand",
-};
 
 /** A breaker as it appears outside. */
 export function breakerForm(view: BreakerView): object {
@@ -115,7 +109,7 @@ const COLUMNS: readonly Column[] = [
 function breakersTable(views: readonly BreakerView[], now: number, { width, paint }: Session): string {
   const rows = views.map((view) => [
     view.service,
-    { text: STATE_WORDS[view.state], style: stateStyle(view.state) },
+    { text: BREAKER_WORDS[view.state], style: stateStyle(view.state) },
     view.since === 0 ? "-" : relativeTime(view.since, now),
     view.calls,
     view.failures,

@@ -27,6 +27,14 @@ export type FleetBreaker =
     }
   | { readonly state: "isolated"; readonly since: number; readonly until: number | null; readonly reason: string };
 
+/** The states of a breaker in the words of people. */
+export const BREAKER_WORDS: Readonly<Record<FleetBreaker["state"], string>> = {
+  closed: "closed",
+  open: "open",
+  half_open: "half-open",
+  isolated: "open by hand",
+};
+
 /** A time in which the work of a service was held back; null for one that goes on. */
 export interface ParkedSpan {
   readonly from: number;

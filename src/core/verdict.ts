@@ -17,6 +17,8 @@ import { isRetryable } from "./classify.ts";
 import { fingerprint } from "./fingerprint.ts";
 import type { DeathReason, Failure, Job } from "./job.ts";
 import { type LaneKind, laneKind } from "./lane.ts";
+import type { FleetBreaker } from "./service-record.ts";
+import type { WhenOpen } from "./service.ts";
 
 /** Why a run was handed back uncharged. */
 export const RELEASE_REASONS = [
@@ -43,6 +45,15 @@ export type Outcome =
   | { readonly kind: "blocked"; readonly failure: Failure }
   | { readonly kind: "stuck"; readonly ranMs: number }
   | { readonly kind: "lost"; readonly started: boolean; readonly worker: string };
+
+/** What becomes of a job that comes to a breaker that is not closed, by what is configured for its service. */
+export function outcomeWhenOpen(service: string, breaker: FleetBreaker, whenOpen: WhenOpen): Outcome {
+  if (whenOpen === "park") return { kind: "released", reason: "breaker", delayMs: 0 };
+  const why = "reason" in breaker ? breaker.reason : "it is being probed";
+  const found = runtimeFailure("crashed", "BreakerOpen", `The breaker of ${service} is open: ${why}.`);
+  const failure: Failure = { ...found, class: "transient", severity: "warning" };
+  return whenOpen === "fail" ? { kind: "failed", failure } : { kind: "blocked", failure };
+}
 
 /** What a bad run adds to the record of its job. */
 export interface Charge {

@@ -92,6 +92,27 @@ export function isBreaker(value: unknown): value is CircuitBreaker & CallBreaker
   return typeof value === "object" && value !== null && (value as { [BREAKER_BRAND]?: unknown })[BREAKER_BRAND] === 1;
 }
 
+/** What a call throws that a breaker refused, which is called `what` there. */
+export function refusalBy(
+  { name, untilMs, reason, state }: CircuitBreaker,
+  what: string,
+  label: string,
+  attempts: number,
+  cause: unknown,
+): RedriveError {
+  const until = untilMs === null ? "until it is closed by hand" : `until ${new Date(untilMs).toISOString()}`;
+  const why = state === "half_open" ? "half open, its probes are under way" : `open ${until} (${reason})`;
+  const end = attempts === 0 ? "the call was not made" : `no further call after attempt ${attempts}`;
+  const message = `${label}: ${what} is ${why}; ${end}; try again later, or close the breaker`;
+  return new RedriveError("breaker_open", message, { cause, details: { breaker: name, untilMs, reason, attempts } });
+}
+
+/** Throws unless somebody says why a breaker is opened by hand. */
+export function checkReason(reason: unknown): void {
+  if (typeof reason === "string" && reason !== "") return;
+  throw invalid("breaker.open", "a reason as text", reason, "say why, it is shown to those who are refused");
+}
+
 /** The end of an opening by hand; null for none. A duration would be a point in time long past, and open for no time at all. */
 export function checkUntil(until: Date | number | undefined, now: number): number | null {
   const untilMs = until === undefined ? null : Number(until);
@@ -166,12 +187,7 @@ export class ServiceBreaker implements CircuitBreaker, CallBreaker {
 
   /** What a refused call throws; `cause` is the failure of an earlier attempt, if there was one. */
   refusal(label: string, attempts: number, cause: unknown): RedriveError {
-    const { name, untilMs, reason } = this;
-    const until = untilMs === null ? "until it is closed by hand" : `until ${new Date(untilMs).toISOString()}`;
-    const why = reason === null ? "half open, its probes are under way" : `open ${until} (${reason})`;
-    const end = attempts === 0 ? "the call was not made" : `no further call after attempt ${attempts}`;
-    const message = `${label}: breaker ${name} is ${why}; ${end}; try again later, or close the breaker`;
-    return new RedriveError("breaker_open", message, { cause, details: { breaker: name, untilMs, reason, attempts } });
+    return refusalBy(this, `breaker ${this.name}`, label, attempts, cause);
   }
 
   get state(): Breaker["state"] {
@@ -202,9 +218,7 @@ export class ServiceBreaker implements CircuitBreaker, CallBreaker {
   }
 
   open(reason: string, until?: Date | number): void {
-    if (typeof reason !== "string" || reason === "") {
-      throw invalid("breaker.open", "a reason as text", reason, "say why, it is shown to those who are refused");
-    }
+    checkReason(reason);
     const now = this.#system.now();
     const untilMs = checkUntil(until, now);
     this.#step({ kind: "force_open", reason, untilMs }, now);

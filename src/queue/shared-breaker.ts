@@ -2,7 +2,7 @@
 // when workers found the service down, and what they find counts like what workers find. Admission never waits: it goes by
 // what was last read, and asks anew in the background, a few times a second while it is in use.
 import { type Breaker, countsAgainstService } from "../core/breaker.ts";
-import { RedriveError } from "../core/errors.ts";
+import type { RedriveError } from "../core/errors.ts";
 import { callsOf } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
@@ -17,16 +17,17 @@ import {
   withoutBreaker,
   withProbe,
 } from "../core/service-record.ts";
-import { invalid } from "../core/options.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import {
   type BreakerCounts,
   type CallBreaker,
+  checkReason,
   checkUntil,
   type CircuitBreaker,
   BREAKER_BRAND,
   REFUSED,
+  refusalBy,
 } from "./retryable-breaker.ts";
 import { ServiceWatch } from "./service-watch.ts";
 
@@ -133,12 +134,7 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
   }
 
   refusal(label: string, attempts: number, cause: unknown): RedriveError {
-    const { name, untilMs, reason, state } = this;
-    const until = untilMs === null ? "until it is closed by hand" : `until ${new Date(untilMs).toISOString()}`;
-    const why = state === "half_open" ? "half open, its probes are under way" : `open ${until} (${reason})`;
-    const end = attempts === 0 ? "the call was not made" : `no further call after attempt ${attempts}`;
-    const message = `${label}: the fleet's breaker of ${name} is ${why}; ${end}; try again later, or close the breaker`;
-    return new RedriveError("breaker_open", message, { cause, details: { breaker: name, untilMs, reason, attempts } });
+    return refusalBy(this, `the fleet's breaker of ${this.name}`, label, attempts, cause);
   }
 
   get state(): Breaker["state"] {
@@ -166,8 +162,7 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
   }
 
   open(reason: string, until?: Date | number): void {
-    if (typeof reason !== "string" || reason === "")
-      throw invalid("breaker.open", "a reason as text", reason, "say why, it is shown to those who are refused");
+    checkReason(reason);
     const untilMs = checkUntil(until, this.#system.now());
     void this.#watch.change(this.name, (record, now) => openedByHand(record, reason, untilMs, now));
   }

@@ -4,7 +4,7 @@ import { countsAgainstService } from "../core/breaker.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Limits } from "../core/service.ts";
 import { heldFor, isHeldBack, mayProbe, probed, withoutBreaker, withProbe } from "../core/service-record.ts";
-import { type Outcome, runtimeFailure } from "../core/verdict.ts";
+import { type Outcome, outcomeWhenOpen } from "../core/verdict.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
@@ -91,16 +91,7 @@ export class Gate {
       this.#probing.add(job);
       return null;
     }
-    const { whenOpen } = limits.service(job.service);
-    if (whenOpen === "park") return { kind: "released", reason: "breaker", delayMs: 0 };
-    const why = "reason" in record.breaker ? record.breaker.reason : "it is being probed";
-    const message = `The breaker of ${job.service} is open: ${why}.`;
-    const failure = {
-      ...runtimeFailure("crashed", "BreakerOpen", message),
-      class: "transient",
-      severity: "warning",
-    } as const;
-    return whenOpen === "fail" ? { kind: "failed", failure } : { kind: "blocked", failure };
+    return outcomeWhenOpen(job.service, record.breaker, limits.service(job.service).whenOpen);
   }
 
   /** Hears how a run ended; answers what it amounts to now that the fleet knows. */

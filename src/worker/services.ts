@@ -5,7 +5,7 @@ import type { ActiveLane } from "../core/lane.ts";
 import { pausedMs } from "../core/paused.ts";
 import { isOpen } from "../core/plan.ts";
 import type { Limits } from "../core/service.ts";
-import { type FleetBreaker, parkedSpans, type ServiceRecord } from "../core/service-record.ts";
+import { BREAKER_WORDS, parkedSpans, type ServiceRecord } from "../core/service-record.ts";
 import type { Outcome } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { ServiceWatch } from "../queue/service-watch.ts";
@@ -41,7 +41,7 @@ export interface ServicesOptions {
 
 /** The services of one worker. */
 export class Services implements Pick<Gate, "start" | "heard"> {
-  readonly watch: ServiceWatch;
+  readonly #watch: ServiceWatch;
   readonly #options: ServicesOptions;
   readonly #gate: Gate;
   readonly #allowances: Allowances;
@@ -49,7 +49,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
   constructor(options: ServicesOptions) {
     const { store, system, contact, limits, worker, leaseMs, log, events } = options;
     this.#options = options;
-    this.watch = new ServiceWatch({
+    this.#watch = new ServiceWatch({
       store,
       system,
       limits,
@@ -67,15 +67,15 @@ export class Services implements Pick<Gate, "start" | "heard"> {
         options.onHeldBack(service);
       },
     });
-    this.#gate = new Gate({ watch: this.watch, limits, worker, probeMs: leaseMs });
-    this.#allowances = new Allowances({ store, watch: this.watch, limits, soon: options.soon });
+    this.#gate = new Gate({ watch: this.#watch, limits, worker, probeMs: leaseMs });
+    this.#allowances = new Allowances({ store, watch: this.#watch, limits, soon: options.soon });
   }
 
   /** What may be taken: nothing of what is paused or parked, and of types with a limit of their own what their slots allow. */
   grants(control: Control): Map<string, number> {
-    this.watch.see(control);
+    this.#watch.see(control);
     const grants = grantsOf(control, this.#options.jobs, this.#options.countOf);
-    for (const service of this.watch.services()) {
+    for (const service of this.#watch.services()) {
       const grant = this.#gate.grant(service);
       const name = `service:${service}`;
       if (grant !== null) grants.set(name, Math.min(grants.get(name) ?? grant, grant));
@@ -117,12 +117,12 @@ export class Services implements Pick<Gate, "start" | "heard"> {
   /** Time for which a job was paused or parked since it fell due, as far as we know. */
   heldMs(job: Job, until: number): number {
     const { service, dueAt } = job;
-    const parked = service === null ? [] : parkedSpans(this.watch.record(service), service);
-    return pausedMs([...this.watch.pauses, ...parked], job, dueAt, until);
+    const parked = service === null ? [] : parkedSpans(this.#watch.record(service), service);
+    return pausedMs([...this.#watch.pauses, ...parked], job, dueAt, until);
   }
 
   stop(): void {
-    this.watch.stop();
+    this.#watch.stop();
   }
 
   #changed(service: string, { breaker, holdUntil }: ServiceRecord, before: ServiceRecord): void {
@@ -131,17 +131,10 @@ export class Services implements Pick<Gate, "start" | "heard"> {
       this.#allowances.forget(service);
       const why = "reason" in breaker ? `: ${breaker.reason}` : "";
       const level = breaker.state === "open" || breaker.state === "isolated" ? "warn" : "info";
-      log[level]({ service }, `the breaker of ${service} is ${WORDS[breaker.state]}${why}`);
+      log[level]({ service }, `the breaker of ${service} is ${BREAKER_WORDS[breaker.state]}${why}`);
       events.emit({ kind: "breaker.changed", service, state: breaker.state, before: before.breaker.state });
     }
-    if (breaker.state !== "closed" || holdUntil > this.watch.now) onHeldBack(service);
+    if (breaker.state !== "closed" || holdUntil > this.#watch.now) onHeldBack(service);
     else onReleased();
   }
 }
-
-const WORDS: Readonly<Record<FleetBreaker["state"], string>> = {
-  closed: "closed",
-  open: "open",
-  half_open: "half-open",
-  isolated: "open by hand",
-};
