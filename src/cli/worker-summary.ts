@@ -1,5 +1,5 @@
 // What a worker has done, in one line, and what it left to nobody.
-import { COUNTED_MOST } from "../upkeep/due-work.ts";
+import { COUNTED_MOST, type HeldBack } from "../upkeep/due-work.ts";
 import type { WorkerCounts } from "../worker/report.ts";
 import { counted } from "./words.ts";
 
@@ -21,11 +21,28 @@ export function claimedText({ claimed, completed, retried, dead, released, cance
 
 const TYPES_NAMED = 10;
 
+function dueText(count: number): string {
+  return count >= COUNTED_MOST ? counted(count, "or more due job") : counted(count, "due job");
+}
+
+/** A line for everything that holds due jobs back. */
+export function heldLines(held: readonly HeldBack[]): string[] {
+  const lines = held.slice(0, TYPES_NAMED).map(({ by, kind, name, jobs }) => {
+    const waits = jobs === 1 ? "waits" : "wait";
+    if (by === "breaker")
+      return `${dueText(jobs)} ${waits} for the breaker of ${name}; \`breakers list\` says until when.`;
+    if (by === "hold") return `${dueText(jobs)} ${waits} because ${name} asked to be left alone for a while.`;
+    return `${dueText(jobs)} ${waits} because the ${kind} ${name} is paused.`;
+  });
+  const more = held.length - TYPES_NAMED;
+  return more > 0 ? [...lines, `The same goes for ${counted(more, "more cause")}.`] : lines;
+}
+
 /** A line for each type with due jobs that none of these files defines. */
 export function unservedLines(unserved: Readonly<Record<string, number>>, files: readonly string[]): string[] {
   const types = Object.entries(unserved);
   const lines = types.slice(0, TYPES_NAMED).map(([type, count]) => {
-    const jobs = count >= COUNTED_MOST ? counted(count, "or more due job") : counted(count, "due job");
+    const jobs = dueText(count);
     const [have, they] = count === 1 ? ["has", "it stays"] : ["have", "they stay"];
     return `${jobs} of type ${type} ${have} no definition in ${files.join(", ")}: ${they} queued.`;
   });

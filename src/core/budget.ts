@@ -1,7 +1,7 @@
 // A retry budget as a plain value: retries are paid with tokens, which come from successes and from a small floor per
 // second. So a service that fails altogether is not also buried under retries; what is refused waits, it is not lost.
 
-import { fieldsFrom, parseNumber, parseOptions } from "./options.ts";
+import { fieldsFrom, invalid, parseNumber, parseOptions } from "./options.ts";
 
 /** What is left of a budget, and when it was last counted. */
 export interface Budget {
@@ -34,11 +34,14 @@ export function resolveBudget(options: BudgetOptions = {}, name = "budget"): Bud
   const given = parseOptions(options, ["share", "floorPerSecond", "capacity"], name);
   const number = (key: keyof BudgetSettings, min: number, max: number) =>
     parseNumber(given[key] ?? BUDGET_DEFAULTS[key], `${name}.${key}`, { min, max });
-  return Object.freeze({
+  const settings = {
     share: number("share", 0, 10),
     floorPerSecond: number("floorPerSecond", 0, 1_000_000),
     capacity: number("capacity", 1, 1_000_000),
-  });
+  };
+  if (settings.share + settings.floorPerSecond === 0)
+    throw invalid(name, "a share or a floorPerSecond above 0", "0 for both", "with neither no retry would ever run");
+  return Object.freeze(settings);
 }
 
 /** An empty budget; it starts to fill at `now`. */

@@ -1,8 +1,10 @@
-// Work that is due now and that nothing holds back: what health, doctor and drain go by when nobody takes it.
-import { type Holding, isHeld } from "../core/holding.ts";
+// Work that is due now: what nothing holds back, which health, doctor and drain go by when nobody takes it, and what
+// something does.
+import { type Holding, holdUntilOf, isHeld, parkedBy, pausesOf } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
+import type { ActiveLane } from "../core/lane.ts";
 import { readHolding } from "../queue/holding.ts";
-import type { Page, Store } from "../store/store.ts";
+import type { JobQuery, Page, Store } from "../store/store.ts";
 
 const LANES_PAGE = 1_000;
 const PAGES_MOST = 100;
@@ -17,13 +19,17 @@ export interface DueLane {
 
 /** Every lane with due work that is neither paused nor parked. */
 export async function* dueLanes(store: Store, holding: Holding): AsyncGenerator<DueLane> {
+  for await (const { lane, now } of activeLanes(store)) {
+    if (isHeld(lane, holding)) continue;
+    yield { type: lane.type, queue: lane.queue, dueMs: Math.max(0, now - lane.headRunAt) };
+  }
+}
+
+async function* activeLanes(store: Store): AsyncGenerator<{ readonly lane: ActiveLane; readonly now: number }> {
   let after: number | null = null;
   for (let page = 0; page < PAGES_MOST; page++) {
     const { lanes, next, now } = await store.lanes(after, LANES_PAGE);
-    for (const lane of lanes) {
-      if (isHeld(lane, holding)) continue;
-      yield { type: lane.type, queue: lane.queue, dueMs: Math.max(0, now - lane.headRunAt) };
-    }
+    for (const lane of lanes) yield { lane, now };
     if (next === null) return;
     after = next;
   }
@@ -49,7 +55,40 @@ export async function unservedJobs(
   return Object.fromEntries(counts);
 }
 
-async function countDue(store: Store, of: { type: string; queue: string }, before: number): Promise<number> {
+/** Something that holds due work back, and how many jobs it holds, counted up to 1,000. */
+export interface HeldBack {
+  readonly by: "pause" | "breaker" | "hold";
+  readonly kind: "queue" | "type" | "service" | "tenant";
+  readonly name: string;
+  readonly jobs: number;
+}
+
+/** What holds back work that is due. */
+export async function heldJobs(store: Store): Promise<HeldBack[]> {
+  const holding = await readHolding(store);
+  const found = new Map<string, Omit<HeldBack, "jobs">>();
+  for await (const { lane } of activeLanes(store))
+    for (const held of holdersOf(lane, holding)) found.set(JSON.stringify(Object.values(held)), held);
+  const counted: HeldBack[] = [];
+  for (const held of found.values())
+    counted.push({ ...held, jobs: await countDue(store, { [held.kind]: held.name }, 0) });
+  return counted;
+}
+
+function holdersOf(lane: ActiveLane, holding: Holding): Omit<HeldBack, "jobs">[] {
+  const { service } = lane;
+  const paused = pausesOf(lane, holding).map(({ kind, name }) => ({ by: "pause", kind, name }) as const);
+  if (service === null) return paused;
+  const of = { kind: "service", name: service } as const;
+  const isParked = parkedBy(lane, holding) !== null;
+  return [
+    ...paused,
+    ...(isParked ? [{ by: "breaker", ...of } as const] : []),
+    ...(!isParked && holdUntilOf(lane, holding) !== null ? [{ by: "hold", ...of } as const] : []),
+  ];
+}
+
+async function countDue(store: Store, of: Omit<JobQuery, "limit">, before: number): Promise<number> {
   let count = before;
   let cursor: string | null = null;
   while (count < COUNTED_MOST) {

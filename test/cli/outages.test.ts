@@ -119,11 +119,20 @@ describe("breakers", () => {
     expect((await bench.run(["breakers", "reset", "pricing", "--quiet"])).out).toBe("");
   });
 
-  it("hold the work back from a drain, which does not call it unserved", async () => {
+  it("hold the work back from a drain, which says so and does not call it unserved", async () => {
     const bench = await withJob();
     await bench.run(["breakers", "open", "pricing"]);
+    await bench.run(["queues", "pause", "outside"]);
     const held = await bench.json(["drain", "--jobs", "jobs.mjs"]);
-    expect(held).toMatchObject({ code: 0, document: { claimed: 0, unserved: {} } });
+    const causes = [
+      { by: "pause", kind: "queue", name: "outside", jobs: 1 },
+      { by: "breaker", kind: "service", name: "pricing", jobs: 1 },
+    ];
+    expect(held).toMatchObject({ code: 0, document: { claimed: 0, unserved: {}, held: causes } });
+    const { err } = await bench.run(["drain", "--jobs", "jobs.mjs"]);
+    expect(err).toContain("1 due job waits because the queue outside is paused.\n");
+    expect(err).toContain("1 due job waits for the breaker of pricing; `breakers list` says until when.\n");
+    await bench.run(["queues", "resume", "outside"]);
     await bench.run(["breakers", "reset", "pricing"]);
     expect((await bench.json(["drain", "--jobs", "jobs.mjs"])).document).toMatchObject({ claimed: 1, completed: 1 });
   });

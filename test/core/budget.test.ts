@@ -79,5 +79,6 @@ describe("resolveBudget", () => {
     expect(() => resolveBudget({ floorPerSecond: Number.NaN })).toThrow(/budget\.floorPerSecond/);
     expect(() => resolveBudget({ capacity: 0 })).toThrow(/budget\.capacity/);
     expect(() => resolveBudget({ floor: 1 } as never)).toThrow(/did you mean/);
+    expect(() => resolveBudget({ share: 0, floorPerSecond: 0 })).toThrow(/no retry would ever run/);
   });
 });
