@@ -27,6 +27,8 @@ export function newJob(overrides = {}) {
     maxCrashes: 3,
     deadlineMs: null,
     stuckMs: null,
+    stuckRetryMs: null,
+    stuckLimit: null,
     limited: true,
     ...overrides,
   };

@@ -139,7 +139,6 @@ async function heartbeat() {
 function judging() {
   const policy = {
     backoff: exponential({ initial: "1s", multiplier: 3, max: "1h", jitter: "full" }),
-    stuckRetryMs: null,
   };
   const job = {
     attempts: 2,
@@ -147,6 +146,8 @@ function judging() {
     maxAttempts: 10,
     maxCrashes: 3,
     deadlineMs: 3_600_000,
+    stuckRetryMs: null,
+    stuckLimit: null,
     dueAt: 0,
     lastDelayMs: 1000,
     cancelRequested: false,

@@ -64,6 +64,10 @@ export interface JobLimits {
   readonly deadlineMs: number | null;
   /** A run longer than this is given up; null for never. */
   readonly stuckMs: number | null;
+  /** The wait after a stuck run; null for that of the backoff. */
+  readonly stuckRetryMs: number | null;
+  /** Retries after stuck runs before the job dies; null for as many as there are attempts. */
+  readonly stuckLimit: number | null;
   /**
    * These limits were said, by the definition of the type or by whoever enqueued the job. False where only the name of the
    * type was known: then they are defaults, and a worker that knows the type goes by what the type says.

@@ -60,6 +60,7 @@ export const JOB_BOUNDS = {
   crashes: 1_000,
   version: 1_000_000,
   delayMs: 10 * 366 * 86_400_000,
+  stuckRetryMs: 7 * 86_400_000,
   resultBytes: 65_536,
 } as const;
 
@@ -91,7 +92,7 @@ export function checkNewJob(job: NewJob): void {
   checkInteger("maxAttempts", job.maxAttempts, 1, JOB_BOUNDS.attempts);
   checkInteger("maxCrashes", job.maxCrashes, 1, JOB_BOUNDS.crashes);
   if (job.deadlineMs !== null) checkInteger("deadline", job.deadlineMs, 1, JOB_BOUNDS.delayMs);
-  if (job.stuckMs !== null) checkInteger("stuck.after", job.stuckMs, 1, JOB_BOUNDS.delayMs);
+  checkStuck(job);
   if (typeof job.limited !== "boolean") refuse("limited", "true or false", job.limited);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
@@ -100,6 +101,20 @@ export function checkNewJob(job: NewJob): void {
   }
   if (byteLength(job.payload) > JOB_BOUNDS.payloadBytesMost) {
     throw tooLarge("payload", JOB_BOUNDS.payloadBytesMost, byteLength(job.payload));
+  }
+}
+
+function checkStuck({ stuckMs, stuckRetryMs, stuckLimit }: NewJob): void {
+  if (stuckMs === null && stuckRetryMs === null && stuckLimit === null) return;
+  if (stuckMs !== null) checkInteger("stuck.after", stuckMs, 1, JOB_BOUNDS.delayMs);
+  const none = "null, because no run of the job is ever stuck";
+  for (const [field, value, most] of [
+    ["stuck.retryAfter", stuckRetryMs, JOB_BOUNDS.stuckRetryMs],
+    ["stuck.limit", stuckLimit, JOB_BOUNDS.attempts - 1],
+  ] as const) {
+    if (value === null) continue;
+    checkInteger(field, value, 0, most);
+    if (stuckMs === null) refuse(field, none, value);
   }
 }
 

@@ -15,6 +15,7 @@ export interface Policy {
   readonly timeoutMs: number | null;
   readonly stuckMs: number | null;
   readonly stuckRetryMs: number | null;
+  readonly stuckLimit: number | null;
   /** How long completed and cancelled jobs are kept. */
   readonly keepFinishedMs: number;
   /** How long dead letters are kept. */
@@ -37,8 +38,11 @@ export interface PolicyOptions {
   readonly deadline?: Duration | null;
   /** Limit of one attempt; default none, from 1 ms to 10 years. */
   readonly timeout?: Duration | null;
-  /** A run longer than `after` is given up and tried again `retryAfter` later (default the backoff, at most 7 d); default never. */
-  readonly stuck?: { readonly after: Duration; readonly retryAfter?: Duration } | null;
+  /**
+   * A run longer than `after` is given up and tried again `retryAfter` later (default the backoff, at most 7 d), at most
+   * `limit` times (0 to 9,999; default all the attempts there are, which it never exceeds); default never.
+   */
+  readonly stuck?: { readonly after: Duration; readonly retryAfter?: Duration; readonly limit?: number } | null;
   /**
    * How long finished jobs (default 24 h) and dead letters (default 7 d) are kept. With `finished: 0` a job that never
    * failed is deleted as it completes: only a `run()` of the worker's own process still learns what it returned.
@@ -57,6 +61,7 @@ const LIBRARY: Policy = {
   timeoutMs: null,
   stuckMs: null,
   stuckRetryMs: null,
+  stuckLimit: null,
   keepFinishedMs: DAY_MS,
   keepDeadMs: 7 * DAY_MS,
 };
@@ -144,14 +149,7 @@ function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
   if (given.backoff !== undefined) said.backoff = resolveBackoff(given.backoff, `${layer}.backoff`);
   if (given.deadline !== undefined) said.deadlineMs = durationOrNull(given.deadline, `${layer}.deadline`);
   if (given.timeout !== undefined) said.timeoutMs = durationOrNull(given.timeout, `${layer}.timeout`);
-  if (given.stuck === null) Object.assign(said, { stuckMs: null, stuckRetryMs: null });
-  else if (given.stuck !== undefined) {
-    const stuck = parseOptions(given.stuck, ["after", "retryAfter"], `${layer}.stuck`);
-    said.stuckMs = parseDuration(stuck.after, `${layer}.stuck.after`, LONGEST);
-    const { retryAfter } = stuck;
-    said.stuckRetryMs =
-      retryAfter === undefined ? null : parseDuration(retryAfter, `${layer}.stuck.retryAfter`, { maxMs: 7 * DAY_MS });
-  }
+  if (given.stuck !== undefined) Object.assign(said, stuckOf(given.stuck, `${layer}.stuck`));
   if (given.keep !== undefined) {
     const keep = parseOptions(given.keep, ["finished", "dead"], `${layer}.keep`);
     if (keep.finished !== undefined) said.keepFinishedMs = parseDuration(keep.finished, `${layer}.keep.finished`);
@@ -183,6 +181,21 @@ function attemptsOf(
     throw invalid(`${layer}.maxAttempts`, `${attempts}, because maxRetries is ${attempts - 1}`, maxAttempts, remedy);
   }
   return { maxAttempts: attempts };
+}
+
+/** All three together: whoever says when a run is stuck says what becomes of it as well. */
+function stuckOf(given: unknown, name: string): Pick<Policy, "stuckMs" | "stuckRetryMs" | "stuckLimit"> {
+  if (given === null) return { stuckMs: null, stuckRetryMs: null, stuckLimit: null };
+  const { after, retryAfter, limit } = parseOptions(given, ["after", "retryAfter", "limit"], name);
+  const most = JOB_BOUNDS.attempts - 1;
+  return {
+    stuckMs: parseDuration(after, `${name}.after`, LONGEST),
+    stuckRetryMs:
+      retryAfter === undefined
+        ? null
+        : parseDuration(retryAfter, `${name}.retryAfter`, { maxMs: JOB_BOUNDS.stuckRetryMs }),
+    stuckLimit: limit === undefined ? null : parseNumber(limit, `${name}.limit`, { min: 0, max: most, integer: true }),
+  };
 }
 
 function durationOrNull(value: unknown, name: string): number | null {

@@ -9,7 +9,8 @@
 //          ── attempts used up ──────────────► dead      exhausted
 //          ── next try after the deadline ───► dead      deadline
 //          ── otherwise ─────────────────────► retry     after the backoff
-//   stuck ─── like failed, with words of its own
+//   stuck ─── retries after it used up ──────► dead      stuck
+//          ── otherwise like failed, with words and a wait of its own
 //   lost ──── crash budget or attempts spent ► dead      crashed
 //          ── otherwise ─────────────────────► retry     at once, as a suspect
 import { type Backoff, delayBefore } from "./backoff.ts";
@@ -83,8 +84,6 @@ export type Verdict =
 /** The part of a policy that judging needs. */
 export interface RetryPolicy {
   readonly backoff: Backoff;
-  /** Delay after a stuck run; null for the backoff's. */
-  readonly stuckRetryMs: number | null;
   /** How long finished jobs are kept; with 0 a job that never failed goes as it completes. */
   readonly keepFinishedMs: number;
 }
@@ -97,6 +96,8 @@ export type JudgedJob = Pick<
   | "maxAttempts"
   | "maxCrashes"
   | "deadlineMs"
+  | "stuckRetryMs"
+  | "stuckLimit"
   | "dueAt"
   | "lastDelayMs"
   | "cancelRequested"
@@ -131,15 +132,15 @@ export function verdict(
   if (outcome.kind === "released") return { kind: "release", delayMs: outcome.delayMs, reason: outcome.reason };
 
   const attempts = job.attempts + 1;
-  const exhausted = attempts >= job.maxAttempts;
   if (outcome.kind === "stuck") {
-    const failure = stuckFailure(outcome.ranMs, attempts, job.maxAttempts);
-    if (exhausted) return { kind: "dead", reason: "stuck", charge: FAILED, failure };
-    return retryBefore(job, failure, attempts, policy.stuckRetryMs, policy, now, random, heldMs);
+    const retries = Math.min(job.stuckLimit ?? Number.POSITIVE_INFINITY, job.maxAttempts - 1);
+    const failure = stuckFailure(outcome.ranMs, attempts, retries);
+    if (attempts > retries) return { kind: "dead", reason: "stuck", charge: FAILED, failure };
+    return retryBefore(job, failure, attempts, job.stuckRetryMs, policy, now, random, heldMs);
   }
   const { failure } = outcome;
   if (!isRetryable(failure.class)) return { kind: "dead", reason: "permanent", charge: FAILED, failure };
-  if (exhausted) return { kind: "dead", reason: "exhausted", charge: FAILED, failure };
+  if (attempts >= job.maxAttempts) return { kind: "dead", reason: "exhausted", charge: FAILED, failure };
   return retryBefore(job, failure, attempts, null, policy, now, random, heldMs);
 }
 
@@ -183,11 +184,10 @@ function crashFailure(worker: string, started: boolean, crashes: number, maxCras
   return runtimeFailure("crashed", "WorkerDied", message);
 }
 
-function stuckFailure(ranMs: number, attempts: number, maxAttempts: number): Failure {
+function stuckFailure(ranMs: number, attempts: number, retries: number): Failure {
   const hours = `${(ranMs / 3_600_000).toFixed(1)}h`;
-  const retries = maxAttempts - 1;
   const end =
-    attempts < maxAttempts ? `retry ${attempts}/${retries} scheduled` : `permanently failed after ${retries} attempts`;
+    attempts <= retries ? `retry ${attempts}/${retries} scheduled` : `permanently failed after ${retries} attempts`;
   return runtimeFailure("stuck", "RunStuck", `Run stuck for ${hours} - ${end}`);
 }
 

@@ -140,6 +140,8 @@ export function newJobOf(known: KnownType, payload: string, id: string, options:
     maxCrashes: policy.maxCrashes,
     deadlineMs: policy.deadlineMs,
     stuckMs: policy.stuckMs,
+    stuckRetryMs: policy.stuckRetryMs,
+    stuckLimit: policy.stuckLimit,
     limited: saysLimits || known.definition !== null,
   } as NewJob;
   checkNewJob(job);

@@ -87,6 +87,8 @@ class Call implements JudgedJob {
   readonly deadlineMs: number | null;
   /** On the monotonic clock, as is the `now` of its verdicts: a clock that is set must not shorten a deadline. */
   readonly dueAt: number;
+  readonly stuckRetryMs = null;
+  readonly stuckLimit = null;
   readonly cancelRequested = false;
   readonly failure = null;
 

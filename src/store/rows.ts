@@ -31,7 +31,7 @@ export const UNREADABLE: Belonging = {
 export type Value = string | number | null;
 
 /** How many columns a job has. */
-export const JOB_WIDTH = 35;
+export const JOB_WIDTH = 37;
 
 /** A job from its row. */
 export function jobFromRow(row: readonly Value[]): Job {
@@ -63,6 +63,8 @@ export function jobFromRow(row: readonly Value[]): Job {
     lastDelayMs: row[24] as number,
     deadlineMs: row[25] as number | null,
     stuckMs: row[26] as number | null,
+    stuckRetryMs: row[35] as number | null,
+    stuckLimit: row[36] as number | null,
     progress: row[27] as string | null,
     result: row[28] as string | null,
     failure: failureFromText(row[29] as string | null, row[31] as string | null),

@@ -5,7 +5,7 @@ import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Store } from "../store/store.ts";
 
-const LIMITS = ["maxAttempts", "maxCrashes", "deadlineMs", "stuckMs"] as const;
+const LIMITS = ["maxAttempts", "maxCrashes", "deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const;
 
 /** The store, handing out jobs enqueued by name with the limits that their type says, or the defaults of this queue. */
 export function withTypeLimits(store: Store, definitions: readonly JobDefinition[], defaults: PolicyOptions): Store {

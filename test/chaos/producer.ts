@@ -113,7 +113,7 @@ function rollBody(dice: Dice): Body {
 
 function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null): NewJob {
   const { type, queue, service, policy } = definition;
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs } = policy;
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit } = policy;
   const payload = JSON.stringify(body);
   return {
     id: realSystem.jobId(),
@@ -135,6 +135,8 @@ function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null):
     maxCrashes,
     deadlineMs,
     stuckMs,
+    stuckRetryMs,
+    stuckLimit,
     limited: true,
   };
 }

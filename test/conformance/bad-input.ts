@@ -27,6 +27,8 @@ const REFUSED: readonly (readonly [field: keyof NewJob, values: readonly unknown
   ["maxCrashes", [...NUMBERS, 0, 1_001]],
   ["deadlineMs", [...NUMBERS.slice(0, 6), 0]],
   ["stuckMs", [...NUMBERS.slice(0, 6), 0]],
+  ["stuckRetryMs", [1, ...NUMBERS.slice(0, 6)]],
+  ["stuckLimit", [1, ...NUMBERS.slice(0, 6)]],
   ["delayMs", [...NUMBERS, 10 * 366 * 86_400_000 + 1]],
   ["runAt", NUMBERS.slice(0, 6)],
   ["version", [...NUMBERS, 0, 1_000_001]],
@@ -60,6 +62,8 @@ export function badInputFacts({ fact }: Suite): void {
       maxCrashes: 1,
       deadlineMs: 1,
       stuckMs: 1,
+      stuckRetryMs: 0,
+      stuckLimit: 0,
       version: 1,
       runAt: 0,
     });
@@ -76,6 +80,8 @@ export function badInputFacts({ fact }: Suite): void {
       version: 1_000_000,
       deadlineMs: 10 * 366 * 86_400_000,
       stuckMs: 10 * 366 * 86_400_000,
+      stuckRetryMs: 7 * 86_400_000,
+      stuckLimit: 9_999,
       payload: "{}",
     });
     expect(await store.enqueue([least, most])).toMatchObject([{ kind: "created" }, { kind: "created" }]);

@@ -21,6 +21,8 @@ export function enqueueFacts({ fact, timed }: Suite): void {
       version: 4,
       deadlineMs: 60_000,
       stuckMs: 5_000,
+      stuckRetryMs: 4_000,
+      stuckLimit: 2,
       limited: false,
     });
     expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);

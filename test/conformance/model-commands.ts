@@ -42,7 +42,14 @@ function jobFrom(
   // Ids fall, so that their order is not that of enqueue. One job in fifty has a priority out of range.
   const id = (again === null ? undefined : pick(shared.ids, again)) ?? `j${9_999 - shared.made}`;
   const legal = priority === 10 && shared.made % 10 > 0 ? 5 : priority;
-  const limits = { maxCrashes: 2, deadlineMs: null, stuckMs: null, limited: shared.made % 3 > 0 };
+  const limits = {
+    maxCrashes: 2,
+    deadlineMs: null,
+    stuckMs: null,
+    stuckRetryMs: null,
+    stuckLimit: null,
+    limited: shared.made % 3 > 0,
+  };
   const due = runAt === null ? null : shared.clock.now + runAt;
   const digest = key === null ? null : digestOf(body);
   const group = shared.grouped ? rest.group : null;

@@ -145,6 +145,8 @@ const CHANGED = {
   maxCrashes: 5,
   deadlineMs: 9_000,
   stuckMs: 8_000,
+  stuckRetryMs: 7_000,
+  stuckLimit: 1,
   limited: false,
   version: 3,
 };

@@ -20,6 +20,8 @@ const JOB: Job = {
   maxCrashes: 3,
   deadlineMs: null,
   stuckMs: null,
+  stuckRetryMs: null,
+  stuckLimit: null,
   limited: true,
   key: null,
   state: "queued",

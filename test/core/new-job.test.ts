@@ -55,6 +55,30 @@ const RANGES: readonly [field: keyof NewJob, least: number, most: number, nullab
   ["runAt", 0, 8_640_000_000_000_000, true],
 ];
 
+describe("what becomes of stuck runs", () => {
+  it.each([
+    { stuckRetryMs: 0, stuckLimit: 0 },
+    { stuckRetryMs: 7 * 86_400_000, stuckLimit: 9_999 },
+  ])("may be %o", (limits) => {
+    expect(refusal(newJob({ stuckMs: 1, ...limits }))).toBeNull();
+  });
+
+  it.each([
+    ["stuckRetryMs", 7 * 86_400_000],
+    ["stuckLimit", 9_999],
+  ])("may not be out of range: %s", (field, most) => {
+    for (const value of [-1, most + 1, 0.5, "1", undefined]) {
+      const error = refusal(newJob({ stuckMs: 1, [field]: value }));
+      expect((error as Error).message).toContain(`a whole number from 0 to ${most}`);
+    }
+  });
+
+  it.each(["stuckRetryMs", "stuckLimit"])("says nothing where no run is ever stuck: %s", (field) => {
+    const error = refusal(newJob({ stuckMs: null, [field]: 1 }));
+    expect((error as Error).message).toContain("null, because no run of the job is ever stuck");
+  });
+});
+
 describe.each(RANGES)("%s", (field, least, most, nullable) => {
   it.each([least, most])("may be %d", (value) => {
     expect(refusal(newJob({ [field]: value }))).toBeNull();

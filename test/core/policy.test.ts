@@ -57,6 +57,7 @@ describe("presets", () => {
       timeoutMs: null,
       stuckMs: null,
       stuckRetryMs: null,
+      stuckLimit: null,
       keepFinishedMs: DAY,
       keepDeadMs: 7 * DAY,
       ...other,
@@ -101,6 +102,7 @@ describe("layers", () => {
       timeoutMs: "type",
       stuckMs: "default",
       stuckRetryMs: "default",
+      stuckLimit: "default",
       keepFinishedMs: "default",
       keepDeadMs: "default",
     });
@@ -116,10 +118,24 @@ describe("layers", () => {
   });
 
   it("null takes away what a lower layer said", () => {
-    const library: PolicyOptions = { deadline: "1h", timeout: "1m", stuck: { after: "1h", retryAfter: "4h" } };
+    const library: PolicyOptions = {
+      deadline: "1h",
+      timeout: "1m",
+      stuck: { after: "1h", retryAfter: "4h", limit: 2 },
+    };
     const { policy, origins } = resolvePolicy({ library, job: { deadline: null, timeout: null, stuck: null } });
     expect(policy).toEqual(PRESETS.default);
     expect(origins).toMatchObject({ deadlineMs: "job", timeoutMs: "job", stuckMs: "job", stuckRetryMs: "job" });
+    expect(origins.stuckLimit).toBe("job");
+  });
+
+  it("whoever says when a run is stuck says what becomes of it as well", () => {
+    const { policy } = resolvePolicy({
+      library: { stuck: { after: "1h", retryAfter: "4h", limit: 2 } },
+      type: { stuck: { after: "2h" } },
+    });
+    expect(policy).toMatchObject({ stuckMs: 2 * HOUR, stuckRetryMs: null, stuckLimit: null });
+    expect(resolvePolicy({ type: { stuck: { after: 1, limit: 0 } } }).policy.stuckLimit).toBe(0);
   });
 
   it("undefined says nothing", () => {
@@ -238,6 +254,10 @@ describe("refused", () => {
     ...["8d", ...spans].map((retryAfter): [string, unknown] => [
       "stuck.retryAfter",
       { stuck: { after: 1, retryAfter } },
+    ]),
+    ...[-1, 0.5, 10_000, Number.NaN, "3", null].map((limit): [string, unknown] => [
+      "stuck.limit",
+      { stuck: { after: 1, limit } },
     ]),
     ...[null, ...spans].map((finished): [string, unknown] => ["keep.finished", { keep: { finished } }]),
     ...[null, ...spans].map((dead): [string, unknown] => ["keep.dead", { keep: { dead } }]),

@@ -22,12 +22,20 @@ const middle = () => 0.5;
 
 function job(overrides: Partial<JudgedJob> = {}): JudgedJob {
   const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false, failure: null };
-  return { ...clean, maxAttempts: 3, maxCrashes: 3, deadlineMs: null, dueAt: NOW, ...overrides };
+  return {
+    ...clean,
+    maxAttempts: 3,
+    maxCrashes: 3,
+    deadlineMs: null,
+    stuckRetryMs: null,
+    stuckLimit: null,
+    dueAt: NOW,
+    ...overrides,
+  };
 }
 
 const policy = (overrides: Partial<RetryPolicy> = {}): RetryPolicy => ({
   backoff: fixed(5_000),
-  stuckRetryMs: null,
   keepFinishedMs: 24 * HOUR,
   ...overrides,
 });
@@ -184,7 +192,7 @@ describe("a deadline", () => {
 
 describe("a stuck run", () => {
   it("is retried after its own delay, with the words people know", () => {
-    const answer = judge(job({ maxAttempts: 5 }), stuck(), policy({ stuckRetryMs: 4 * HOUR }));
+    const answer = judge(job({ maxAttempts: 5, stuckRetryMs: 4 * HOUR }), stuck());
     expect(answer).toMatchObject({
       kind: "retry",
       delayMs: 4 * HOUR,
@@ -207,6 +215,32 @@ describe("a stuck run", () => {
       charge: { attempts: 1, crashes: 0 },
       failure: { message },
     });
+  });
+
+  it.each([
+    [0, 0, "dead", "Run stuck for 1.2h - permanently failed after 0 attempts"],
+    [2, 0, "retry", "Run stuck for 1.2h - retry 1/2 scheduled"],
+    [2, 1, "retry", "Run stuck for 1.2h - retry 2/2 scheduled"],
+    [2, 2, "dead", "Run stuck for 1.2h - permanently failed after 2 attempts"],
+    [2, 3, "dead", "Run stuck for 1.2h - permanently failed after 2 attempts"],
+    [4, 3, "retry", "Run stuck for 1.2h - retry 4/4 scheduled"],
+    [9_999, 3, "retry", "Run stuck for 1.2h - retry 4/4 scheduled"],
+    [9_999, 4, "dead", "Run stuck for 1.2h - permanently failed after 4 attempts"],
+  ])("with a limit of %i and %i attempts behind it is %s", (stuckLimit, attempts, kind, message) => {
+    const answer = judge(job({ maxAttempts: 5, stuckLimit, attempts }), stuck());
+    expect(answer).toMatchObject({ kind, failure: { message }, ...(kind === "dead" && { reason: "stuck" }) });
+  });
+
+  it("leaves the attempts of other failures as they are, whatever its limit", () => {
+    expect(judge(job({ maxAttempts: 5, stuckLimit: 1, attempts: 3 }), failed())).toMatchObject({ kind: "retry" });
+  });
+
+  it("says how long to a tenth of an hour", () => {
+    const words = [0, 2 * 60_000, 3 * 60_000, HOUR, 1.25 * HOUR, 100 * HOUR].map((ranMs) => {
+      const answer = judge(job(), stuck(ranMs));
+      return "failure" in answer ? answer.failure.message.split(" ")[3] : "";
+    });
+    expect(words).toEqual(["0.0h", "0.0h", "0.1h", "1.0h", "1.3h", "100.0h"]);
   });
 });
 
@@ -259,6 +293,8 @@ describe("any verdict", () => {
       maxAttempts: fc.integer({ min: 1, max: 10 }),
       maxCrashes: fc.integer({ min: 1, max: 4 }),
       deadlineMs: fc.option(fc.integer({ min: 1, max: 10 ** 9 })),
+      stuckRetryMs: fc.option(fc.nat(7 * 24 * HOUR)),
+      stuckLimit: fc.option(fc.nat(12)),
       dueAt: fc.integer({ min: 0, max: NOW }),
       lastDelayMs: fc.nat(10 ** 9),
       cancelRequested: fc.boolean(),

@@ -80,8 +80,7 @@ describe("a run of a job enqueued by name", () => {
 
   it("may be ended by the stuck limit of its type", async () => {
     const forever = defineJob("forever", {
-      maxAttempts: 1,
-      stuck: { after: "1m", retryAfter: "1m" },
+      stuck: { after: "1m", retryAfter: "1m", limit: 0 },
       run: () => new Promise<void>(() => undefined),
     });
     const test = await createTestRedrive({ jobs: [forever], patience: "20ms" });

@@ -74,6 +74,8 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
     maxCrashes: dice.pick([1, 3, 3, 3]),
     deadlineMs: dice.chance(0.1) ? dice.between(500, 8000) : null,
     stuckMs: null,
+    stuckRetryMs: null,
+    stuckLimit: null,
     limited: true,
     ...(group !== null && alike),
     ...more,

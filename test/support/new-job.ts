@@ -39,6 +39,8 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     maxCrashes: 3,
     deadlineMs: null,
     stuckMs: null,
+    stuckRetryMs: null,
+    stuckLimit: null,
     limited: true,
     ...overrides,
   };

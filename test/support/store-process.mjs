@@ -26,6 +26,8 @@ const newJob = (id) => ({
   maxCrashes: 3,
   deadlineMs: null,
   stuckMs: null,
+  stuckRetryMs: null,
+  stuckLimit: null,
   limited: true,
 });
 

@@ -148,8 +148,8 @@ export function createBench(seed = 1, kind: "memory" | "sqlite" = "memory"): Ben
 }
 
 function limitsOf({ type, queue, service, policy }: JobDefinition): Partial<NewJob> {
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs } = policy;
-  return { type, queue, service, maxAttempts, maxCrashes, deadlineMs, stuckMs };
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit } = policy;
+  return { type, queue, service, maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit };
 }
 
 function recorder(lines: Line[], now: () => number): Log {

@@ -46,8 +46,8 @@ function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   stopWaiting(tables, row);
   const { queue, service, tenant, group, groupConcurrency, priority, payload, version } = job;
   if (row.group !== group || !keepsPlace(job)) leavePlace(tables, row);
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, limited } = job;
-  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, limited };
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, limited } = job;
+  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, limited };
   const belonging = { queue, service, tenant, group, groupConcurrency, priority };
   Object.assign(row, { ...belonging, payload, version, ...limits, updatedAt: now });
   if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);

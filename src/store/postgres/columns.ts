@@ -16,7 +16,8 @@ export const jobColumns = (
   j.run_at, j.due_at, j.created_at, greatest(j.updated_at, h.at), coalesce(h.at, j.started_at), j.finished_at,
   j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, coalesce(h.epoch, j.epoch),
   coalesce(h.worker, j.worker), j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
-  j.version, ${lastStack(s)}, j.limited::int, l.group_key, l.group_concurrency`;
+  j.version, ${lastStack(s)}, j.limited::int, l.group_key, l.group_concurrency,
+  j.stuck_retry_ms, j.stuck_limit`;
 
 /** Joins jobs with what they belong to. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;

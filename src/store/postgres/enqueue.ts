@@ -133,16 +133,18 @@ function insertOf(s: string, waker: Waker): { name: string; text: string } {
     name: "enqueue",
     text: `with new as (
       insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, max_attempts, max_crashes, deadline_ms,
-        stuck_ms, version, key, payload, limited)
-      select id, lane, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload, limited
+        stuck_ms, version, key, payload, limited, stuck_retry_ms, stuck_limit)
+      select id, lane, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload, limited,
+        stuck_retry_ms, stuck_limit
       from (select u.*, coalesce(u.run_at, ${NOW}) + u.delay_ms as due
         from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::bigint[],
-          $9::bigint[], $10::int[], $11::text[], $12::boolean[]) with ordinality
-          as u (id, lane, payload, run_at, delay_ms, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, limited, n)
+          $9::bigint[], $10::int[], $11::text[], $12::boolean[], $13::bigint[], $14::int[]) with ordinality
+          as u (id, lane, payload, run_at, delay_ms, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, limited,
+            stuck_retry_ms, stuck_limit, n)
         order by u.n) as due
       on conflict (id) do nothing returning id, lane, run_at, seq),
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
-    select count(*) as count, case when count(*) <> $13 then array_agg(id)::text end as ids, ${waker.notify} as notified from new`,
+    select count(*) as count, case when count(*) <> $15 then array_agg(id)::text end as ids, ${waker.notify} as notified from new`,
   };
 }
 
@@ -160,5 +162,7 @@ function columnsOf(jobs: readonly NewJob[], laneOf: (job: NewJob) => number): (r
     jobs.map(({ version }) => version),
     jobs.map(({ key }) => key),
     jobs.map(({ limited }) => limited),
+    jobs.map(({ stuckRetryMs }) => stuckRetryMs),
+    jobs.map(({ stuckLimit }) => stuckLimit),
   ];
 }

@@ -42,10 +42,12 @@ export function keyKeeper(s: string): KeyKeeper {
       return holders;
     },
     async replace(ask, job, id, lane) {
-      const { payload, version, maxAttempts, maxCrashes, deadlineMs, stuckMs, limited, runAt, delayMs } = job;
+      const { payload, version, maxAttempts, maxCrashes, deadlineMs, limited, runAt, delayMs } = job;
+      const { stuckMs, stuckRetryMs, stuckLimit } = job;
       const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
+      const after = [limited, stuckRetryMs, stuckLimit];
       const moved = job.unique === "debounce";
-      const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs, limited);
+      const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs, ...after);
       if (rows.length === 0) return false;
       await keeper.take(ask, [{ ...job, id }]);
       return true;
@@ -86,6 +88,7 @@ function keyStatements(s: string) {
       update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, max_attempts = $5, max_crashes = $6,
         deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
         due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
+        stuck_retry_ms = $13, stuck_limit = $14,
         updated_at = ${NOW}
       from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch),
     places as (

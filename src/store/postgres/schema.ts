@@ -61,6 +61,8 @@ create table ${s}.job (
   last_delay_ms bigint not null default 0,
   deadline_ms bigint,
   stuck_ms bigint,
+  stuck_retry_ms bigint,
+  stuck_limit int,
   limited boolean not null default true,
   cancel_requested boolean not null default false,
   worker text collate "C",

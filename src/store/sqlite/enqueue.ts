@@ -9,8 +9,8 @@ import { unlessBroken } from "./quarantine.ts";
 import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
 const INSERT = `insert into job (id, lane, state, run_at, due_at, created_at, updated_at, max_attempts, max_crashes,
-  deadline_ms, stuck_ms, limited, version, key, payload) values`;
-const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  deadline_ms, stuck_ms, stuck_retry_ms, stuck_limit, limited, version, key, payload) values`;
+const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /** Jobs written by one statement, which costs not much more than half of one statement for each. */
 const TOGETHER = 10;
 
@@ -67,11 +67,19 @@ function pushRow(values: Value[], flat: readonly Value[], at: number, lane: numb
   const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
   const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
   values.push(of("id"), lane, due, due, now, now, of("maxAttempts"), of("maxCrashes"), of("deadlineMs"), of("stuckMs"));
-  values.push(of("limited"), of("version"), null, of("payload"));
+  values.push(of("stuckRetryMs"), of("stuckLimit"), of("limited"), of("version"), null, of("payload"));
 }
 
-function limitsOf({ maxAttempts, maxCrashes, deadlineMs, stuckMs, limited }: NewJob): Value[] {
-  return [maxAttempts, maxCrashes, deadlineMs, stuckMs, Number(limited)];
+function limitsOf({
+  maxAttempts,
+  maxCrashes,
+  deadlineMs,
+  stuckMs,
+  stuckRetryMs,
+  stuckLimit,
+  limited,
+}: NewJob): Value[] {
+  return [maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, Number(limited)];
 }
 
 function dueAt(job: NewJob, now: number): number {
@@ -97,7 +105,7 @@ function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
   // The lanes of one belonging lie side by side in fours; the job keeps its kind.
   const replace = db.prepare(
     `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, max_attempts = ?, max_crashes = ?, deadline_ms = ?,
-       stuck_ms = ?, limited = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?,
+       stuck_ms = ?, stuck_retry_ms = ?, stuck_limit = ?, limited = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?,
        placed = case when placed = ? then placed end where id = ?`,
   );
   const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);

@@ -62,6 +62,8 @@ create table job (
   last_delay_ms integer not null default 0,
   deadline_ms integer,
   stuck_ms integer,
+  stuck_retry_ms integer,
+  stuck_limit integer,
   limited integer not null default 1 check (limited in (0, 1)),
   key text,
   -- The group_n of the group in which the job holds a place.

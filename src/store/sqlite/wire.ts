@@ -17,7 +17,8 @@ export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coales
   coalesce(l.priority, 0), j.key, j.state, j.payload, j.run_at,
   j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
   j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
-  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited, l.group_key, l.group_concurrency`;
+  j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited, l.group_key, l.group_concurrency,
+  j.stuck_retry_ms, j.stuck_limit`;
 
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
 export function packNewJobs(jobs: readonly NewJob[]): Value[] {
@@ -26,13 +27,13 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
     flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.group, job.groupConcurrency, job.priority);
     flat.push(job.key, job.digest, job.payload);
     flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs, job.version);
-    flat.push(job.key === null ? null : job.unique, Number(job.limited));
+    flat.push(job.key === null ? null : job.unique, Number(job.limited), job.stuckRetryMs, job.stuckLimit);
   }
   return flat;
 }
 
 /** How many values a new job has in `packNewJobs`. */
-export const NEW_JOB_WIDTH = 20;
+export const NEW_JOB_WIDTH = 22;
 
 /** Where in those values each field stands; type and the rest of what a job belongs to follow each other. */
 export const NEW_JOB = {
@@ -48,6 +49,8 @@ export const NEW_JOB = {
   stuckMs: 16,
   version: 17,
   limited: 19,
+  stuckRetryMs: 20,
+  stuckLimit: 21,
 } as const;
 
 /** The new job that begins at this place of the flat array. */
@@ -73,6 +76,8 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
     version: flat[at + 17] as number,
     unique: (flat[at + 18] ?? "key") as UniqueMode,
     limited: flat[at + 19] === 1,
+    stuckRetryMs: flat[at + 20] as number | null,
+    stuckLimit: flat[at + 21] as number | null,
   };
 }
 
@@ -90,7 +95,7 @@ export const CLAIM_COLUMNS =
 
 /** What most jobs have never used; read only where PLAIN is false. */
 export const CLAIM_REST = `attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure,
-  ${lastStack("job")}`;
+  ${lastStack("job")}, stuck_retry_ms, stuck_limit`;
 
 /** True for a job that was never run or moved and has no time limits: nothing in CLAIM_REST says anything. */
 export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generation = 1 and last_delay_ms = 0
@@ -99,7 +104,7 @@ export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generati
 /** How many values a claimed job has on the wire: id to limited, its lane, and its CLAIM_REST or null. */
 export const CLAIM_WIDTH = 12;
 
-const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null];
+const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null];
 
 /** Claimed jobs from the wire, in the order in which they were taken. */
 export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {
@@ -141,6 +146,8 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       lastDelayMs: rest[4] as number,
       deadlineMs: rest[5] as number | null,
       stuckMs: rest[6] as number | null,
+      stuckRetryMs: rest[11] as number | null,
+      stuckLimit: rest[12] as number | null,
       progress: rest[8] as string | null,
       result: null,
       failure: failureFromText(rest[9] as string | null, rest[10] as string | null),
