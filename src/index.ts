@@ -55,6 +55,7 @@ export type { RunOutcome } from "./queue/outcome.ts";
 export type { EnqueuedJob, EnqueueManyOptions, EnqueueSummary } from "./queue/producer.ts";
 export type { QueueView } from "./queue/queue-views.ts";
 export type { StandardSchema } from "./queue/schema.ts";
+export type { BatchSummary, ProcessBatchOptions, RecordResult } from "./process-batch.ts";
 export { createRedrive, type Redrive, type RedriveOptions } from "./redrive.ts";
 export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
 export type { CauseCount, Page, PauseTarget, Store, Tally } from "./store/store.ts";

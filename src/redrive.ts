@@ -31,6 +31,7 @@ import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
 import { hostId, isAlive } from "./system/processes.ts";
 import { realSystem } from "./system/real.ts";
 import type { System } from "./system/system.ts";
+import { type BatchSummary, processRecords, type ProcessBatchOptions, recordsCall } from "./process-batch.ts";
 import { openWorker, type RedriveWorker, type RedriveWorkerOptions } from "./redrive-worker.ts";
 import type { WorkerParts } from "./worker/parts.ts";
 
@@ -88,6 +89,15 @@ export interface Redrive extends AsyncDisposable {
     input: NoInfer<Input>,
     options?: EnqueueOptions & { readonly signal?: AbortSignal },
   ): Promise<RunOutcome<Result>>;
+  /**
+   * Takes new records and what is due, runs both, and ends when nothing is left: each record is done, waits for its
+   * retry, or is a dead letter. Records whose id is known already are skipped, so the same source can be read again.
+   */
+  processBatch<Input, Result, Item = Input>(
+    job: JobDefinition<Input, Result>,
+    records: Iterable<Item> | AsyncIterable<Item>,
+    options: ProcessBatchOptions<Item, Result>,
+  ): Promise<BatchSummary>;
   /** A worker for the job types of this program; it does nothing before `start` or `drain`. */
   worker(options?: RedriveWorkerOptions): RedriveWorker;
   /** The fleet's breaker of a service, to give to `retryable`: its calls are refused and counted with the workers'. */
@@ -163,20 +173,30 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
       workers.add(worker);
       return worker;
     },
+    processBatch: async (job, records, batchOptions) => {
+      const call = recordsCall(job as JobDefinition, records, batchOptions as ProcessBatchOptions, redrive.worker);
+      return processRecords({ ...parts, producer }, call);
+    },
     breaker: shared.of,
-    pause: async (target, pauseOptions = {}) => {
-      const { for: span, reason = "" } = parseOptions(pauseOptions, ["for", "reason"], "pause");
+    ...pausing(store),
+    on: events.on,
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => redrive.close(),
+  };
+  return redrive;
+}
+
+function pausing(store: Store): Pick<Redrive, "pause" | "resume"> {
+  return {
+    pause: async (target, options = {}) => {
+      const { for: span, reason = "" } = parseOptions(options, ["for", "reason"], "pause");
       await store.pause(objectOf(target, "target"), {
         forMs: span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs }),
         reason: reason as string,
       });
     },
     resume: async (target) => store.resume(objectOf(target, "target")),
-    on: events.on,
-    close: () => (closing ??= close()),
-    [Symbol.asyncDispose]: () => redrive.close(),
   };
-  return redrive;
 }
 
 /** Settings of a queue, complete. */

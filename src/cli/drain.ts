@@ -2,8 +2,13 @@
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
 import { heldJobs, unservedJobs } from "../upkeep/due-work.ts";
-import { type Cli, examples, textual } from "./command.ts";
+import type { BatchSummary } from "../process-batch.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { Redrive } from "../redrive.ts";
+import { type Cli, examples, type Flags, textual } from "./command.ts";
+import { drainInto, drainRecords, recordsText } from "./drain-records.ts";
 import { EXIT } from "./exit.ts";
+import type { Session } from "./session.ts";
 import { supervise } from "./supervise.ts";
 import { defaultsOf, jobFileNames, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
 import { heldLines, runsText, unservedLines } from "./worker-summary.ts";
@@ -15,6 +20,11 @@ with 25s for running jobs. Due jobs of types that nobody defines stay queued;
 they are named at the end (--json: "unserved", counted up to 1,000 a type), and
 so is what waits for a breaker, a pause or a Retry-After (--json: "held").
 
+With --input or --query every record is a job of the type under its id: ids that
+are known already are skipped and counted, so the same file can be fed again.
+--output gets a line for every record of the input that is done, now or before,
+and for what else this call finished.
+
 Environment: MAX_RETRY_ATTEMPTS (attempts in all) or MAX_RETRIES (without the
 first), and RETRY_DELAY_SECONDS (first delay), for types that set none.`;
 
@@ -23,43 +33,64 @@ export function registerDrain(cli: Cli): void {
   const command = workerFlags(cli.program.command("drain"))
     .description("run what is due, wait for what falls due soon, then end")
     .option("--grace <duration>", "wait for retries that fall due within this time", "1s")
+    .option("--input <file>", "take new records from here, - for stdin: NDJSON, CSV with a header, or a JSON array")
+    .option("--format <format>", "ndjson, csv or json (default: by the name of the input, else ndjson)")
+    .option("--query <sql>", "take new records from this query, a row each")
+    .option("--from <url>", "the database of the query: sqlite:PATH or postgres://…")
+    .option("--type <type>", "job type of the records (default: the only one defined)")
+    .option("--id-field <name>", "field with the id of a record (default id)")
+    .option("--output <file>", "write results here, - for stdout")
+    .option("--output-format <format>", "ndjson or csv (default: by the name of the output, else ndjson)")
     .addHelpText("after", NOTES);
-  examples(command, cli, ["drain --jobs jobs.ts", "drain --jobs jobs.ts --grace 1m --json"]);
-  cli.act(
-    command,
-    async (session, _args, flags) => {
-      const grace = textual(flags.grace) ?? "1s";
-      parseDuration(grace, "grace");
-      const defaults = defaultsOf(session, "retries");
-      const options = workerOptions(session, flags, "retries");
-      const jobs = await requiredDefinitions(session, flags);
-      const redrive = await session.open({ jobs, defaults });
-      const worker = redrive.worker(options);
-      const from = realSystem.monotonic();
-      const hide = session.quiet
-        ? () => undefined
-        : session.progress.show(() => `drain: ${runsText(worker.counts)}, ${elapsed(from)}`);
-      let code: number | null;
-      try {
-        code = await supervise(session, redrive, worker, { work: () => worker.drain({ grace }), within: "25s" });
-      } finally {
-        hide();
-      }
-      const ms = Math.round(realSystem.monotonic() - from);
-      // After a signal the store is closed already.
-      const types = new Set(jobs.map(({ type }) => type));
-      const left = code === null && {
-        unserved: await unservedJobs(redrive.store, { types, queues: options.queues }),
-        held: await heldJobs(redrive.store),
-      };
-      session.answer({ ...worker.counts, ms, ...left }, () => `${runsText(worker.counts)} in ${formatDuration(ms)}\n`);
-      if (left)
-        for (const line of [...unservedLines(left.unserved, jobFileNames(session, flags)), ...heldLines(left.held)])
-          session.say(line);
-      return code ?? (worker.counts.dead > 0 ? EXIT.failed : EXIT.ok);
-    },
-    { level: "info" },
-  );
+  examples(command, cli, [
+    "drain --jobs jobs.ts",
+    "drain --jobs jobs.ts --grace 1m --json",
+    "drain --jobs jobs.ts --input orders.ndjson --output results.ndjson",
+    `drain --jobs jobs.ts --query 'select id, email from users' --from postgres://localhost/app`,
+  ]);
+  cli.act(command, drain, { level: "info" });
+}
+
+async function drain(session: Session, _args: readonly string[], flags: Flags): Promise<number> {
+  const grace = textual(flags.grace) ?? "1s";
+  parseDuration(grace, "grace");
+  const defaults = defaultsOf(session, "retries");
+  const options = workerOptions(session, flags, "retries");
+  const jobs = await requiredDefinitions(session, flags);
+  const taken = drainRecords(session, jobs, flags);
+  const redrive = await session.open({ jobs, defaults });
+  const worker = redrive.worker(options);
+  const from = realSystem.monotonic();
+  const hide = session.quiet
+    ? () => undefined
+    : session.progress.show(() => `drain: ${runsText(worker.counts)}, ${elapsed(from)}`);
+  let summary: BatchSummary | null = null;
+  const work = async (): Promise<void> => {
+    if (taken) summary = await drainInto(redrive, worker, taken, grace, session.io);
+    else await worker.drain({ grace });
+  };
+  let code: number | null;
+  try {
+    code = await supervise(session, redrive, worker, { work, within: "25s" });
+  } finally {
+    hide();
+  }
+  const ms = Math.round(realSystem.monotonic() - from);
+  const { counts } = worker;
+  // After a signal the store is closed already.
+  const left = code === null ? await leftIn(redrive, jobs, options.queues) : null;
+  const text = `${summary ? recordsText(summary) : ""}${runsText(counts)} in ${formatDuration(ms)}\n`;
+  if (flags.output === "-") session.say(text.trimEnd());
+  else session.answer({ ...counts, ...(summary as BatchSummary | null), ms, ...left }, () => text);
+  const lines = left ? [...unservedLines(left.unserved, jobFileNames(session, flags)), ...heldLines(left.held)] : [];
+  for (const line of lines) session.say(line);
+  return code ?? (counts.dead > 0 ? EXIT.failed : EXIT.ok);
+}
+
+/** What is due and was not run: nobody defines it, or something holds it back. */
+async function leftIn({ store }: Redrive, jobs: readonly JobDefinition[], queues: readonly string[] | undefined) {
+  const types = new Set(jobs.map(({ type }) => type));
+  return { unserved: await unservedJobs(store, { types, queues }), held: await heldJobs(store) };
 }
 
 function elapsed(from: number): string {

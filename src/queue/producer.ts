@@ -4,6 +4,7 @@ import { textOf } from "../core/failure.ts";
 import type { State } from "../core/job.ts";
 import type { NewJob } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
+import { checkPayloadText } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -44,6 +45,12 @@ export interface EnqueueManyOptions<Input> {
   readonly tx?: unknown;
 }
 
+/** A record on its way in: JSON text, which is kept byte for byte, and the id by which it is known. */
+export interface RecordText {
+  readonly text: string;
+  readonly id: string;
+}
+
 /** Puts jobs into the store. */
 export interface Producer {
   enqueue(definition: JobDefinition | string, input: unknown, options?: EnqueueOptions): Promise<EnqueuedJob>;
@@ -53,6 +60,12 @@ export interface Producer {
     definition: JobDefinition<Input> | string,
     inputs: Iterable<Input> | AsyncIterable<Input>,
     options?: EnqueueManyOptions<Input>,
+  ): Promise<EnqueueSummary>;
+  /** Writes records under their ids; whether one fits its schema is found out when it runs, so that it stops no other. */
+  enqueueRecords(
+    definition: JobDefinition,
+    records: AsyncIterable<RecordText>,
+    onChunk: (jobs: readonly EnqueuedJob[]) => void,
   ): Promise<EnqueueSummary>;
   idle(): Promise<void>;
 }
@@ -94,8 +107,15 @@ export function openProducer(parts: ProducerParts): Producer {
     async enqueueMany(definition, inputs, options = {}) {
       parseOptions(options, ["each", "onChunk", "tx"], "enqueueMany");
       if (!isIterable(inputs)) throw invalid("inputs", "an array, iterable or async iterable", inputs, "pass one");
-      return stream(parts, known(definition as JobDefinition | string), inputs, options);
+      const type = known(definition as JobDefinition | string);
+      return stream(parts, type, inputs, { ...options, payload: (input) => payloadOf(type, input, maxPayloadBytes) });
     },
+    enqueueRecords: (definition, records, onChunk) =>
+      stream(parts, known(definition), records, {
+        onChunk,
+        each: ({ id }) => ({ key: id }),
+        payload: ({ text }) => checkPayloadText(text, maxPayloadBytes),
+      }),
     idle: () => enqueuer.idle(),
   };
 }
@@ -130,11 +150,15 @@ function isIterable(value: unknown): boolean {
   return typeof source?.[Symbol.iterator] === "function" || typeof source?.[Symbol.asyncIterator] === "function";
 }
 
+type StreamOptions<Input> = EnqueueManyOptions<Input> & {
+  readonly payload: (input: Input) => string | Promise<string>;
+};
+
 async function stream<Input>(
   parts: ProducerParts,
   type: KnownType,
   inputs: Iterable<Input> | AsyncIterable<Input>,
-  { each, onChunk, tx }: EnqueueManyOptions<Input>,
+  { each, onChunk, tx, payload }: StreamOptions<Input>,
 ): Promise<EnqueueSummary> {
   const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
   const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
@@ -164,8 +188,7 @@ async function stream<Input>(
   };
   const take = async (input: Input): Promise<void> => {
     try {
-      const payload = await payloadOf(type, input, parts.maxPayloadBytes);
-      chunk.push(newJobOf(type, payload, parts.system.jobId(), each?.(input, index)));
+      chunk.push(newJobOf(type, await payload(input), parts.system.jobId(), each?.(input, index)));
     } catch (error) {
       await writing;
       throw withPlace(error, { index, written });

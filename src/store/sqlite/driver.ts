@@ -18,12 +18,15 @@ export interface Statement {
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
+  /** The rows of a query of somebody else's, each an object by the names of its columns, read as they are asked for. */
+  rows(sql: string): Iterable<Readonly<Record<string, unknown>>>;
   close(): void;
 }
 
 interface RawStatement {
   run(...values: Value[]): { changes: number | bigint };
   all(...values: Value[]): unknown[];
+  iterate(): Iterable<unknown>;
   raw?(on: boolean): unknown;
   setReturnArrays?(on: boolean): void;
   readonly reader?: boolean;
@@ -43,6 +46,7 @@ export function openDatabase(path: string): Database {
   return {
     exec: (sql) => void raw.exec(sql),
     prepare: (sql) => adapt(raw.prepare(sql)),
+    rows: (sql) => raw.prepare(sql).iterate() as Iterable<Readonly<Record<string, unknown>>>,
     close() {
       raw.close();
     },

@@ -1,0 +1,125 @@
+// `redrive drain` with an input: new records go through a job type together with what is due, and results come out.
+import { RedriveError } from "../core/errors.ts";
+import { invalid } from "../core/options.ts";
+import type { BatchSummary } from "../process-batch.ts";
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { RecordText } from "../queue/producer.ts";
+import type { Redrive } from "../redrive.ts";
+import type { RedriveWorker } from "../redrive-worker.ts";
+import { type Flags, textual } from "./command.ts";
+import { formatOf, idIn, openInput, type PlacedRecord, recordsOf } from "./records-in.ts";
+import { queryRecords } from "./records-query.ts";
+import { openResults, resultFormatOf, type ResultsOut } from "./results-out.ts";
+import type { Session } from "./session.ts";
+import { storeAddress } from "./store-address.ts";
+import { counted } from "./words.ts";
+
+/** What a drain takes in and gives out. */
+export interface DrainRecords {
+  readonly definition: JobDefinition;
+  readonly records: AsyncIterable<RecordText>;
+  readonly out: ResultsOut | null;
+}
+
+const NEED_INPUT = ["format", "idField", "output", "outputFormat"] as const;
+
+/** The records of the call; null for a drain without input. */
+export function drainRecords(session: Session, jobs: readonly JobDefinition[], flags: Flags): DrainRecords | null {
+  const input = textual(flags.input);
+  const sql = textual(flags.query);
+  if (input === undefined && sql === undefined) {
+    const alone = [...NEED_INPUT, "from" as const, "type" as const].find((name) => flags[name] !== undefined);
+    if (alone !== undefined)
+      throw refused(`${dashed(alone)}: expected --input or --query beside it; got neither; add one`);
+    return null;
+  }
+  if (input !== undefined && sql !== undefined) throw refused("input: expected --input or --query; got both; give one");
+  const definition = definitionOf(jobs, textual(flags.type));
+  const source = sql === undefined ? inputOf(session, input as string, flags) : queryOf(session, sql, flags);
+  const field = textual(flags.idField) ?? "id";
+  const output = textual(flags.output);
+  if (output === "-" && session.json)
+    throw refused("output: expected a file, because --json writes to stdout; got -; name a file");
+  const out =
+    output === undefined ? null : openResults(session.io, output, resultFormatOf(textual(flags.outputFormat), output));
+  return { definition, records: withIds(source, field), out };
+}
+
+function inputOf(session: Session, input: string, flags: Flags): AsyncIterable<PlacedRecord> {
+  if (flags.from !== undefined) throw refused("from: expected --query beside it; got --input; leave it out");
+  return recordsOf(openInput(session.io, input), formatOf(textual(flags.format), input));
+}
+
+function queryOf(session: Session, sql: string, flags: Flags): AsyncIterable<PlacedRecord> {
+  const from = textual(flags.from);
+  if (from === undefined) throw refused("query: expected --from URL beside it; got none; say which database to ask");
+  if (flags.format !== undefined) throw refused("format: expected --input beside it; got --query; leave it out");
+  return queryRecords(storeAddress(from, session.io.cwd), sql);
+}
+
+function definitionOf(jobs: readonly JobDefinition[], type: string | undefined): JobDefinition {
+  const names = jobs.map((job) => job.type);
+  if (type === undefined && jobs.length === 1) return jobs[0] as JobDefinition;
+  if (type === undefined)
+    throw refused(`type: expected the job type for the records; got none of ${names.join(", ")}; pass --type`);
+  const found = jobs.find((job) => job.type === type);
+  if (!found) throw invalid("type", names.join(", "), type, "name one that the job files define");
+  return found;
+}
+
+/** Feeds the records to the worker; the output is whole when this resolves, and gone where it rejects. */
+export async function drainInto(
+  redrive: Redrive,
+  worker: RedriveWorker,
+  { definition, records, out }: DrainRecords,
+  grace: string,
+  io: Session["io"],
+): Promise<BatchSummary> {
+  const stopping = new AbortController();
+  const forget = io.onSignal(() => stopping.abort());
+  try {
+    const summary = await redrive.processBatch(definition, records, {
+      id: ({ id }) => id,
+      text: ({ text }) => text,
+      worker,
+      grace,
+      signal: stopping.signal,
+      ...(out && { onResult: (done) => out.write(done) }),
+    });
+    await out?.end();
+    return summary;
+  } catch (error) {
+    out?.abandon();
+    throw error;
+  } finally {
+    forget();
+  }
+}
+
+async function* withIds(source: AsyncIterable<PlacedRecord>, field: string): AsyncGenerator<RecordText> {
+  for await (const record of source) yield { text: record.text, id: idIn(record, field) };
+}
+
+function refused(message: string): RedriveError {
+  return new RedriveError("invalid_argument", message);
+}
+
+function dashed(flag: string): string {
+  return flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** What became of the records, in a few lines. */
+export function recordsText(summary: BatchSummary): string {
+  const { records, enqueued, known, conflicts, successRate, averageRetries, retryQueue, deadLetters } = summary;
+  const read = [`${enqueued.toLocaleString("en-US")} new`, `${known.toLocaleString("en-US")} known`];
+  if (conflicts > 0) read.push(`${conflicts.toLocaleString("en-US")} known with another body`);
+  const rate = successRate === null ? "-" : `${(Math.floor(successRate * 1000) / 10).toFixed(1)} %`;
+  const retries = averageRetries === null ? "-" : averageRetries.toFixed(2);
+  const waiting = retryQueue >= 10_000 ? "10,000 or more" : retryQueue.toLocaleString("en-US");
+  return [
+    `${counted(records, "record")}: ${read.join(", ")}`,
+    `success rate ${rate}, ${retries} retries a record, ${waiting} in the retry queue, ${counted(deadLetters, "dead letter")}`,
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
+}

@@ -1,0 +1,130 @@
+// Records from a file, from stdin, or from a query, one at a time and with their place; memory follows the longest one.
+import { createReadStream, existsSync, statSync } from "node:fs";
+import { extname, resolve } from "node:path";
+import { RedriveError } from "../core/errors.ts";
+import { invalid } from "../core/options.ts";
+import type { Io } from "./io.ts";
+import { badLine, linesOf } from "./ndjson.ts";
+
+/** How records are written down. */
+export const RECORD_FORMATS = ["ndjson", "csv", "json"] as const;
+/** One of `RECORD_FORMATS`. */
+export type RecordFormat = (typeof RECORD_FORMATS)[number];
+
+/** A record as JSON text, and where it stands: `line 3`, `item 3`. */
+export interface PlacedRecord {
+  readonly text: string;
+  readonly place: string;
+}
+
+const ENDINGS: Readonly<Record<string, RecordFormat>> = {
+  ".ndjson": "ndjson",
+  ".jsonl": "ndjson",
+  ".csv": "csv",
+  ".json": "json",
+};
+/** A JSON array is read as a whole; longer ones come as NDJSON. */
+const ARRAY_BYTES = 64 * 1_048_576;
+
+/** The format of an input: as said, else by the ending of its name, else NDJSON. */
+export function formatOf(said: string | undefined, input: string, flag = "format"): RecordFormat {
+  const known = RECORD_FORMATS.find((format) => format === said);
+  if (said !== undefined && known === undefined)
+    throw invalid(flag, RECORD_FORMATS.join(", "), said, "use one of these");
+  return known ?? ENDINGS[extname(input).toLowerCase()] ?? "ndjson";
+}
+
+/** The bytes of a file, or of stdin for `-`. */
+export function openInput(io: Io, input: string): AsyncIterable<Uint8Array | string> {
+  if (input === "-") return io.stdin;
+  const path = resolve(io.cwd, input);
+  if (!existsSync(path) || !statSync(path).isFile())
+    throw invalid("input", "a file, or - for stdin", input, "there is no such file; check the path");
+  return createReadStream(path);
+}
+
+/** The records of a stream. */
+export async function* recordsOf(
+  stream: AsyncIterable<Uint8Array | string>,
+  format: RecordFormat,
+): AsyncGenerator<PlacedRecord> {
+  if (format === "csv") yield* rowsOf(stream);
+  else if (format === "json") yield* itemsOf(await wholeOf(stream));
+  else for await (const { number, text } of linesOf(stream)) yield { text, place: `line ${number}` };
+}
+
+/** The items of a JSON array. */
+export function* itemsOf(text: string, name = "input"): Generator<PlacedRecord> {
+  let items: unknown;
+  try {
+    items = JSON.parse(text);
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new RedriveError("invalid_argument", `${name}: expected a JSON array; got something else (${said})`, {
+      cause,
+    });
+  }
+  if (!Array.isArray(items)) throw invalid(name, "a JSON array", items, "put brackets around it, or use NDJSON");
+  for (const [at, item] of items.entries()) yield { text: JSON.stringify(item), place: `item ${at + 1}` };
+}
+
+async function wholeOf(stream: AsyncIterable<Uint8Array | string>): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    const part = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    parts.push(part);
+    bytes += part.length;
+    if (bytes > ARRAY_BYTES)
+      throw invalid(
+        "input",
+        `a JSON array of at most ${ARRAY_BYTES} bytes`,
+        "more",
+        "write one record a line (NDJSON)",
+      );
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(parts));
+  } catch (cause) {
+    throw new RedriveError("invalid_argument", "input: expected UTF-8; got other bytes; convert the file", { cause });
+  }
+}
+
+/** The rows of a CSV with a header; every value is text. */
+async function* rowsOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<PlacedRecord> {
+  const [{ parse }, { Readable }] = await Promise.all([import("csv-parse"), import("node:stream")]);
+  // A row that does not fit is told by us, so that those before it are not lost.
+  const rows = parse({ columns: true, bom: true, info: true, skip_empty_lines: true, relax_column_count: true });
+  const source = Readable.from(stream);
+  source.on("error", (error) => rows.destroy(error));
+  source.pipe(rows);
+  type Row = { readonly record: Readonly<Record<string, string>>; readonly info: { lines: number; error?: Error } };
+  try {
+    for await (const { record, info } of rows as AsyncIterable<Row>) {
+      if (info.error) throw badLine(info.lines, `expected as many values as the header has; ${info.error.message}`);
+      yield { text: JSON.stringify(record), place: `line ${info.lines}` };
+    }
+  } catch (error) {
+    const { code, lines } = error as { readonly code?: unknown; readonly lines?: number };
+    if (typeof code !== "string" || !code.startsWith("CSV_")) throw error;
+    throw badLine(lines ?? 0, `expected CSV; ${(error as Error).message}`, error);
+  } finally {
+    source.destroy();
+  }
+}
+
+/** The id in a field of a record; throws with its place where there is none. */
+export function idIn({ text, place }: PlacedRecord, field: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new RedriveError("invalid_argument", `${place}: expected JSON; got something else (${said})`, { cause });
+  }
+  const id = typeof value === "object" && value !== null && Object.hasOwn(value, field) ? value[field as never] : null;
+  // Larger numbers lose their last digits when they are read, and two records would share an id.
+  if ((typeof id === "string" && id !== "") || Number.isSafeInteger(id)) return String(id);
+  const message = `${place}: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${id === null ? "none" : typeof id}; add it, or name the field of the id with --id-field`;
+  throw new RedriveError("invalid_argument", message);
+}

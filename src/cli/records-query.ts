@@ -1,0 +1,67 @@
+// Records from a SQL query, a row each, read as they are needed. The database is only read.
+import { existsSync } from "node:fs";
+import { textOf } from "../core/failure.ts";
+import { invalid } from "../core/options.ts";
+import { RedriveError } from "../core/errors.ts";
+import { openDatabase } from "../store/sqlite/driver.ts";
+import type { PlacedRecord } from "./records-in.ts";
+import type { StoreAddress } from "./store-address.ts";
+
+/** Rows fetched at once from a server. */
+const PAGE = 500;
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** The rows of a query as records. */
+export async function* queryRecords(from: StoreAddress, sql: string): AsyncGenerator<PlacedRecord> {
+  let number = 0;
+  for await (const row of from.path === null ? serverRows(from, sql) : fileRows(from.path, sql)) {
+    number += 1;
+    const place = `row ${number}`;
+    const bytes = Object.entries(row).find(([, value]) => value instanceof Uint8Array);
+    if (bytes)
+      throw invalid(place, "text, numbers or null", `bytes in ${bytes[0]}`, "leave the column out, or encode it");
+    yield { text: JSON.stringify(row), place };
+  }
+}
+
+async function* fileRows(path: string, sql: string): AsyncGenerator<Row> {
+  if (!existsSync(path)) throw invalid("from", "a database that is there", path, "check the path");
+  const database = openDatabase(path);
+  try {
+    database.exec("pragma query_only = on; pragma busy_timeout = 5000");
+    yield* database.rows(sql);
+  } catch (error) {
+    throw refused(error);
+  } finally {
+    database.close();
+  }
+}
+
+async function* serverRows({ url, shown }: StoreAddress, sql: string): AsyncGenerator<Row> {
+  const { default: pg } = await import("pg");
+  const client = new pg.Client({ connectionString: url });
+  try {
+    await client.connect();
+  } catch (cause) {
+    throw new RedriveError("store_unavailable", `from: could not reach ${shown}: ${textOf(cause)}`, { cause });
+  }
+  try {
+    await client.query("begin read only");
+    await client.query(`declare records no scroll cursor for ${sql}`).catch((error: unknown) => {
+      throw refused(error);
+    });
+    for (;;) {
+      const { rows } = await client.query<Row>(`fetch ${PAGE} from records`);
+      yield* rows;
+      if (rows.length < PAGE) return;
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+function refused(cause: unknown): RedriveError {
+  const message = `query: expected one SELECT that the database understands; it says: ${textOf(cause)}; correct it`;
+  return new RedriveError("invalid_argument", message, { cause });
+}

@@ -1,0 +1,270 @@
+// A stream of records through one job type: what is new goes in, what is due runs, and each record ends as a result, as a
+// retry with its time lock, or as a dead letter. A face of the queue and the worker: nothing is run or judged here.
+import { type Duration, parseDuration } from "./core/duration.ts";
+import { isRedriveError, RedriveError } from "./core/errors.ts";
+import { invalid, parseOptions } from "./core/options.ts";
+import { encodePayload } from "./core/payload.ts";
+import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
+import type { Events } from "./queue/events.ts";
+import { everyItem, PAGE } from "./queue/paging.ts";
+import type { EnqueuedJob, Producer, RecordText } from "./queue/producer.ts";
+import type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
+import type { Store } from "./store/store.ts";
+import type { System } from "./system/system.ts";
+import type { WorkerCounts } from "./worker/report.ts";
+
+/** What can be said about a stream of records. */
+export interface ProcessBatchOptions<Item = unknown, Result = unknown> {
+  /** The id of a record, 1 to 255 bytes. It is the key of its job: a record whose id is known already is skipped. */
+  readonly id: (record: Item, index: number) => string;
+  /** The JSON text of a record, which is kept byte for byte; default the record itself as JSON. */
+  readonly text?: (record: Item) => string;
+  /**
+   * Hears of every record that is done: those that this call finished, and those of the stream that were done before. A
+   * promise is waited for before more is read; an error ends the call.
+   */
+  readonly onResult?: (done: RecordResult<Result>) => void | Promise<void>;
+  /** Settings of the worker, or a worker of this queue that was not started; default `redrive.worker()`. */
+  readonly worker?: RedriveWorkerOptions | RedriveWorker;
+  /** Waits for retries that fall due within this time; default 1 s. */
+  readonly grace?: Duration;
+  /** Reads no further and lets running records finish when it fires. */
+  readonly signal?: AbortSignal;
+}
+
+/** A record that is done. */
+export interface RecordResult<Result = unknown> {
+  readonly id: string;
+  readonly result: Result | null;
+  /** Runs it took, the good one included. */
+  readonly attempts: number;
+}
+
+/** What became of the records, and how the queue stands. */
+export interface BatchSummary extends Readonly<WorkerCounts> {
+  /** Records read. */
+  readonly records: number;
+  /** Records that were new. */
+  readonly enqueued: number;
+  /** Records whose id was known already; they were skipped. */
+  readonly known: number;
+  /** The same, where the record looks otherwise than before: it was skipped too. */
+  readonly conflicts: number;
+  /** Completed out of all that ended in this call; null where nothing ended. */
+  readonly successRate: number | null;
+  /** Retries per record that ended in this call; null where nothing ended. */
+  readonly averageRetries: number | null;
+  /** Records of this type that wait for a retry, counted up to 10,000. */
+  readonly retryQueue: number;
+  /** Dead letters of this type. */
+  readonly deadLetters: number;
+  /** How long the call took. */
+  readonly ms: number;
+}
+
+/** What the face works with. */
+export interface BatchParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly events: Events;
+  readonly jobs: readonly JobDefinition[];
+  readonly producer: Pick<Producer, "enqueueRecords">;
+}
+
+/** A call of it, with a worker that was not started yet. */
+export interface RecordsCall {
+  readonly definition: JobDefinition;
+  readonly records: AsyncIterable<RecordText>;
+  readonly worker: RedriveWorker;
+  readonly graceMs: number;
+  readonly onResult: ProcessBatchOptions["onResult"] | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Records that are read ahead of what has run. */
+const AHEAD_MOST = 10_000;
+const PACE_MS = 20;
+/** Nothing has ended for so long: others do the work, or nothing may start. Then nobody is served by waiting. */
+const STANDSTILL_MS = 1_000;
+const RETRIES_COUNTED = 10_000;
+const DEFAULT_GRACE_MS = 1_000;
+const FIELDS = ["id", "text", "onResult", "worker", "grace", "signal"] as const;
+
+/** Checks what a caller says; `open` makes the worker where there is none yet. */
+export function recordsCall<Item>(
+  job: JobDefinition,
+  records: Iterable<Item> | AsyncIterable<Item>,
+  options: ProcessBatchOptions<Item>,
+  open: (options?: RedriveWorkerOptions) => RedriveWorker,
+): RecordsCall {
+  const { worker, grace, ...given } = parseOptions(options, FIELDS, "processBatch");
+  if (!isJobDefinition(job)) throw invalid("job", "what defineJob returned", job, "pass the definition");
+  for (const name of ["id", "text", "onResult"] as const) {
+    if (typeof given[name] === "function" || (name !== "id" && given[name] === undefined)) continue;
+    throw invalid(`processBatch.${name}`, "a function of a record", given[name], "for example (record) => record.id");
+  }
+  if (given.signal !== undefined && !(given.signal instanceof AbortSignal))
+    throw invalid("processBatch.signal", "an AbortSignal", given.signal, "pass that of an AbortController");
+  return {
+    definition: job,
+    records: texts(records, options),
+    graceMs: parseDuration(grace ?? DEFAULT_GRACE_MS, "grace"),
+    worker: isWorker(worker) ? worker : open(worker as RedriveWorkerOptions | undefined),
+    onResult: options.onResult,
+    signal: options.signal,
+  };
+}
+
+function isWorker(value: unknown): value is RedriveWorker {
+  return typeof (value as RedriveWorker | undefined)?.drain === "function";
+}
+
+async function* texts<Item>(
+  records: Iterable<Item> | AsyncIterable<Item>,
+  { id, text = encodePayload }: ProcessBatchOptions<Item>,
+): AsyncGenerator<RecordText> {
+  let index = 0;
+  for await (const record of records) {
+    yield { text: text(record as Item), id: id(record as Item, index) };
+    index += 1;
+  }
+}
+
+/** Feeds the records to the worker while it works, and ends when nothing is due any more. */
+export async function processRecords(parts: BatchParts, call: RecordsCall): Promise<BatchSummary> {
+  const { store, system, events, producer, jobs } = parts;
+  const { definition, worker, graceMs } = call;
+  if (!jobs.some(({ type }) => type === definition.type))
+    throw invalid("job", "one of the job types of this Redrive", definition.type, "add it to createRedrive's jobs");
+  const began = system.monotonic();
+  const results = openResults(store, call);
+  const ended = { count: 0, retries: 0 };
+  const quiet = [
+    events.on("job.completed", ({ job }) => {
+      if (job.type !== definition.type) return;
+      ended.count += 1;
+      ended.retries += job.attempts;
+      results.add({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
+    }),
+    events.on("job.dead", ({ job }) => {
+      if (job.type !== definition.type) return;
+      ended.count += 1;
+      ended.retries += Math.max(0, job.attempts - 1);
+    }),
+  ];
+  try {
+    await worker.start();
+    const source = atPace(call, system, results.written);
+    const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, source, results.known);
+    const counts = await worker.drain({ grace: graceMs });
+    await results.written();
+    const { completed, dead } = counts;
+    return {
+      ...counts,
+      records: enqueued + duplicates + conflicts,
+      enqueued,
+      known: duplicates,
+      conflicts,
+      successRate: completed + dead === 0 ? null : completed / (completed + dead),
+      averageRetries: ended.count === 0 ? null : ended.retries / ended.count,
+      retryQueue: await countRetries(store, definition.type),
+      deadLetters: (await store.tally({ type: definition.type })).total,
+      ms: Math.round(system.monotonic() - began),
+    };
+  } catch (error) {
+    throw withoutWrapping(error);
+  } finally {
+    for (const stop of quiet) stop();
+    await worker.stop();
+  }
+}
+
+/** A source that failed with words of ours is told with these, and with how far it came. */
+function withoutWrapping(error: unknown): unknown {
+  if (!isRedriveError(error, "aborted") || !isRedriveError(error.cause)) return error;
+  const { code, message, details } = error.cause;
+  const { written } = error.details;
+  const came = { ...details, written };
+  return new RedriveError(code, `${message} (${String(written)} before it were enqueued)`, {
+    cause: error,
+    details: came,
+  });
+}
+
+/** Lets through what the worker can keep up with, so that what is read does not pile up in the store. */
+async function* atPace(
+  { records, worker, signal }: RecordsCall,
+  system: System,
+  written: () => Promise<void>,
+): AsyncGenerator<RecordText> {
+  const { counts } = worker;
+  const done = (): number => counts.completed + counts.retried + counts.dead + counts.cancelled;
+  let ahead = 0;
+  let seen = done();
+  let movedAt = system.monotonic();
+  for await (const record of records) {
+    if (signal?.aborted) return;
+    while (ahead >= AHEAD_MOST && !signal?.aborted) {
+      const now = done();
+      ahead = Math.max(0, ahead - (now - seen));
+      if (now !== seen) movedAt = system.monotonic();
+      else if (system.monotonic() - movedAt >= STANDSTILL_MS) ahead = 0;
+      seen = now;
+      await written();
+      if (ahead >= AHEAD_MOST) await system.sleep(PACE_MS);
+    }
+    ahead += 1;
+    yield record;
+  }
+}
+
+/** Tells results in the order in which they come, one after the other. */
+function openResults(
+  store: Store,
+  { onResult }: RecordsCall,
+): {
+  add(done: { readonly id: string; readonly result: string | null; readonly attempts: number }): void;
+  known(jobs: readonly EnqueuedJob[]): void;
+  written(): Promise<void>;
+} {
+  let writing: Promise<void> = Promise.resolve();
+  const then = (step: () => Promise<void> | void): void => {
+    writing = writing.then(step);
+    // Whoever waits for it next hears of it.
+    writing.catch(() => undefined);
+  };
+  const tell = (done: { id: string; result: string | null; attempts: number }): void | Promise<void> =>
+    onResult?.({ ...done, result: done.result === null ? null : (JSON.parse(done.result) as unknown) });
+  return {
+    add(done) {
+      if (onResult) then(() => tell(done));
+    },
+    known(jobs) {
+      const before = jobs.filter(({ duplicate, state }) => duplicate && state === "completed").map(({ id }) => id);
+      if (!onResult || before.length === 0) return;
+      then(async () => {
+        for (const job of await store.get(before))
+          if (job) await tell({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
+      });
+    },
+    async written() {
+      try {
+        await writing;
+      } catch (error) {
+        if (error instanceof RedriveError) throw error;
+        const said = error instanceof Error ? error.message : String(error);
+        throw new RedriveError("aborted", `A result could not be passed on: ${said}`, { cause: error });
+      }
+    },
+  };
+}
+
+async function countRetries(store: Store, type: string): Promise<number> {
+  let count = 0;
+  const waiting = { type, state: "queued", tried: true, limit: PAGE } as const;
+  for await (const _ of everyItem((cursor) => store.list({ ...waiting, cursor }))) {
+    count += 1;
+    if (count >= RETRIES_COUNTED) break;
+  }
+  return count;
+}

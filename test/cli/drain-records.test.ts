@@ -1,0 +1,140 @@
+// `drain` with records: from files, stdin and queries, with results, known ids, and input that makes no sense.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, inject, it } from "vitest";
+import { openDatabase } from "../../src/store/sqlite/driver.ts";
+import { type Bench, createBench } from "../support/cli.ts";
+import { testPool, testSchema } from "../support/postgres-queue.ts";
+
+const JOBS = `
+import { defineJob, PermanentError } from "redrive";
+export const enrich = defineJob("enrich", { preset: "records", run(record, { attempt }) {
+  if (record.name === "gone") throw new PermanentError("no such customer");
+  if (record.name === "late" && attempt === 1) throw new Error("api down");
+  return { upper: String(record.name).toUpperCase() };
+} });
+`;
+const QUIET = { REDRIVE_LOG: "error" };
+
+function withJobs(): Bench {
+  const bench = createBench();
+  bench.write("jobs.mjs", JOBS);
+  return bench;
+}
+
+describe("drain --input", () => {
+  it("takes NDJSON, writes results, and skips what it knows", async () => {
+    const bench = withJobs();
+    bench.write("in.ndjson", '{"id":1,"name":"ada"}\n\n{"id":2,"name":"gone"}\n{"id":3,"name":"late"}\n');
+    const call = ["drain", "--jobs", "jobs.mjs", "--input", "in.ndjson", "--output", "out.ndjson"];
+    const first = await bench.json(call, { env: QUIET });
+    expect(first).toMatchObject({
+      code: 1,
+      document: { records: 3, enqueued: 3, known: 0, completed: 1, retried: 1, dead: 1, retryQueue: 1, deadLetters: 1 },
+    });
+    const line = '{"id":"1","result":{"upper":"ADA"},"attempts":1}\n';
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toBe(line);
+    expect(existsSync(join(bench.folder, "out.ndjson.part"))).toBe(false);
+    const second = await bench.run(call, { env: QUIET });
+    expect(second).toMatchObject({ code: 0, err: "" });
+    expect(second.out).toMatch(
+      /^3 records: 0 new, 3 known\nsuccess rate -, - retries a record, 1 in the retry queue, 1 dead letter\n0 runs: /,
+    );
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toBe(line);
+    expect(bench.sql("select record_id, error_msg, retry_count from retry_queue")).toEqual([["3", "api down", 1]]);
+  });
+
+  it("takes CSV from stdin and writes CSV to stdout, with the figures beside it", async () => {
+    const bench = withJobs();
+    const call = ["drain", "--jobs", "jobs.mjs", "--input", "-", "--format", "csv", "--output", "-", "--output-format"];
+    const stdin = '\ufeffid,name\r\n7,"a,""b"""\r\n8,x\r\n';
+    const { code, out, err } = await bench.run([...call, "csv"], { stdin, env: QUIET });
+    expect({ code, lines: out.split("\n").toSorted() }).toEqual({
+      code: 0,
+      lines: ["", '7,"A,""B""",', "8,X,", "record_id,upper,more"],
+    });
+    expect(err).toContain("2 records: 2 new, 0 known\n");
+  });
+
+  it("keeps records byte for byte, integers beyond 2^53 too", async () => {
+    const bench = withJobs();
+    const text = '{"id":"big", "n":12345678901234567890, "name":"x"}';
+    await bench.run(["drain", "--jobs", "jobs.mjs", "--input", "-"], { stdin: `${text}\n`, env: QUIET });
+    expect(bench.sql("select payload from jobs")).toEqual([[text]]);
+  });
+
+  it("takes a JSON array by the name of its file", async () => {
+    const bench = withJobs();
+    bench.write("in.json", '[{"id":"a","name":"x"},{"id":"b","name":"y"}]');
+    const { document } = await bench.json(["drain", "--jobs", "jobs.mjs", "--input", "in.json"], { env: QUIET });
+    expect(document).toMatchObject({ records: 2, completed: 2, successRate: 1 });
+  });
+
+  const refused: [name: string, args: string[], stdin: string, message: string][] = [
+    ["no JSON", ["--input", "-"], '{"id":1}\n{nope\n', "line 2: expected JSON"],
+    [
+      "no id",
+      ["--input", "-"],
+      '{"name":"x"}\n',
+      'line 1: expected text or a whole number below 2^53 in "id"; got none',
+    ],
+    ["an id of another field", ["--input", "-", "--id-field", "key"], '{"id":1}\n', 'in "key"'],
+    [
+      "a row that is too long",
+      ["--input", "-", "--format", "csv"],
+      "id,name\n1,a,b\n",
+      "line 2: expected as many values",
+    ],
+    ["an open quote", ["--input", "-", "--format", "csv"], 'id,name\n1,"a\n', "expected CSV"],
+    ["an object for an array", ["--input", "-", "--format", "json"], "{}", "input: expected a JSON array"],
+    ["an unknown format", ["--input", "-", "--format", "xml"], "", "format: expected ndjson, csv, json"],
+    ["no such file", ["--input", "none.csv"], "", "there is no such file"],
+    ["an output without input", ["--output", "x"], "", "output: expected --input or --query beside it"],
+    ["an output in no folder", ["--input", "-", "--output", "no/x"], "", "output: expected the path of a file"],
+    ["two sources", ["--input", "-", "--query", "select 1"], "", "expected --input or --query; got both"],
+    ["a query of nothing", ["--query", "select 1 as id"], "", "query: expected --from URL beside it"],
+    ["an unknown type", ["--input", "-", "--type", "x"], "", "type: expected enrich"],
+  ];
+  it.each(refused)("refuses %s without a trace", async (_name, args, stdin, message) => {
+    const bench = withJobs();
+    const { code, err } = await bench.run(["drain", "--jobs", "jobs.mjs", ...args], { stdin, env: QUIET });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) });
+    expect(err).not.toMatch(/^\s+at /m);
+  });
+});
+
+describe("drain --query", () => {
+  it("takes the rows of a SQLite query and changes nothing there", async () => {
+    const bench = withJobs();
+    const database = openDatabase(join(bench.folder, "app.db"));
+    database.exec("create table customer (id integer, name text); insert into customer values (1, 'ada'), (2, 'bob')");
+    database.close();
+    const from = ["--from", "sqlite:app.db"];
+    const call = ["drain", "--jobs", "jobs.mjs", "--query", "select id, name from customer", ...from];
+    expect((await bench.json(call, { env: QUIET })).document).toMatchObject({ records: 2, completed: 2 });
+    const sql = "delete from customer returning id";
+    const bad = await bench.run(["drain", "--jobs", "jobs.mjs", "--query", sql, ...from], { env: QUIET });
+    expect(bad).toMatchObject({ code: 2, err: expect.stringContaining("query: expected one SELECT") });
+    expect((await bench.json(call, { env: QUIET })).document).toMatchObject({ records: 2, known: 2 });
+  });
+
+  it("takes the rows of a Postgres query, page by page", async () => {
+    const bench = withJobs();
+    const server = inject("postgres18");
+    const { schema, url } = testSchema(server);
+    const pool = testPool(server);
+    await pool.query(`create schema ${schema}; create table ${schema}.customer (id bigint, name text, at timestamptz)`);
+    await pool.query(
+      `insert into ${schema}.customer select n, 'c' || n, '2027-01-31T08:00:00Z' from generate_series(1, 1200) n`,
+    );
+    const sql = `select * from ${schema}.customer order by id`;
+    const call = ["drain", "--jobs", "jobs.mjs", "--query", sql, "--from", url];
+    expect((await bench.json(call, { env: QUIET })).document).toMatchObject({ records: 1_200, completed: 1_200 });
+    expect(bench.sql("select payload from jobs order by created_at, id limit 1")).toEqual([
+      ['{"id":"1","name":"c1","at":"2027-01-31T08:00:00.000Z"}'],
+    ]);
+    const bad = ["drain", "--jobs", "jobs.mjs", "--query", `delete from ${schema}.customer`, "--from", url];
+    expect(await bench.run(bad, { env: QUIET })).toMatchObject({ code: 2, err: expect.stringContaining("query: ") });
+    expect((await pool.query(`select count(*)::int as n from ${schema}.customer`)).rows).toEqual([{ n: 1_200 }]);
+  });
+});

@@ -1,0 +1,189 @@
+// Records through a job type (R1–R4, R8): new ones and those that are due, each routed once, on every store.
+import { describe, expect, inject, it } from "vitest";
+import {
+  defineJob,
+  fixed,
+  PermanentError,
+  type RecordResult,
+  type Redrive,
+  type RedriveOptions,
+} from "../../src/index.ts";
+import { openQueue } from "../support/postgres-queue.ts";
+import { codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
+
+type Open = (options: Omit<RedriveOptions, "store">) => Promise<Redrive>;
+type Order = { readonly id: string; readonly fate: "done" | "later" | "never" };
+
+const STORES: readonly (readonly [string, Open])[] = [
+  ...KINDS.map((kind) => [kind, (options) => openRedrive(kind, options)] as const satisfies readonly [string, Open]),
+  ["postgres 18", async (options) => (await openQueue(inject("postgres18"), { ...options, built: true })).redrive],
+];
+const WORKER = { poll: 20 } as const;
+const FATES = ["done", "later", "never"] as const;
+
+function orders(count: number): Order[] {
+  return Array.from({ length: count }, (_, at) => ({ id: `order-${at}`, fate: FATES[at % 3] as Order["fate"] }));
+}
+
+/** Fails as its record says; what was there before its time, it did not see. */
+function enrichment(delay: number) {
+  const seen: string[] = [];
+  const job = defineJob("enrich", {
+    maxAttempts: 2,
+    backoff: fixed(delay),
+    run(order: Order, { attempt }) {
+      seen.push(order.id);
+      if (order.fate === "never") throw new PermanentError("no such customer");
+      if (order.fate === "later" && attempt === 1) throw new Error("try again");
+      return { length: order.id.length };
+    },
+  });
+  return { job, seen };
+}
+
+describe.each(STORES)("processBatch on %s", (_name, open) => {
+  it("routes each record once and tells results, figures and what waits", async () => {
+    const { job, seen } = enrichment(3_600_000);
+    const redrive = await open({ jobs: [job] });
+    const results: RecordResult<{ length: number }>[] = [];
+    const summary = await redrive.processBatch(job, orders(30), {
+      id: ({ id }) => id,
+      worker: WORKER,
+      grace: 0,
+      onResult: (done) => void results.push(done),
+    });
+    expect(summary).toMatchObject({ records: 30, enqueued: 30, known: 0, conflicts: 0, completed: 10, retried: 10 });
+    expect(summary).toMatchObject({ dead: 10, successRate: 0.5, averageRetries: 0, retryQueue: 10, deadLetters: 10 });
+    expect(results).toHaveLength(10);
+    expect(results.find(({ id }) => id === "order-0")).toEqual({ id: "order-0", result: { length: 7 }, attempts: 1 });
+    expect(seen).toHaveLength(30);
+  });
+
+  it("skips what it knows, so that the same source can be read again, and tells of what is done already", async () => {
+    const { job, seen } = enrichment(3_600_000);
+    const redrive = await open({ jobs: [job] });
+    const feed = (records: readonly Order[], told: string[] = []) =>
+      redrive.processBatch(job, records, {
+        id: ({ id }) => id,
+        worker: WORKER,
+        grace: 0,
+        onResult: ({ id }) => void told.push(id),
+      });
+    await feed(orders(9));
+    const told: string[] = [];
+    const again = await feed([...orders(12), { id: "order-0", fate: "never" }], told);
+    expect(again).toMatchObject({
+      records: 13,
+      enqueued: 3,
+      known: 9,
+      conflicts: 1,
+      completed: 1,
+      dead: 1,
+      retried: 1,
+    });
+    expect(told.toSorted()).toEqual(["order-0", "order-3", "order-6", "order-9"]);
+    expect(seen).toHaveLength(12);
+  });
+
+  it("runs what is due from before, with its time lock kept", async () => {
+    const { job, seen } = enrichment(250);
+    const redrive = await open({ jobs: [job] });
+    const call = (records: readonly Order[]) =>
+      redrive.processBatch(job, records, { id: ({ id }) => id, worker: WORKER, grace: 0 });
+    expect(await call([{ id: "a", fate: "later" }])).toMatchObject({ retried: 1, retryQueue: 1 });
+    expect(seen).toEqual(["a"]);
+    const retried = await redrive.processBatch(job, [], { id: String, worker: WORKER, grace: "5s" });
+    expect(retried).toMatchObject({ records: 0, completed: 1, averageRetries: 1, retryQueue: 0 });
+  });
+
+  it("sends a record that does not fit its schema to the dead letters, and stops no other", async () => {
+    const schema = {
+      "~standard": {
+        version: 1,
+        vendor: "test",
+        validate: (value: unknown) =>
+          typeof (value as { n?: unknown }).n === "number"
+            ? { value: value as { n: number } }
+            : { issues: [{ message: "n must be a number" }] },
+      },
+    } as const;
+    const job = defineJob("sum", { input: schema, run: ({ n }) => n + 1 });
+    const redrive = await open({ jobs: [job] });
+    const records = [{ n: 1 }, { n: "x" }, { n: 3 }] as { n: number }[];
+    const summary = await redrive.processBatch(job, records, { id: (_, at) => `r${at}`, worker: WORKER, grace: 0 });
+    expect(summary).toMatchObject({ completed: 2, dead: 1 });
+    const { items } = await redrive.deadLetters.list();
+    expect(items).toMatchObject([{ failure: { class: "validation" }, reason: "permanent" }]);
+  });
+});
+
+describe("processBatch", () => {
+  it("reads no further ahead than it can run", async () => {
+    let ran = 0;
+    let furthest = 0;
+    const job = defineJob("count", { run: () => void (ran += 1) });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    async function* source(): AsyncGenerator<number> {
+      for (let at = 0; at < 15_000; at++) {
+        furthest = Math.max(furthest, at - ran);
+        yield at;
+      }
+    }
+    const summary = await redrive.processBatch(job, source(), { id: String, worker: WORKER, grace: 0 });
+    expect(summary).toMatchObject({ records: 15_000, completed: 15_000 });
+    expect(furthest).toBeLessThan(12_000);
+  });
+
+  it("does not wait for ever where nothing may start", async () => {
+    const job = defineJob("parked", { service: "down", run: () => undefined });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    await redrive.breakers.open("down", { reason: "maintenance" });
+    const records = Array.from({ length: 10_500 }, (_, at) => at);
+    const summary = await redrive.processBatch(job, records, { id: String, worker: WORKER, grace: 0 });
+    expect(summary).toMatchObject({ records: 10_500, enqueued: 10_500, completed: 0 });
+  });
+
+  it("ends with what a listener for results or the source throws, and says how far it came", async () => {
+    const job = defineJob("fine", { run: () => 1 });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const call = (records: Iterable<number> | AsyncIterable<number>, onResult = (): void => undefined) =>
+      redrive.processBatch(job, records, { id: String, worker: WORKER, grace: 0, onResult });
+    const full = call([1], () => {
+      throw new Error("disk full");
+    });
+    await expect(full).rejects.toThrow("A result could not be passed on: disk full");
+    async function* broken(): AsyncGenerator<number> {
+      yield 2;
+      throw new Error("connection reset");
+    }
+    await expect(call(broken())).rejects.toThrow(/connection reset .*0 of them were enqueued/);
+  });
+
+  it("stops reading when its signal fires, and lets what runs finish", async () => {
+    const job = defineJob("slow", { run: () => 1 });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const stop = new AbortController();
+    async function* endless(): AsyncGenerator<number> {
+      for (let at = 0; at < 1_000_000; at++) {
+        if (at === 700) stop.abort();
+        yield at;
+      }
+    }
+    const options = { id: String, worker: WORKER, grace: 0, signal: stop.signal };
+    expect(await redrive.processBatch(job, endless(), options)).toMatchObject({ records: 700, completed: 700 });
+  });
+
+  it("refuses what makes no sense before anything is read", async () => {
+    const job = defineJob("known", { run: () => 1 });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const other = defineJob("other", { run: () => 1 });
+    expect(await codeOf(() => redrive.processBatch(other, [1], { id: String }))).toBe("invalid_argument");
+    expect(await codeOf(() => redrive.processBatch("known" as never, [1], { id: String }))).toBe("invalid_argument");
+    expect(await codeOf(() => redrive.processBatch(job, [1], {} as never))).toBe("invalid_argument");
+    expect(await codeOf(() => redrive.processBatch(job, [1], { id: String, idd: 1 } as never))).toBe(
+      "invalid_argument",
+    );
+    expect(await codeOf(() => redrive.processBatch(job, [1], { id: () => "" }))).toBe("invalid_argument");
+    expect((await redrive.jobs.count()).queued).toBe(0);
+  });
+});
