@@ -56,7 +56,8 @@ export type { EnqueuedJob, EnqueueManyOptions, EnqueueSummary } from "./queue/pr
 export type { QueueView } from "./queue/queue-views.ts";
 export type { StandardSchema } from "./queue/schema.ts";
 export type { BatchSummary, ProcessBatchOptions, RecordResult } from "./process-batch.ts";
-export { createRedrive, type Redrive, type RedriveOptions } from "./redrive.ts";
+export { createRedrive, type Redrive } from "./redrive.ts";
+export type { RedriveOptions } from "./redrive-options.ts";
 export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
 export type { CauseCount, Page, PauseTarget, Store, Tally } from "./store/store.ts";
 export type { Log, LogLevel } from "./system/log.ts";

@@ -1,6 +1,7 @@
 // One life of the test's own worker: the real worker with one slot, on the fake clock, in a process that can die. It is
 // given work only as far as somebody asks for some.
-import { assemble, type RedriveOptions } from "../redrive.ts";
+import { assemble } from "../redrive.ts";
+import type { RedriveOptions } from "../redrive-options.ts";
 import type { RedriveWorker } from "../redrive-worker.ts";
 import type { RedriveEvent } from "../queue/events.ts";
 import type { Store } from "../store/store.ts";

@@ -1,0 +1,86 @@
+// What users say about a queue, checked and completed once.
+import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
+import { invalid, parseOptions } from "./core/options.ts";
+import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
+import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
+import { type Middleware, wrapped } from "./queue/middleware.ts";
+import type { Store } from "./store/store.ts";
+import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
+
+/** What a Redrive is made of. */
+export interface RedriveOptions {
+  /** `sqlite:PATH`, `postgres://…`, `memory:`, or a store that you opened yourself, which you then close yourself. */
+  readonly store: string | Store;
+  /** The job types of this program; default none. */
+  readonly jobs?: readonly JobDefinition[];
+  /** Defaults for every job type that does not say otherwise. */
+  readonly defaults?: PolicyOptions;
+  /** Breakers, retry budgets and rate limits by the name of the service; `"*"` for those without a word of their own. */
+  readonly services?: Readonly<Record<string, ServiceOptions>>;
+  /** Weights and rate limits by the name of the tenant; `"*"` for those without a word of their own. */
+  readonly tenants?: Readonly<Record<string, TenantOptions>>;
+  /** Put around every run, the first one outermost; default none. */
+  readonly middleware?: readonly Middleware[];
+  /** Any pino-shaped logger, or the level of the one that comes along; default `warn`. */
+  readonly log?: Log | LogLevel;
+  /** Limit of a payload in bytes, from 1; default 1 MiB, at most 16 MiB. */
+  readonly maxPayloadBytes?: number;
+}
+
+/** Settings of a queue, complete. */
+export interface RedriveSettings {
+  readonly store: string | Store;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  readonly limits: Limits;
+  readonly log: Log;
+  readonly maxPayloadBytes: number;
+}
+
+const FIELDS = ["store", "jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes"] as const;
+
+/** Checks and completes the options. */
+export function resolveRedrive(options: RedriveOptions): RedriveSettings {
+  const given = parseOptions(options, FIELDS, "createRedrive");
+  const { store, jobs = [], middleware = [], defaults = {}, services, tenants, log = "warn" } = given;
+  if (typeof store !== "string" && typeof (store as Store | undefined)?.enqueue !== "function")
+    throw invalid(
+      "store",
+      '"sqlite:PATH", "postgres://…", "memory:" or a store',
+      store,
+      'for example "sqlite:./redrive.db"',
+    );
+  if (!Array.isArray(jobs) || !jobs.every(isJobDefinition))
+    throw invalid("jobs", "an array of what defineJob returned", jobs, "pass the definitions");
+  const twice = jobs.find(({ type }, at) => jobs.findIndex((other) => other.type === type) !== at);
+  if (twice) throw invalid("jobs", "one definition per type", `two of ${twice.type}`, "remove one");
+  if (!Array.isArray(middleware) || middleware.some((layer) => typeof layer !== "function"))
+    throw invalid("middleware", "an array of functions", middleware, "pass (run, next) => next()");
+  const library = defaults as PolicyOptions;
+  resolvePolicy({ library });
+  const { maxPayloadBytes = JOB_BOUNDS.payloadBytes } = given;
+  checkInteger("maxPayloadBytes", maxPayloadBytes, 1, JOB_BOUNDS.payloadBytesMost);
+  return {
+    store: store as string | Store,
+    jobs: jobs.map((job: JobDefinition) => wrapped(withDefaults(job, library), middleware)),
+    defaults: library,
+    limits: resolveLimits({ services, tenants, types: jobs } as Parameters<typeof resolveLimits>[0]),
+    log: logOf(log),
+    maxPayloadBytes: maxPayloadBytes as number,
+  };
+}
+
+function withDefaults(definition: JobDefinition, library: PolicyOptions): JobDefinition {
+  return { ...definition, policy: resolvePolicy({ library, type: definition.options }).policy };
+}
+
+function logOf(log: unknown): Log {
+  const level = LOG_LEVELS.find((known) => known === log);
+  if (level !== undefined) return lineLog(level);
+  const isLog = ["debug", "info", "warn", "error"].every(
+    (name) => typeof (log as Record<string, unknown> | null)?.[name] === "function",
+  );
+  if (isLog) return log as Log;
+  throw invalid("log", `${LOG_LEVELS.join(", ")}, or a logger such as pino`, log, "use one of these");
+}
