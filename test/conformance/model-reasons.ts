@@ -2,6 +2,7 @@
 // jobs where the explanation looks at lanes. And a claim that wants everything takes exactly what nothing holds.
 import { isDeepStrictEqual } from "node:util";
 import type { ReasonKind } from "../../src/core/explain.ts";
+import { groupName } from "../../src/core/group.ts";
 import type { Job } from "../../src/core/job.ts";
 import { type ActiveLane, type LaneKind, laneKind } from "../../src/core/lane.ts";
 import { loadFrom, type WorkerLoad } from "../../src/core/load.ts";
@@ -15,7 +16,7 @@ import { allLanes, type Dump } from "./model-dump.ts";
 type Said = { readonly whenOpen?: string; readonly rate: object | null; readonly budget?: object | null };
 
 /** The contents of a store as the oracle reads them. */
-function reading({ control, cells, workers }: Dump) {
+function reading({ control, cells, workers, holders }: Dump) {
   const { now, pauses } = control;
   const value = <T>(kind: string, name: string, holder = ""): T | null => {
     const cell = cells.find((each) => each.kind === kind && each.name === name && each.holder === holder);
@@ -43,6 +44,11 @@ function reading({ control, cells, workers }: Dump) {
       ...["t1", "t2"].filter((t) => said("tenant", t)?.rate && isOut(`tenant:${t}`)).map((t) => `tenant:${t}`),
       ...((ofService?.rate || isRamping) && isOut("service:s") ? ["service:s"] : []),
     ],
+    /** True where as many others hold a place in the group of the job as may. */
+    isGroupFull: (job: Job): boolean => {
+      const isOther = ({ id, type, group }: Job): boolean => id !== job.id && type === job.type && group === job.group;
+      return job.group !== null && holders.flat().filter(isOther).length >= (job.groupConcurrency as number);
+    },
     living: workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now),
     loadOf,
     isSick: ({ id }: WorkerRecord): boolean =>
@@ -58,6 +64,14 @@ const names = ({ type, queue, service, tenant }: Job): string[] => [
   `queue:${queue}`,
   `service:${service}`,
   `tenant:${tenant}`,
+];
+
+/** What two jobs of one lane have in common. */
+const placeOf = (job: Job): unknown[] => [
+  names(job),
+  kindOf(job),
+  job.priority,
+  job.group === null ? null : [job.group, job.groupConcurrency],
 ];
 
 const serves = ({ loadOf }: Reading, { id }: WorkerRecord, job: Job): boolean => {
@@ -78,6 +92,7 @@ function oracle(job: Job, jobs: readonly Job[], seen: Reading): ReasonKind[] {
   for (const { kind, name } of paused) if (names(job).includes(`${kind}:${name}`)) kinds.push("paused");
   if (job.service !== null && seen.isParking) kinds.push("breaker");
   if (job.service !== null && seen.isOnHold) kinds.push("hold");
+  if (seen.isGroupFull(job)) kinds.push("group");
   const serving = living.filter((worker) => serves(seen, worker, job));
   const able = serving.filter((worker) => job.service === null || !seen.isSick(worker));
   if (able.length === 0) kinds.push("no_worker");
@@ -91,17 +106,17 @@ function oracle(job: Job, jobs: readonly Job[], seen: Reading): ReasonKind[] {
     return running.length >= load.concurrency || running.filter(({ type }) => type === job.type).length >= own;
   };
   if (able.length > 0 && able.every(isFull)) kinds.push("workers_full");
-  if (job.runAt > now || isHeldByFleet(job, seen)) return kinds;
+  if (job.runAt > now || isHeldByFleet(job, seen) || seen.isGroupFull(job)) return kinds;
   const rivals = jobs.filter(
     (other) =>
       other.id !== job.id &&
       other.state === "queued" &&
       other.runAt <= now &&
       !isHeldByFleet(other, seen) &&
+      !seen.isGroupFull(other) &&
       serving.some((worker) => serves(seen, worker, other)),
   );
-  const isSame = (other: Job): boolean =>
-    isDeepStrictEqual([names(other), kindOf(other), other.priority], [names(job), kindOf(job), job.priority]);
+  const isSame = (other: Job): boolean => isDeepStrictEqual(placeOf(other), placeOf(job));
   const isAhead = (other: Job): boolean =>
     other.priority > job.priority ||
     (other.priority === job.priority && other.tenant !== job.tenant) ||
@@ -112,7 +127,7 @@ function oracle(job: Job, jobs: readonly Job[], seen: Reading): ReasonKind[] {
 }
 
 /** Reasons that keep every worker from a job, however empty its hands are. */
-const HOLDING = ["scheduled", "retrying", "paused", "breaker", "hold", "no_worker", "budget", "rate_limit"];
+const HOLDING = ["scheduled", "retrying", "paused", "breaker", "hold", "group", "no_worker", "budget", "rate_limit"];
 
 function grantsOf(seen: Reading): Map<string, number> {
   return new Map([
@@ -140,13 +155,17 @@ function takenFrom(lanes: readonly ActiveLane[], seen: Reading): Set<number> {
   return taken;
 }
 
-function laneOf(lanes: readonly ActiveLane[], job: Job): number | undefined {
+function isSameGroup(other: ActiveLane, lane: ActiveLane): boolean {
+  return lane.group !== null && groupName(other) === groupName(lane);
+}
+
+function laneOf(lanes: readonly ActiveLane[], job: Job): ActiveLane | undefined {
   return lanes.find((lane) =>
     isDeepStrictEqual(
-      [lane.type, lane.queue, lane.service, lane.tenant, lane.priority, lane.kind],
-      [job.type, job.queue, job.service, job.tenant, job.priority, kindOf(job)],
+      [lane.type, lane.queue, lane.service, lane.tenant, lane.group, lane.groupConcurrency, lane.priority, lane.kind],
+      [job.type, job.queue, job.service, job.tenant, job.group, job.groupConcurrency, job.priority, kindOf(job)],
     ),
-  )?.lane;
+  );
 }
 
 /** What is wrong about the explanations of all jobs; empty when they are true. */
@@ -163,10 +182,14 @@ export async function wrongReasons(store: Store, contents: Dump): Promise<string
       job.state === "queued" ? oracle(job, jobs, seen) : [job.state === "running" ? "running" : "finished"];
     if (!isDeepStrictEqual(kinds, expected))
       wrong.push(`${job.id} is ${job.state} for ${kinds.join(", ")}; expected ${expected.join(", ")}`);
-    if (job.state !== "queued") continue;
+    // The lane of a job that waits for another of its group may give that other one.
+    if (job.state !== "queued" || kinds.includes("group")) continue;
     const lane = job.runAt <= seen.now ? laneOf(lanes, job) : undefined;
-    const isTaken = lane !== undefined && taken.has(lane);
-    if (isTaken === kinds.some((kind) => HOLDING.includes(kind)))
+    const isTaken = lane !== undefined && taken.has(lane.lane);
+    const holds = kinds.some((kind) => HOLDING.includes(kind));
+    // Of several lanes of a group a plan takes as many as there is room for.
+    const isOtherTaken = lane !== undefined && lanes.some((other) => taken.has(other.lane) && isSameGroup(other, lane));
+    if (holds ? isTaken : !isTaken && !isOtherTaken)
       wrong.push(`${job.id} waits for ${kinds.join(", ")} and ${isTaken ? "can" : "cannot"} be taken`);
   }
   return wrong;
@@ -193,8 +216,14 @@ export async function claimsDiffer(store: Store, contents: Dump): Promise<string
     startedThrough: 0,
   });
   const took = new Set(jobs.map(({ id }) => id));
+  // Of a group as many are taken as there is room for: one at least where nothing held it.
+  const groups = new Set(jobs.map(groupName));
+  const isSpared = (id: string): boolean => {
+    const job = contents.jobs.find((each) => each.id === id) as Job;
+    return job.group !== null && groups.has(groupName(job));
+  };
   return [
-    ...free.filter((id) => !took.has(id)).map((id) => `nothing held ${id}, and it was not taken`),
+    ...free.filter((id) => !took.has(id) && !isSpared(id)).map((id) => `nothing held ${id}, and it was not taken`),
     ...[...took].filter((id) => !free.includes(id)).map((id) => `${id} was held, and was taken`),
   ];
 }
