@@ -4,7 +4,7 @@ import { type Duration, parseDuration } from "./core/duration.ts";
 import { textOf } from "./core/failure.ts";
 import { checkInteger, checkText } from "./core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
-import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import { type PolicyOptions, PRESETS, resolvePolicy } from "./core/policy.ts";
 import type { Limits } from "./core/service.ts";
 import type { JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
@@ -13,12 +13,13 @@ import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./upkeep/archive.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
-import { startUpkeep } from "./upkeep/upkeep.ts";
+import { stuckService } from "./upkeep/stuck-runs.ts";
+import { type Service, startUpkeep } from "./upkeep/upkeep.ts";
 import { childIsolation } from "./worker/child-isolation.ts";
 import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health.ts";
 import type { Isolation } from "./worker/isolation.ts";
 import type { WorkerParts } from "./worker/parts.ts";
-import type { WorkerCounts } from "./worker/report.ts";
+import { openReporter, type WorkerCounts } from "./worker/report.ts";
 import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
 import { createWorker, STOP_WITHIN_MS } from "./worker/worker.ts";
@@ -89,7 +90,9 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
     isSpent ||= event.worker === worker.id;
   });
   const probes = { isLive: () => !isSpent, isReady: () => worker.isReady };
-  const companions = openCompanions(around, archive, health && { ...health, ...probes });
+  const retained = retention(around, archive);
+  const stuck = stuckCheck({ ...around, store }, settings, worker.counts);
+  const companions = openCompanions(around, retained, [stuck], health && { ...health, ...probes });
   const api: RedriveWorker = {
     get id() {
       return worker.id;
@@ -149,7 +152,8 @@ interface Companions {
 
 function openCompanions(
   around: WorkerSurroundings,
-  archive: string | undefined,
+  retained: RetentionOptions,
+  services: readonly Service[],
   health: HealthOptions | undefined,
 ): Companions {
   let port: HealthPort | null = null;
@@ -157,7 +161,7 @@ function openCompanions(
   let begun: Promise<void> | null = null;
   const begin = async (): Promise<void> => {
     if (health) port = await serveHealth(health);
-    upkeep = startUpkeep([retentionService(retention(around, archive))], around);
+    upkeep = startUpkeep([retentionService(retained), ...services], around);
   };
   return {
     get healthPort() {
@@ -165,7 +169,7 @@ function openCompanions(
     },
     start: () => (begun ??= begin()),
     tidy: () =>
-      applyBriefly(retention(around, archive)).catch((error: unknown) =>
+      applyBriefly(retained).catch((error: unknown) =>
         around.log.warn({ error: textOf(error) }, "what is older than its retention could not be removed now"),
       ),
     async stop() {
@@ -175,6 +179,18 @@ function openCompanions(
       upkeep = port = null;
     },
   };
+}
+
+/** Finds stuck runs of the whole fleet; what becomes of them is told and counted as if they were this worker's. */
+function stuckCheck(around: WorkerSurroundings, settings: WorkerSettings, counts: WorkerCounts): Service {
+  const { system, jobs } = around;
+  const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
+  return stuckService({
+    ...around,
+    graceMs: settings.abortGraceMs + settings.heartbeatMs,
+    policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
+    report: openReporter({ ...around, counts, definitions, now: system.now }),
+  });
 }
 
 function retention(around: WorkerSurroundings, archive?: string): RetentionOptions {

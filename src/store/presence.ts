@@ -69,6 +69,25 @@ export interface ExpiredRun {
   readonly started: boolean;
 }
 
+/** Which runs take longer than they may. */
+export interface OverdueRequest {
+  readonly limit: number;
+  /** Go on behind this position, so that no run can hide another. */
+  readonly after?: number;
+  /** Only runs that are over their limit by so much, to leave them to their worker first; default 0. */
+  readonly byMs?: number;
+  /** Runs that take longer than this, in place of their own limits, of which there need not be any. */
+  readonly ranMs?: number;
+  /** The limits of types, for jobs that were enqueued by the name of their type alone. */
+  readonly named?: readonly { readonly type: string; readonly stuckMs: number }[];
+}
+
+/** A run that takes longer than it may. */
+export interface OverdueRun extends ExpiredRun {
+  /** How long it has been running, since its claim. */
+  readonly ranMs: number;
+}
+
 /** A worker as people see it. */
 export interface WorkerRecord extends Omit<NewWorker, "leaseMs"> {
   readonly leaseEnd: number;

@@ -13,7 +13,7 @@ import {
   type State,
 } from "../core/job.ts";
 import type { Cell } from "./cells.ts";
-import type { ExpiredRun, WorkerRecord } from "./presence.ts";
+import type { ExpiredRun, OverdueRun, WorkerRecord } from "./presence.ts";
 import type { LetterGroup } from "./tally.ts";
 
 /** What unreadable jobs are counted under. */
@@ -146,6 +146,11 @@ export function expiredFromRow(row: readonly Value[]): ExpiredRun {
   const job = jobFromRow(row);
   const lease = { id: job.id, epoch: job.epoch, nonce: row[JOB_WIDTH] as string };
   return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
+}
+
+/** A run that takes longer than it may: the same, and how long it has been running. */
+export function overdueFromRow(row: readonly Value[]): OverdueRun {
+  return { ...expiredFromRow(row), ranMs: row[JOB_WIDTH + 3] as number };
 }
 
 /** Dead letters that were counted together. */

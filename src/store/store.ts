@@ -11,6 +11,7 @@ import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { Cell, CellChange, CellQuery } from "./cells.ts";
+import type { Control, PauseTarget } from "./control.ts";
 import type {
   DeadTarget,
   DeadLetterQuery,
@@ -25,6 +26,8 @@ import type {
   ExpiredRequest,
   ExpiredRun,
   NewWorker,
+  OverdueRequest,
+  OverdueRun,
   Pulse,
   PulseListener,
   PulseRequest,
@@ -34,6 +37,7 @@ import type { PruneAnswer, Retention } from "./retention.ts";
 
 export type { Lease } from "../core/job.ts";
 export type { Cell, CellChange, CellKey, CellQuery } from "./cells.ts";
+export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
 export type { Keep, PruneAnswer, Retention } from "./retention.ts";
@@ -88,6 +92,8 @@ export interface Store {
   pulse?(request: PulseRequest, listener: PulseListener): Pulse;
   /** Gives up the workers whose lease has ended, and those named, and lists runs that such workers still hold. */
   expired(request: ExpiredRequest): Promise<ExpiredRun[]>;
+  /** Runs that take longer than they may, by the store's clock, in the order of enqueue. */
+  overdue(request: OverdueRequest): Promise<OverdueRun[]>;
   /** The leases a worker holds, so that it can hand back those of a claim whose answer was lost. */
   held(worker: string): Promise<Lease[]>;
   /** Removes a worker that holds nothing any more; one that does is given up instead. */
@@ -268,33 +274,4 @@ export interface SettleAnswer {
   readonly stale: readonly Lease[];
   /** Store time of the settle. */
   readonly now: number;
-}
-
-/** Something that can be paused. */
-export interface PauseTarget {
-  readonly kind: "queue" | "type" | "service" | "tenant";
-  readonly name: string;
-}
-
-/** A pause, in force from `from` until before `until`; ended ones are kept, because deadlines do not count them. */
-export interface Pause extends PauseTarget {
-  readonly from: number;
-  readonly until: number | null;
-  readonly reason: string;
-}
-
-/** The stored state of a service: opaque text with a version. */
-export interface ServiceState {
-  readonly name: string;
-  readonly version: number;
-  readonly value: string;
-}
-
-/** Everything that holds work back. */
-export interface Control {
-  /** Grows with every change of pauses and services. */
-  readonly version: number;
-  readonly now: number;
-  readonly pauses: readonly Pause[];
-  readonly services: readonly ServiceState[];
 }

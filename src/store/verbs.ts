@@ -98,6 +98,15 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     checkInteger("limit", limit, 1, SET_MOST);
     checkInteger("lapsedBy", lapsedBy, 0, Number.MAX_SAFE_INTEGER);
   },
+  overdue: ({ limit, byMs = 0, ranMs = 0, named = [] }) => {
+    checkInteger("limit", limit, 1, SET_MOST);
+    checkInteger("byMs", byMs, 0, Number.MAX_SAFE_INTEGER);
+    checkInteger("ranMs", ranMs, 0, Number.MAX_SAFE_INTEGER);
+    for (const { type, stuckMs } of named) {
+      checkName("type", type);
+      checkInteger("stuck.after", stuckMs, 1, JOB_BOUNDS.delayMs);
+    }
+  },
   redrive: (requests) => {
     for (const request of requests) checkDelay(request.delayMs);
   },
@@ -256,6 +265,7 @@ export const VERB_NAMES = Object.keys({
   register: 0,
   beat: 0,
   expired: 0,
+  overdue: 0,
   held: 0,
   leave: 0,
   workers: 0,

@@ -1,11 +1,11 @@
 // Finds runs whose worker is gone, has core judge them, and settles them under the lease that was lost. Every worker
 // does this; two that find the same run are told apart by the fence, and one of them is stale.
-import { isRedriveError } from "../core/errors.ts";
-import type { Failure, Job } from "../core/job.ts";
-import type { RetryPolicy } from "../core/verdict.ts";
-import { type Verdict, verdict } from "../core/verdict.ts";
-import type { ExpiredRun, Settlement, Store, WorkerRecord } from "../store/store.ts";
+import type { Failure } from "../core/job.ts";
+import { type RetryPolicy, verdict } from "../core/verdict.ts";
+import type { ExpiredRun, Store, WorkerRecord } from "../store/store.ts";
 import type { System } from "../system/system.ts";
+import type { Reporter } from "../worker/report.ts";
+import { type JudgedRun, settleJudged } from "./judged-runs.ts";
 
 /** Runs judged in one settle. */
 const PAGE = 200;
@@ -24,7 +24,7 @@ export interface ReaperOptions {
   readonly mayJudgeLeases: () => boolean;
   /** A look at the store that takes longer than this says nothing about others. */
   readonly slowMs: number;
-  readonly report: (job: Job, verdict: Verdict, settled: "counted") => void;
+  readonly report: Reporter;
 }
 
 /** Judges everything that dead workers left behind; returns how many runs it settled. */
@@ -47,45 +47,13 @@ export async function reap(
     const last = runs.at(-1);
     if (!last) break;
     after = last.position;
-    settled += await settleEach(runs, evidence, options, refused);
+    const judged = runs.map((run) => judge(run, evidence, options));
+    settled += (await settleJudged(judged, options, refused)).length;
   }
   if (refused.length > 0) throw refused[0];
   // Whoever was given up and holds nothing any more is of no use to anybody.
   for (const { id } of workers.filter((worker) => worker.givenUp && worker.running === 0)) await store.leave(id);
   return settled;
-}
-
-/** Settles a page; one run that the store refuses does not keep the others from it. */
-async function settleEach(
-  runs: readonly ExpiredRun[],
-  evidence: ReadonlyMap<string, Failure>,
-  options: ReaperOptions,
-  refused: unknown[],
-): Promise<number> {
-  try {
-    return await settleLost(runs, evidence, options);
-  } catch (error) {
-    if (!isRedriveError(error, "illegal_transition")) throw error;
-    if (runs.length === 1) refused.push(error);
-    let settled = 0;
-    if (runs.length > 1) for (const run of runs) settled += await settleEach([run], evidence, options, refused);
-    return settled;
-  }
-}
-
-async function settleLost(
-  runs: readonly ExpiredRun[],
-  evidence: ReadonlyMap<string, Failure>,
-  options: ReaperOptions,
-): Promise<number> {
-  const settlements = runs.map((run) => judge(run, evidence.get(run.job.worker ?? ""), options));
-  const { stale } = await options.store.settle({ settlements });
-  // A stale one was settled by its own worker or another reaper in the meantime: theirs to report.
-  const lost = new Set(stale.map(({ id }) => id));
-  runs.forEach(({ job }, at) => {
-    if (!lost.has(job.id)) options.report(job, (settlements[at] as Judged).verdict, "counted");
-  });
-  return runs.length - stale.length;
 }
 
 /** Workers of this host whose process is gone. */
@@ -97,18 +65,17 @@ export function lostProcesses(
   return ours.filter((worker) => !isAlive(worker.pid)).map((worker) => worker.id);
 }
 
-type Judged = Settlement & { readonly verdict: Verdict };
-
 function judge(
-  { job, lease, started }: ExpiredRun,
-  evidence: Failure | undefined,
+  run: ExpiredRun,
+  evidence: ReadonlyMap<string, Failure>,
   { policyOf, system }: ReaperOptions,
-): Judged {
+): JudgedRun {
+  const { job, started } = run;
   const outcome = { kind: "lost", started, worker: job.worker ?? "unknown" } as const;
   const answer = verdict(job, outcome, policyOf(job.type), system.now(), system.random);
+  const found = evidence.get(job.worker ?? "");
   return {
-    ...lease,
-    grouped: job.group !== null,
-    verdict: evidence && "failure" in answer ? { ...answer, failure: { ...answer.failure, ...evidence } } : answer,
+    run,
+    verdict: found && "failure" in answer ? { ...answer, failure: { ...answer.failure, ...found } } : answer,
   };
 }

@@ -15,6 +15,7 @@ import type { Reporter } from "./report.ts";
 import type { Run } from "./run.ts";
 import type { WorkerSettings } from "./settings.ts";
 import { openSettler } from "./settler.ts";
+import { stopTaken } from "./taken-runs.ts";
 
 /** What the child is given. */
 export interface AloneOptions {
@@ -66,6 +67,7 @@ async function runOne(
   const parked = control.services.flatMap(({ name, value }) => parkedSpans(recordFrom(value), name));
   const heldMs = (of: Job, until: number): number => pausedMs([...control.pauses, ...parked], of, of.dueAt, until);
   const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs, gate: OPEN_GATE };
+  const taken = { store, worker, beganBefore: Number.POSITIVE_INFINITY, isSettling: settler.isSettling };
   let run: Run | null = null;
   // Before the handler is called: it may block this thread for good.
   const heartbeat = startHeartbeat({
@@ -78,6 +80,7 @@ async function runOne(
     startedThrough: () => 0,
     onAnswer: ({ alive, cancel }) => {
       if (!alive) run?.stop("lease_lost");
+      else if (run) stopTaken({ ...taken, runs: new Set([run]) }).catch(() => undefined);
       if (cancel.length > 0) run?.stop("cancel");
     },
     onFailure: () => undefined,

@@ -6,6 +6,8 @@ import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Contact } from "./contact.ts";
 import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
+import type { Run } from "./run.ts";
+import { stopTaken } from "./taken-runs.ts";
 import { Notice, type NoticeOptions } from "./notice.ts";
 import type { WorkerSettings } from "./settings.ts";
 
@@ -18,6 +20,9 @@ export interface PresenceOptions extends NoticeOptions {
   readonly log: Log;
   readonly process: { readonly pid: number; readonly host: string };
   readonly startedThrough: () => number;
+  readonly runs: ReadonlySet<Run>;
+  /** True while a verdict about the run is on its way. */
+  readonly isSettling: (lease: Lease) => boolean;
   readonly onCancel: (leases: readonly Lease[]) => void;
   /** Contact was lost for almost a lease: others may soon have our jobs. */
   readonly onSilence: () => void;
@@ -120,7 +125,18 @@ export class Presence {
     if (!this.isHeard) this.#options.contact.interrupted();
     this.#heardAt = this.#options.system.monotonic();
     if (!alive) this.comeBack().catch((error: unknown) => this.#options.contact.complain("register", error));
-    else if (cancel.length > 0) this.#options.onCancel(cancel);
+    else {
+      if (cancel.length > 0) this.#options.onCancel(cancel);
+      void this.#stopTaken();
+    }
+  }
+
+  /** Runs that somebody gave up are told so with the next beat. */
+  async #stopTaken(): Promise<void> {
+    const { store, system, settings, contact, runs, isSettling } = this.#options;
+    const beganBefore = system.monotonic() - 2 * settings.heartbeatMs;
+    const look = { store, worker: this.id, runs, beganBefore, isSettling };
+    await contact.attempt("held", () => stopTaken(look)).catch((error: unknown) => contact.complain("held", error));
   }
 
   /** Counts as a broken contact; what is no outage is a defect and said so. */

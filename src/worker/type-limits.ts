@@ -10,12 +10,17 @@ const LIMITS = ["maxAttempts", "maxCrashes", "deadlineMs", "stuckMs", "stuckRetr
 /** The store, handing out jobs enqueued by name with the limits that their type says, or the defaults of this queue. */
 export function withTypeLimits(store: Store, definitions: readonly JobDefinition[], defaults: PolicyOptions): Store {
   const said = new Map(definitions.map((definition) => [definition.type, limitsSaid(definition, defaults)]));
+  const named = [...said].flatMap(([type, { stuckMs = null }]) => (stuckMs === null ? [] : [{ type, stuckMs }]));
   const judgeable = <J extends Job>(job: J): J => (job.limited ? job : { ...job, ...said.get(job.type) });
   return {
     ...store,
     async claim(request) {
       const answer = await store.claim(request);
       return { ...answer, jobs: answer.jobs.map(judgeable) };
+    },
+    async overdue(request) {
+      const runs = await store.overdue({ ...request, named });
+      return runs.map((run) => ({ ...run, job: judgeable(run.job) }));
     },
     async expired(request) {
       const runs = await store.expired(request);

@@ -206,6 +206,8 @@ export class QueueWorker {
       ...this.#parts,
       contact: this.#contact,
       startedThrough: () => this.#hands.startedThrough,
+      runs: this.#hands.running,
+      isSettling: this.#settler.isSettling,
       hands: () => ({ concurrency: this.#hands.slots, held: this.#hands.held }),
       ending: this.#ending.signal,
       onCancel: (leases) => this.#hands.cancel(leases),

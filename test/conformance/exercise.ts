@@ -13,6 +13,7 @@ import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
 import { limitedFacts } from "./limited.ts";
 import { listFacts } from "./list.ts";
+import { overdueFacts } from "./overdue.ts";
 import { progressFacts } from "./progress.ts";
 import { pruneFacts, removeFacts } from "./retention.ts";
 import { settleFacts } from "./settle.ts";
@@ -40,6 +41,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["stale leases", staleFacts],
   ["workers", workerFacts],
   ["expired", expiredFacts],
+  ["overdue", overdueFacts],
   ["dead letters", deadLetterFacts],
   ["letters", filterFacts],
   ["tally", tallyFacts],

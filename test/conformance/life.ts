@@ -29,6 +29,7 @@ const VERBS: {
   register: (store) => store.register({ id: "w", leaseMs: 1_000, pid: 1, host: "h", release: null }),
   beat: (store) => store.beat({ worker: "w", leaseMs: 1_000, startedThrough: 0 }),
   expired: (store) => store.expired({ gone: [], limit: 1 }),
+  overdue: (store) => store.overdue({ limit: 1 }),
   held: (store) => store.held("w"),
   leave: (store) => store.leave("w"),
   workers: (store) => store.workers(),

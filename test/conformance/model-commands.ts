@@ -32,11 +32,12 @@ const spec = fc.record({
   unique: fc.constantFrom(...UNIQUE_MODES),
   maxAttempts: fc.constantFrom(3, 3, 2),
   together: fc.constantFrom(1, 1, 1, 2),
+  stuck: rarely(fc.constantFrom(1, 10_000), 2),
 });
 
 function jobFrom(
   shared: Shared,
-  { again, body, key, runAt, priority, together, ...rest }: ValueOf<typeof spec>,
+  { again, body, key, runAt, priority, together, stuck, ...rest }: ValueOf<typeof spec>,
 ): NewJob {
   shared.made += 1;
   // Ids fall, so that their order is not that of enqueue. One job in fifty has a priority out of range.
@@ -45,7 +46,7 @@ function jobFrom(
   const limits = {
     maxCrashes: 2,
     deadlineMs: null,
-    stuckMs: null,
+    stuckMs: stuck,
     stuckRetryMs: null,
     stuckLimit: null,
     limited: shared.made % 3 > 0,
@@ -157,6 +158,19 @@ const expired = command("expired", expiredSpec, (shared, { gone, ...rest }) => {
   return async (store) => (await store.expired(request)).map(({ position: _own, ...run }) => run);
 });
 
+const overdueSpec = fc.record(
+  {
+    limit: fc.integer({ min: 1, max: 4 }),
+    byMs: fc.constantFrom(0, 1_000),
+    ranMs: fc.constantFrom(0, 1_000),
+    named: fc.constantFrom([{ type: "a", stuckMs: 1_000 }], []),
+  },
+  { requiredKeys: ["limit"] },
+);
+const overdue = command("overdue", overdueSpec, (_, request) => {
+  return async (store) => (await store.overdue(request)).map(({ position: _own, ...run }) => run);
+});
+
 const leave = command("leave", anyPick, (shared, choice) => {
   const worker = workerAt(shared, choice);
   return (store) => store.leave(worker);
@@ -241,6 +255,7 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   weighted(9, settle),
   weighted(3, advance),
   weighted(2, expired),
+  weighted(2, overdue),
   weighted(3, cancel),
   weighted(3, redrive),
   weighted(2, reschedule),

@@ -129,7 +129,7 @@ describe("a claim", () => {
     });
     const job = defineJob("thumbnail", { run: forever });
     const id = await bench.add(job);
-    await bench.employ([job], { lease: "5s", through });
+    await bench.employ([job], { lease: "5s", abortGrace: "1h", through });
     await bench.advance(8_000);
     expect(released).toMatchObject([{ id, epoch: 1, nonce: "another", verdict: { kind: "release" } }]);
   });

@@ -1,11 +1,12 @@
 // Workers and their leases in memory.
+import type { ExpiredRun } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import { jobOf, type Tables } from "./tables.ts";
+import { jobOf, type Row, type Tables } from "./tables.ts";
 
 /** The verbs about workers. */
 export function workerVerbs(
   tables: Tables,
-): Pick<Verbs, "register" | "beat" | "expired" | "held" | "leave" | "workers"> {
+): Pick<Verbs, "register" | "beat" | "expired" | "overdue" | "held" | "leave" | "workers"> {
   const runsOf = (worker: string) =>
     [...tables.running].filter((row) => row.worker === worker).sort((a, b) => a.seq - b.seq);
   return {
@@ -33,17 +34,15 @@ export function workerVerbs(
       for (const worker of tables.workers.values()) {
         if (worker.leaseEnd <= lapsedBy || gone.includes(worker.id)) worker.givenUp = true;
       }
-      const lost = [...tables.running].filter((row) => tables.workers.get(row.worker ?? "")?.givenUp ?? true);
-      return lost
-        .filter((row) => row.seq > after)
-        .sort((a, b) => a.seq - b.seq)
-        .slice(0, limit)
-        .map((row) => ({
-          position: row.seq,
-          job: jobOf(row),
-          lease: { id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" },
-          started: row.ticket <= (tables.workers.get(row.worker ?? "")?.startedThrough ?? Number.POSITIVE_INFINITY),
-        }));
+      return runsAfter(tables, after, limit, (row) => tables.workers.get(row.worker ?? "")?.givenUp ?? true);
+    },
+    overdue({ limit, after = 0, byMs = 0, ranMs, named = [] }) {
+      const now = tables.clock();
+      const limits = new Map(named.map(({ type, stuckMs }) => [type, stuckMs]));
+      const mayTake = ({ type, limited, stuckMs }: Row): number =>
+        ranMs ?? (limited ? null : limits.get(type)) ?? stuckMs ?? Number.POSITIVE_INFINITY;
+      const runs = runsAfter(tables, after, limit, (row) => (row.startedAt ?? now) + mayTake(row) + byMs <= now);
+      return runs.map((run) => ({ ...run, ranMs: now - (run.job.startedAt ?? now) }));
     },
     held: (id) => runsOf(id).map((row) => ({ id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" })),
     leave(id) {
@@ -57,4 +56,18 @@ export function workerVerbs(
         running: runsOf(worker.id).length,
       })),
   };
+}
+
+/** Runs of this kind, in the order of enqueue. */
+function runsAfter(tables: Tables, after: number, limit: number, is: (row: Row) => boolean): ExpiredRun[] {
+  return [...tables.running]
+    .filter((row) => row.seq > after && is(row))
+    .sort((a, b) => a.seq - b.seq)
+    .slice(0, limit)
+    .map((row) => ({
+      position: row.seq,
+      job: jobOf(row),
+      lease: { id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" },
+      started: row.ticket <= (tables.workers.get(row.worker ?? "")?.startedThrough ?? Number.POSITIVE_INFINITY),
+    }));
 }

@@ -1,12 +1,12 @@
 // Workers and their leases on Postgres. A heartbeat is one write, however many jobs the worker holds.
-import { expiredFromRow, leaseFromRow, type Value, workerFromRow } from "../rows.ts";
+import { expiredFromRow, leaseFromRow, overdueFromRow, type Value, workerFromRow } from "../rows.ts";
 import type { Store } from "../store.ts";
 import { heldRuns, jobColumns, withLane } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import type { Cell } from "./driver.ts";
 
 /** The verbs about workers. */
-export type WorkerVerbs = Pick<Store, "register" | "beat" | "expired" | "held" | "leave" | "workers">;
+export type WorkerVerbs = Pick<Store, "register" | "beat" | "expired" | "overdue" | "held" | "leave" | "workers">;
 
 /** The heartbeat, for whoever beats it. */
 export const beatText = (s: string): string => `with alive as (
@@ -20,6 +20,19 @@ export function beatAnswer(row: readonly Cell[] | undefined): Awaited<ReturnType
   const [now, alive, asked] = row as [number, boolean, string | null];
   const leases = asked === null ? [] : (JSON.parse(asked) as [string, number, string][]);
   return { now, alive, cancel: leases.map(([id, epoch, nonce]) => ({ id, epoch, nonce })) };
+}
+
+/** The columns of a run: a job, its nonce, whether it had started, and its position. */
+const runColumns = (s: string): string => `${jobColumns(s)}, h.nonce, coalesce(h.ticket <= greatest(w.started_through,
+  (select max(m.started) from ${s}.claim m where m.worker = h.worker)), true)::int, j.seq`;
+
+/** Runs that take longer than somebody lets them: whoever asks, the type of a job enqueued by name, or the job itself. */
+export function overdueText(s: string): string {
+  return `select ${runColumns(s)}, ${NOW} - h.at
+    from ${heldRuns(s)} left join ${s}.worker w on w.id = h.worker ${withLane(s)}
+    where h.at + coalesce($3::bigint, case when not j.limited then (select max(n.stuck_ms)
+        from unnest($4::text[], $5::bigint[]) as n (type, stuck_ms) where n.type = l.type) end, j.stuck_ms) <= ${NOW} - $6::bigint
+      and j.seq > $1 order by j.seq limit $2`;
 }
 
 /** The verbs about workers. */
@@ -39,11 +52,11 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
   };
   const lost = {
     name: "lost",
-    text: `select ${jobColumns(s)}, h.nonce, coalesce(h.ticket <= greatest(w.started_through,
-        (select max(m.started) from ${s}.claim m where m.worker = h.worker)), true)::int, j.seq
+    text: `select ${runColumns(s)}
       from ${heldRuns(s)} left join ${s}.worker w on w.id = h.worker ${withLane(s)}
       where coalesce(w.given_up, true) and j.seq > $1 order by j.seq limit $2`,
   };
+  const overdue = { name: "overdue", text: overdueText(s) };
   const held = {
     name: "held",
     text: `select j.id, h.epoch, h.nonce from ${heldRuns(s)} where h.worker = $1 order by j.seq`,
@@ -69,6 +82,10 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
     async expired({ gone, limit, after = 0, lapsedBy = null }) {
       await db.ask(giveUp, lapsedBy, gone);
       return (await db.ask(lost, after, limit)).map((row) => expiredFromRow(row as Value[]));
+    },
+    async overdue({ limit, after = 0, byMs = 0, ranMs = null, named = [] }) {
+      const types = [named.map(({ type }) => type), named.map(({ stuckMs }) => stuckMs)] as const;
+      return (await db.ask(overdue, after, limit, ranMs, ...types, byMs)).map((row) => overdueFromRow(row as Value[]));
     },
     held: async (id) => (await db.ask(held, id)).map((row) => leaseFromRow(row as Value[])),
     async leave(id) {

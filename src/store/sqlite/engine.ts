@@ -51,6 +51,7 @@ const READS: ReadonlySet<Verb> = new Set([
   "list",
   "count",
   "held",
+  "overdue",
   "holders",
   "workers",
   "deadLetters",

@@ -7,7 +7,7 @@ import { type StoreLife, storeFrom, type Verb } from "../verbs.ts";
 import type { Value } from "./driver.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
-import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow } from "../rows.ts";
+import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow, overdueFromRow } from "../rows.ts";
 import { type ClaimWire, packNewJobs, packSettle, unpackClaim } from "./wire.ts";
 
 /** Carries out one request, now or in another thread. */
@@ -46,6 +46,8 @@ function unpack(verb: Verb, args: readonly unknown[], value: unknown): unknown {
     }
     case "expired":
       return (value as Value[][]).map(expiredFromRow);
+    case "overdue":
+      return (value as Value[][]).map(overdueFromRow);
     case "deadLetters":
       return { items: (value as RowPage).rows.map(deadLetterFromRow), next: (value as RowPage).next };
     case "history":

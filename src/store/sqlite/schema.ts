@@ -80,6 +80,7 @@ create index job_ended on job (state, finished_at, seq) where state <> 'queued';
 create index job_keyed on job (key, seq) where key is not null;
 create index job_retrying on job (${time("run_at")}) where state = 'queued' and attempts > 0;
 create index job_placed on job (placed) where placed is not null;
+create index job_overdue on job (started_at + stuck_ms) where state = 'running' and stuck_ms is not null;
 create index job_cancelling on job (worker) where state = 'running' and cancel_requested = 1;
 
 create table job_key (

@@ -1,14 +1,18 @@
 // Workers and their leases on SQLite. A heartbeat is one write, however many jobs the worker holds.
-import { leaseFromRow, workerFromRow } from "../rows.ts";
-import type { ExpiredRequest } from "../store.ts";
+import { JOB_WIDTH, leaseFromRow, workerFromRow } from "../rows.ts";
+import type { ExpiredRequest, OverdueRequest } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { RUNNING, WITH_LANE } from "./jobs.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
+/** The columns of a run: a job, its nonce, whether it had started, and its position. */
+const RUN_COLUMNS = `${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq`;
+
 /** The verbs about workers; expired runs come as rows of a job, its nonce and whether it had started. */
 export interface WorkerVerbs extends Pick<Verbs, "register" | "beat" | "held" | "leave" | "workers"> {
   expired(request: ExpiredRequest): Value[][];
+  overdue(request: OverdueRequest): Value[][];
 }
 
 /** The verbs about workers. */
@@ -27,7 +31,7 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
   const giveUp = db.prepare("update worker set given_up = 1 where id = ?");
   const anyGivenUp = db.prepare("select 1 from worker where given_up = 1 limit 1");
   const held = db.prepare(
-    `select ${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq
+    `select ${RUN_COLUMNS}
      from job j ${WITH_LANE} left join worker w on w.id = j.worker
      where ${RUNNING} and j.seq > ? and coalesce(w.given_up, 1) = 1 order by j.seq limit ?`,
   );
@@ -58,11 +62,45 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
       for (const id of gone) giveUp.run(id);
       return anyGivenUp.all().length > 0 || hasOrphans(db) ? held.all(after, limit) : [];
     },
+    overdue: overdueRuns(db, clock),
     held: (id) => ofWorker.all(id).map(leaseFromRow),
     leave(id) {
       if (forget.run(id, id) === 0) giveUp.run(id);
     },
     workers: () => all.all().map(workerFromRow),
+  };
+}
+
+/** What takes longer than its own limit, than the limit of its type, or than whoever asks would let it. */
+function overdueRuns(db: Database, clock: () => number): WorkerVerbs["overdue"] {
+  const over = (from: string, where: string): ReturnType<Database["prepare"]> =>
+    db.prepare(
+      `select ${RUN_COLUMNS}, ? - j.started_at from ${from} ${WITH_LANE} left join worker w on w.id = j.worker
+       where ${where} and j.seq > ? order by j.seq limit ? + 0`,
+    );
+  // Where a job was enqueued by name and the type has a limit, that one counts.
+  const own = over(
+    "job j indexed by job_overdue",
+    `j.state = 'running' and j.stuck_ms is not null and j.started_at + j.stuck_ms <= ?
+     and (j.limited = 1 or l.type not in (select value ->> 0 from json_each(?)))`,
+  );
+  const ofType = over(
+    "job j",
+    `${RUNNING} and j.limited = 0
+     and j.started_at + (select max(value ->> 1) from json_each(?) where value ->> 0 = l.type) <= ?`,
+  );
+  const any = over("job j", `${RUNNING} and j.started_at <= ?`);
+  return ({ limit, after = 0, byMs = 0, ranMs, named = [] }) => {
+    const now = clock();
+    const before = now - byMs;
+    if (ranMs !== undefined) return any.all(now, before - ranMs, after, limit);
+    const types = JSON.stringify(named.map(({ type, stuckMs }) => [type, stuckMs]));
+    const found = own.all(now, before, types, after, limit);
+    if (named.length === 0) return found;
+    const seqOf = (row: Value[]): number => row[JOB_WIDTH + 2] as number;
+    return [...found, ...ofType.all(now, types, before, after, limit)]
+      .sort((a, b) => seqOf(a) - seqOf(b))
+      .slice(0, limit);
   };
 }
 

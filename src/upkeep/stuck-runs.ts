@@ -1,0 +1,92 @@
+// Finds runs that take longer than they may, has core judge them, and settles them under their lease, so that whatever
+// they say later is refused. A worker ends its stuck runs itself; this is for those that do not: their event loop is
+// blocked, their clock is wrong, or somebody asks for it by hand.
+import type { Job } from "../core/job.ts";
+import { pausedMs } from "../core/paused.ts";
+import { parkedSpans, recordFrom } from "../core/service-record.ts";
+import { type Outcome, type RetryPolicy, type Verdict, verdict } from "../core/verdict.ts";
+import type { OverdueRequest, OverdueRun, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import { settleJudged, type SettlingOptions } from "./judged-runs.ts";
+import type { Service } from "./upkeep.ts";
+
+/** What judging stuck runs needs. */
+export interface StuckJudge {
+  readonly system: Pick<System, "random">;
+  /** The policy of a type, or the default for one nobody here knows. */
+  readonly policyOf: (type: string) => RetryPolicy;
+}
+
+/** What the check needs. */
+export interface StuckCheckOptions extends StuckJudge, SettlingOptions {
+  /** So long after its limit a run is still left to its own worker. */
+  readonly graceMs: number;
+}
+
+/** A run that takes too long, and what it deserves. */
+export interface StuckJudgement {
+  readonly run: OverdueRun;
+  readonly verdict: Verdict;
+}
+
+const PAGE = 200;
+const EVERY_MS = 10_000;
+
+/** The service: every ten seconds. */
+export function stuckService(options: StuckCheckOptions): Service {
+  return {
+    name: "stuck check",
+    async step(signal) {
+      await checkStuck(options, signal);
+      return EVERY_MS;
+    },
+  };
+}
+
+/** Settles every run that is over its limit and its grace; answers how many. */
+export async function checkStuck(options: StuckCheckOptions, signal?: AbortSignal): Promise<number> {
+  let settled = 0;
+  const refused: unknown[] = [];
+  for await (const page of judgedPages({ byMs: options.graceMs }, options)) {
+    settled += (await settleJudged(page, options, refused)).length;
+    if (signal?.aborted) break;
+  }
+  if (refused.length > 0) throw refused[0];
+  return settled;
+}
+
+/** Runs that take too long with what they deserve, page by page. */
+export async function* judgedPages(
+  request: Pick<OverdueRequest, "byMs" | "ranMs">,
+  options: StuckJudge & { readonly store: Store },
+): AsyncGenerator<StuckJudgement[]> {
+  for (let after = 0; ; ) {
+    const found = await options.store.overdue({ ...request, limit: PAGE, after });
+    const last = found.at(-1);
+    if (!last) return;
+    after = last.position;
+    // A type that is known here may say that its runs are never stuck.
+    const runs = found.filter(({ job }) => request.ranMs !== undefined || job.stuckMs !== null);
+    const heldMs = await heldBy(runs, options.store);
+    yield runs.map((run) => ({ run, verdict: judge(run, heldMs, options) }));
+  }
+}
+
+function judge(
+  { job, started, ranMs }: OverdueRun,
+  heldMs: (job: Job, until: number) => number,
+  { policyOf, system }: StuckJudge,
+): Verdict {
+  // What was fetched ahead and never started did nothing wrong.
+  const outcome: Outcome = started ? { kind: "stuck", ranMs } : { kind: "released", reason: "not_started", delayMs: 0 };
+  const now = (job.startedAt ?? 0) + ranMs;
+  return verdict(job, outcome, policyOf(job.type), now, system.random, heldMs(job, now));
+}
+
+/** The time that a job was held back, which no deadline counts; asked for only where there is a deadline. */
+async function heldBy(runs: readonly OverdueRun[], store: Store): Promise<(job: Job, until: number) => number> {
+  if (runs.every(({ job }) => job.deadlineMs === null)) return () => 0;
+  const { pauses, services } = await store.control();
+  const parked = services.flatMap(({ name, value }) => parkedSpans(recordFrom(value), name));
+  return (job, until) => (job.deadlineMs === null ? 0 : pausedMs([...pauses, ...parked], job, job.dueAt, until));
+}
