@@ -34,9 +34,21 @@ export type {
 } from "./core/job.ts";
 export type { UniqueMode } from "./core/new-job.ts";
 export type { PolicyOptions } from "./core/policy.ts";
+export {
+  type BatchContext,
+  type BatchItem,
+  type BatchOptions,
+  type BatchReturned,
+  done,
+  type ItemOutcome,
+  permanent,
+  type RunBatch,
+  transient,
+} from "./queue/batch.ts";
 export type { Breakers, BreakerView } from "./queue/breakers.ts";
 export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./queue/dead-letters.ts";
 export {
+  type BatchJobOptions,
   defineJob,
   isJobDefinition,
   type JobContext,
@@ -44,6 +56,7 @@ export {
   type JobOptions,
   type Snooze,
   snooze,
+  type TypeOptions,
 } from "./queue/define-job.ts";
 export type { EventKind, EventOf, RedriveEvent } from "./queue/events.ts";
 export type { ExportFormat, ExportOptions } from "./queue/export.ts";

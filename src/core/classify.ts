@@ -193,6 +193,13 @@ function glob(pattern: string, text: string): boolean {
   return text.length - last.length >= position && text.endsWith(last);
 }
 
+/** The judgement of a failure whose handler said itself whether it is worth another try. */
+export function judgedAs(judged: Judged, said: "transient" | "permanent", retryAfterMs: number | null): Judged {
+  const agreed = isRetryable(judged.class) === (said === "transient");
+  const answer = agreed ? judged : { ...judged, class: said, severity: DEFAULT_SEVERITY[said] };
+  return retryAfterMs === null ? answer : { ...answer, retryAfterMs };
+}
+
 /** One error by itself, without its causes. */
 function recognise(link: unknown): Found | undefined {
   if (isA(link, PermanentError)) return { class: "permanent" };

@@ -117,6 +117,8 @@ export interface Job extends Belonging, JobLimits {
   readonly cancelRequested: boolean;
   /** The delay before the current try, in milliseconds; decorrelated jitter continues from it. */
   readonly lastDelayMs: number;
+  /** How many jobs a batch may have at most that this one is run in, after one of unknown outcome; null for no limit. */
+  readonly batchMost: number | null;
   /** JSON text of what the run last said about its progress. */
   readonly progress: string | null;
   /** JSON text of what the handler returned. */

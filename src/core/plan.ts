@@ -8,12 +8,16 @@ import { type ActiveLane, isSuspect } from "./lane.ts";
 export interface Quota {
   readonly lane: number;
   readonly limit: number;
+  /** Jobs that one slot takes; 1 where absent. */
+  readonly per?: number;
 }
 
 /** What a worker may take at this moment. */
 export interface Appetite {
-  /** Jobs wanted in all. */
+  /** Slots to fill in all. */
   readonly want: number;
+  /** Jobs of a type that one slot takes, where they are run in batches; default 1. */
+  readonly perSlot?: ((type: string) => number) | undefined;
   /** Job types this worker has handlers for. */
   readonly serves: ReadonlySet<string>;
   /** Queues it serves; null for all. */
@@ -38,15 +42,17 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
   // Every active lane has at least one job, so lanes beyond the number wanted would not be reached.
   const planned = new Set<number>();
   let suspects = appetite.suspects;
-  const give = (lane: ActiveLane, most: number): number => {
+  const give = (lane: ActiveLane, slots: number): number => {
     const suspect = isSuspect(lane.kind);
+    const per = suspect ? 1 : (appetite.perSlot?.(lane.type) ?? 1);
+    const most = slots * per;
     const limit = Math.min(most, room(lane, grants), suspect ? suspects : most);
     if (limit <= 0) return 0;
     if (suspect) suspects -= limit;
     spend(lane, grants, limit);
     planned.add(lane.lane);
-    quotas.push({ lane: lane.lane, limit });
-    return limit;
+    quotas.push(per === 1 ? { lane: lane.lane, limit } : { lane: lane.lane, limit, per });
+    return Math.ceil(limit / per);
   };
   for (const lane of lanes) if (lane.room !== null) grants.set(namesOf(lane).at(-1) as string, lane.room);
   const open = lanes.filter((lane) => isServed(lane, appetite) && isOpen(lane, grants));
@@ -72,6 +78,19 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
     if (planned.size >= appetite.want) break;
   }
   return quotas;
+}
+
+/** How many jobs of these quotas so many slots take, if each lane gives what it is asked for. */
+export function jobsIn(quotas: readonly Quota[], slots: number): number {
+  let jobs = 0;
+  let left = slots;
+  for (const { limit, per = 1 } of quotas) {
+    if (left <= 0) break;
+    const taken = Math.min(limit, left * per);
+    jobs += taken;
+    left -= Math.ceil(taken / per);
+  }
+  return jobs;
 }
 
 /** True where nothing keeps a lane closed. */

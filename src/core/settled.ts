@@ -11,7 +11,14 @@ export function settledJob(job: Job, verdict: Verdict, now: number): Job {
     case "cancel":
       return { ...job, ...ended, state: "cancelled" };
     case "release":
-      return { ...job, state: "queued", releases: job.releases + 1, runAt: now + verdict.delayMs, updatedAt: now };
+      return {
+        ...job,
+        state: "queued",
+        releases: job.releases + 1,
+        runAt: now + verdict.delayMs,
+        updatedAt: now,
+        batchMost: verdict.batchMost ?? job.batchMost,
+      };
     default:
       return charged(job, verdict, now);
   }

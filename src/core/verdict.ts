@@ -30,6 +30,7 @@ export const RELEASE_REASONS = [
   "not_started",
   "contact_lost",
   "newer_version",
+  "split",
 ] as const;
 /** One of `RELEASE_REASONS`. */
 export type ReleaseReason = (typeof RELEASE_REASONS)[number];
@@ -38,7 +39,7 @@ export type ReleaseReason = (typeof RELEASE_REASONS)[number];
 export type Outcome =
   | { readonly kind: "completed"; readonly result: string | null }
   | { readonly kind: "failed"; readonly failure: Failure }
-  | { readonly kind: "released"; readonly reason: ReleaseReason; readonly delayMs: number }
+  | { readonly kind: "released"; readonly reason: ReleaseReason; readonly delayMs: number; readonly batchMost?: number }
   | { readonly kind: "cancelled" }
   /** The deadline passed before the run could begin. */
   | { readonly kind: "late"; readonly failure: Failure }
@@ -77,7 +78,13 @@ export type Verdict =
       readonly charge: Charge;
       readonly failure: Failure;
     }
-  | { readonly kind: "release"; readonly delayMs: number; readonly reason: ReleaseReason }
+  | {
+      readonly kind: "release";
+      readonly delayMs: number;
+      readonly reason: ReleaseReason;
+      /** From now on the job is run in batches of at most so many; absent, nothing changes. */
+      readonly batchMost?: number;
+    }
   | { readonly kind: "dead"; readonly reason: DeathReason; readonly charge: Charge; readonly failure: Failure }
   | { readonly kind: "cancel" };
 
@@ -129,7 +136,7 @@ export function verdict(
   if (outcome.kind === "late") return { kind: "dead", reason: "deadline", charge: UNCHARGED, failure: outcome.failure };
   if (outcome.kind === "blocked")
     return { kind: "dead", reason: "breaker", charge: UNCHARGED, failure: outcome.failure };
-  if (outcome.kind === "released") return { kind: "release", delayMs: outcome.delayMs, reason: outcome.reason };
+  if (outcome.kind === "released") return { ...outcome, kind: "release" };
 
   const attempts = job.attempts + 1;
   if (outcome.kind === "stuck") {

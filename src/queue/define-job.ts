@@ -11,12 +11,15 @@ import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
 import { type Policy, POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { type RateOptions, type RateSettings, resolveRate } from "../core/rate.ts";
 import type { Log } from "../system/log.ts";
+import { type BatchOptions, type BatchSettings, resolveBatch, type RunBatch, runAsOne } from "./batch.ts";
 import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
 
 const BRAND = Symbol.for("redrive.job");
 const SNOOZE = Symbol.for("redrive.snooze");
 const OWN_FIELDS = [
   "run",
+  "runBatch",
+  "batch",
   "input",
   "version",
   "queue",
@@ -56,8 +59,8 @@ export interface Snooze {
   readonly [SNOOZE]: number;
 }
 
-/** What a job type is made of. */
-export interface JobOptions<Input, Returned> extends PolicyOptions {
+/** What a job type is made of beside its handler. */
+export interface TypeOptions extends PolicyOptions {
   /** Version of the input's form; default 1, at most 1,000,000. A worker that knows only older ones leaves the job to others. */
   readonly version?: number;
   /** A label to pause by and to choose what a worker serves; default `default`. */
@@ -77,8 +80,23 @@ export interface JobOptions<Input, Returned> extends PolicyOptions {
   readonly classify?: readonly ClassifyRule[];
   /** Called after a job of this type died, whoever judged it. */
   readonly onDead?: (job: Job) => void | Promise<void>;
+}
+
+/** What a job type is made of. */
+export interface JobOptions<Input, Returned> extends TypeOptions {
+  readonly batch?: undefined;
+  readonly runBatch?: undefined;
   /** The handler: returns the result or a snooze, throws to fail. */
   run(input: Input, context: JobContext): Returned | Promise<Returned>;
+}
+
+/** What a job type is made of whose jobs are run in batches. A timeout counts for the batch; middleware is not put around it. */
+export interface BatchJobOptions<Input, Result> extends TypeOptions {
+  readonly run?: undefined;
+  /** How jobs are put together. */
+  readonly batch?: BatchOptions;
+  /** The handler: gets many jobs and says what became of each. */
+  readonly runBatch: RunBatch<Input, Result>;
 }
 
 /** The schema of a job's input, beside its other options. */
@@ -103,6 +121,8 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly options: PolicyOptions;
   readonly rules: readonly ClassifyRule[];
   readonly onDead: ((job: Job) => void | Promise<void>) | null;
+  /** How its jobs are run together; null where each is run for itself. */
+  readonly batch: BatchSettings | null;
   run(input: Input, context: JobContext): Result | Snooze | Promise<Result | Snooze>;
 }
 
@@ -116,15 +136,28 @@ export function defineJob<Input, Returned>(
   type: string,
   options: JobOptions<Input, Returned> & { readonly input?: undefined },
 ): JobDefinition<Input, Exclude<Returned, Snooze>>;
+/** Defines a job type with a schema whose jobs are run in batches. */
+export function defineJob<S extends StandardSchema, Result>(
+  type: string,
+  options: BatchJobOptions<SchemaOutput<S>, Result> & WithSchema<S>,
+): JobDefinition<SchemaInput<S>, Result>;
+/** Defines a job type without a schema whose jobs are run in batches. */
+export function defineJob<Input, Result>(
+  type: string,
+  options: BatchJobOptions<Input, Result> & { readonly input?: undefined },
+): JobDefinition<Input, Result>;
 export function defineJob(
   type: string,
-  options: JobOptions<unknown, unknown> & { readonly input?: StandardSchema | undefined },
+  options: (JobOptions<unknown, unknown> | BatchJobOptions<never, unknown>) & {
+    readonly input?: StandardSchema | undefined;
+  },
 ): JobDefinition {
   checkName("type", type);
   if (typeof options !== "object" || options === null)
     throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
   parseOptions(options, FIELDS, type);
-  const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, run, ...rest } = options;
+  const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, ...more } = options;
+  const { run: _run, runBatch: _runBatch, batch: _batch, ...rest } = more;
   const { concurrency = Number.POSITIVE_INFINITY, groupConcurrency = 1, rateLimit, ...policy } = rest;
   checkName("queue", queue);
   if (service !== null) checkName("service", service);
@@ -132,8 +165,6 @@ export function defineJob(
   parseNumber(concurrency, "concurrency", { min: 1, max: 10_000, integer: true, infinite: true });
   checkInteger(`${type}.groupConcurrency`, groupConcurrency, GROUP_CONCURRENCY.least, GROUP_CONCURRENCY.most);
   if (input !== undefined) checkSchema(input, `${type}.input`);
-  if (typeof run !== "function")
-    throw invalid(`${type}.run`, "a function (input, context) => result", run, "pass the handler");
   if (onDead !== null && typeof onDead !== "function")
     throw invalid(`${type}.onDead`, "a function (job) => …", onDead, "pass one");
   return Object.freeze({
@@ -150,8 +181,24 @@ export function defineJob(
     options: policy,
     rules: resolveRules(classify, `${type}.classify`),
     onDead,
-    run,
+    ...handlerOf(type, options),
   });
+}
+
+/** The one handler of a type; that of a batch also serves a job that is run alone. */
+function handlerOf(
+  type: string,
+  options: JobOptions<unknown, unknown> | BatchJobOptions<never, unknown>,
+): Pick<JobDefinition, "batch" | "run"> {
+  const { run, runBatch, batch } = options;
+  if (runBatch !== undefined || batch !== undefined) {
+    if (run !== undefined) throw invalid(type, "either run or runBatch", "both", "leave one of the two out");
+    const settings = resolveBatch(batch, runBatch as RunBatch, type);
+    return { batch: settings, run: runAsOne(settings.run) };
+  }
+  if (typeof run !== "function")
+    throw invalid(`${type}.run`, "a function (input, context) => result", run, "pass the handler");
+  return { batch: null, run };
 }
 
 /** The policy of the type; what is wrong with it is told under the name of the type. */

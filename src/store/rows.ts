@@ -31,7 +31,7 @@ export const UNREADABLE: Belonging = {
 export type Value = string | number | null;
 
 /** How many columns a job has. */
-export const JOB_WIDTH = 37;
+export const JOB_WIDTH = 38;
 
 /** A job from its row. */
 export function jobFromRow(row: readonly Value[]): Job {
@@ -72,6 +72,7 @@ export function jobFromRow(row: readonly Value[]): Job {
     limited: row[32] === 1,
     group: row[33] as string | null,
     groupConcurrency: row[34] as number | null,
+    batchMost: row[37] as number | null,
   };
 }
 

@@ -5,12 +5,13 @@
 //    ▲                               │ nothing due: rest until the next due time, at most one poll
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
 import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
-import { type Appetite, plan, type Quota } from "../core/plan.ts";
+import { type Appetite, jobsIn, plan, type Quota } from "../core/plan.ts";
 import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Allowances } from "./allowances.ts";
 import { openBell } from "./bell.ts";
 import type { Contact } from "./contact.ts";
+import { CLAIM_MOST } from "./pace.ts";
 import { Survey } from "./survey.ts";
 import type { WorkerSettings } from "./settings.ts";
 
@@ -23,21 +24,24 @@ export interface ClaimLoopOptions {
   readonly worker: () => string;
   /** True while nothing else is taken because a job with its last crash left waits for empty hands. */
   readonly isReserved: () => boolean;
-  /** How many ordinary jobs to take now; 0 for none. */
+  /** How many slots to fill with ordinary jobs now; 0 for none. */
   readonly want: () => number;
   /** Whether a suspect may be taken now, and whether one with its last crash left. */
   readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
   /** What this worker serves at all. */
   readonly served: () => Pick<Appetite, "serves" | "queues">;
-  readonly appetite: (control: Control) => Pick<Appetite, "grants" | "weightOf">;
+  readonly appetite: (control: Control) => Pick<Appetite, "grants" | "weightOf" | "perSlot">;
   /** Takes probes for services among these lanes whose time has come. */
   readonly probe: (lanes: readonly ActiveLane[], control: Control) => Promise<void>;
   /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
   readonly spread: () => Pick<Allowances, "withdraw" | "lowered" | "spentUp" | "most"> | null;
   /** How long until more may be started of what is spread over time; null where nothing is. */
   readonly nextGrantMs: (lanes: readonly ActiveLane[]) => number | null;
-  /** Numbers for a claim of this size: its first ticket, and the last one that may have started when it is written. */
-  readonly tickets: (limit: number) => { readonly ticket: number; readonly startedThrough: number };
+  /** Numbers for a claim of these quotas: its first ticket, and the last one that may have started when it is written. */
+  readonly tickets: (
+    limit: number,
+    quotas: readonly Quota[],
+  ) => { readonly ticket: number; readonly startedThrough: number };
   readonly startedThrough: () => number;
   /** Takes over what was claimed; `single` for a suspect, which starts at once. */
   readonly accept: (jobs: readonly ClaimedJob[], single: boolean) => void;
@@ -206,11 +210,12 @@ export class ClaimLoop {
     if (!spread) return this.#plan(lanes, want, 0);
     // What turns out to be used up does not hide what is behind it.
     for (let pass = 0; pass < PASSES; pass++) {
-      const reached = new Set(this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants)).map(({ lane }) => lane));
+      const first = this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants));
+      const reached = new Set(first.map(({ lane }) => lane));
       this.#isSpentUp = reached.size === 0;
       if (this.#isSpentUp) break;
       const within = lanes.filter(({ lane }) => reached.has(lane));
-      await spread.withdraw(within, want, lanes);
+      await spread.withdraw(within, Math.max(want, jobsIn(first, want)), lanes);
       const quotas = this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
       if (quotas.length > 0) return quotas;
     }
@@ -247,9 +252,10 @@ export class ClaimLoop {
     return wantSuspect().suspect ? this.#take(single("suspect"), 1, true) : 0;
   }
 
-  async #take(quotas: readonly Quota[], limit: number, single: boolean): Promise<number> {
+  async #take(quotas: readonly Quota[], slots: number, single: boolean): Promise<number> {
     const { store, system, worker, tickets, startedThrough, accept, onGivenUp } = this.#options;
     if (!this.#control || quotas.length === 0) return 0;
+    const limit = Math.min(CLAIM_MOST, jobsIn(quotas, slots));
     this.#unknown = true;
     const { jobs, refused } = await store.claim({
       worker: worker(),
@@ -257,7 +263,7 @@ export class ClaimLoop {
       limit,
       nonce: system.nonce(),
       control: this.#control.version,
-      ...(single ? { ticket: 0, startedThrough: startedThrough() } : tickets(limit)),
+      ...(single ? { ticket: 0, startedThrough: startedThrough() } : tickets(limit, quotas)),
     });
     this.#unknown = false;
     if (refused === "control") this.#control = null;

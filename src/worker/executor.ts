@@ -1,11 +1,13 @@
 // Carries one job through its run: start → run → judge → settle → report, each a function of a few lines over one
 // record. It waits and calls; what a run deserves is decided in core/verdict.ts and nowhere else.
-import { classify } from "../core/classify.ts";
+import { classify, type Judged, judgedAs } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
+import { isA } from "../core/error-shape.ts";
 import { failureFrom, textOf } from "../core/failure.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { encodeResult } from "../core/payload.ts";
 import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
+import { ItemFailure } from "../queue/batch.ts";
 import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
 import { isMisfit, validated } from "../queue/schema.ts";
 import type { ClaimedJob, Store } from "../store/store.ts";
@@ -110,28 +112,40 @@ async function throughGate(run: Run, options: ExecutorOptions): Promise<Outcome>
   return run.isGivenUp ? outcome : gate.heard(run.job, outcome);
 }
 
-async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {
+/** What a handler is called with; or, where it cannot be called, the outcome of the run. */
+export type Ready = { readonly input: unknown; readonly outcome?: undefined } | { readonly outcome: Outcome };
+
+/** Makes a run ready: its deadline, its version, its input. Waits only where there is a schema. */
+export function makeReady(run: Run, options: ExecutorOptions): Ready | Promise<Ready> {
   const { job, definition } = run;
-  if (job.deadlineMs !== null && isLate(run, options)) return tooLate(job);
-  if (job.version > definition.version) return tooNew(run, options);
-  options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
+  if (job.deadlineMs !== null && isLate(run, options)) return { outcome: tooLate(job) };
+  if (job.version > definition.version) return { outcome: tooNew(run, options) };
   let input: unknown;
   try {
     input = JSON.parse(job.payload);
   } catch (error) {
-    return unfit("UnreadablePayload", `The payload is not JSON any more: ${textOf(error)}`);
+    return { outcome: unfit("UnreadablePayload", `The payload is not JSON any more: ${textOf(error)}`) };
   }
-  if (definition.input) {
-    const outcome = await validated(definition.input, input, job.type).then(
-      (value) => void (input = value),
-      (error: unknown) => misfit(run, error, options),
-    );
-    // Whoever gave the run up while it was being checked may have given the job to somebody else.
-    if (run.stopped) return outcomeOfStop(run, run.stopped, options);
-    if (outcome) return outcome;
-  }
+  if (!definition.input) return { input };
+  return validated(definition.input, input, job.type)
+    .then(
+      (value): Ready => ({ input: value }),
+      (error: unknown) => ({ outcome: misfit(run, error, options) }),
+    )
+    .then((ready) => {
+      // Whoever gave the run up while it was being checked may have given the job to somebody else.
+      return run.stopped ? { outcome: outcomeOfStop(run, run.stopped, options) } : ready;
+    });
+}
+
+async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {
+  const { job, definition } = run;
+  let ready = makeReady(run, options);
+  if (ready instanceof Promise) ready = await ready;
+  if (ready.outcome) return ready.outcome;
+  options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
-    const value = await definition.run(input, new RunContext(run, options));
+    const value = await definition.run(ready.input, new RunContext(run, options));
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
     return { kind: "completed", result: encodeResult(value) };
@@ -176,7 +190,7 @@ function unfit(name: string, message: string): Outcome {
 }
 
 /** What a run that was asked to stop amounts to when it did not complete all the same. */
-function outcomeOfStop(run: Run, reason: StopReason, { system }: ExecutorOptions): Outcome {
+export function outcomeOfStop(run: Run, reason: StopReason, { system }: ExecutorOptions): Outcome {
   switch (reason) {
     case "timeout": {
       const message = `The run took longer than ${formatDuration(run.definition.policy.timeoutMs ?? 0)}.`;
@@ -193,12 +207,17 @@ function outcomeOfStop(run: Run, reason: StopReason, { system }: ExecutorOptions
   }
 }
 
-function judgeThrown({ job, definition }: Run, error: unknown, { system }: ExecutorOptions): Failure {
+/** The failure that a run left, from whatever its handler threw or said. */
+export function judgeThrown({ job, definition }: Run, thrown: unknown, { system }: ExecutorOptions): Failure {
   const { type, service, tenant } = job;
-  return failureFrom(error, classify(error, { type, service, tenant }, definition.rules, system.now()));
+  const judge = (error: unknown): Judged => classify(error, { type, service, tenant }, definition.rules, system.now());
+  if (!isA(thrown, ItemFailure)) return failureFrom(thrown, judge(thrown));
+  const { error, status, ...more } = (thrown as ItemFailure).outcome;
+  return failureFrom(error, judgedAs(judge(error), status, "delayMs" in more ? more.delayMs : null));
 }
 
-function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
+/** Has core judge the run, and hands its verdict to the settler and what became of that to the reporter. */
+export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
   const { job, definition } = run;
   const now = storeNow(run, options);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);

@@ -1,12 +1,15 @@
 // What a worker has in its hands, and how it gets out of them: runs in their slots, jobs fetched ahead, slots lost to
 // handlers that ignore their abort. Jobs start in the order of their tickets, so one number says which have started.
 import type { Job, Lease } from "../core/job.ts";
+import { jobsIn, type Quota } from "../core/plan.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { System } from "../system/system.ts";
+import { Batches } from "./batches.ts";
 import { abandon, execute, type ExecutorOptions } from "./executor.ts";
+import { type Fetched, headBatch } from "./gathering.ts";
 import { openPace, wantedNow } from "./pace.ts";
-import type { Run, StopReason } from "./run.ts";
+import { isUnder, mayJoinSuspects, type Run, type StopReason } from "./run.ts";
 
 /** What hands need to work. */
 export interface HandsOptions {
@@ -26,14 +29,12 @@ const AHEAD_MOST_MS = 500;
 const TIMER_SLACK_MS = 2;
 /** What starts within this time starts at once, as far as limits go. */
 const SOON_MS = 20;
-/** How long a suspect is watched before the next one may join it. */
-const SUSPECT_WATCH_MS = 100;
 
 /** The hands of a worker. */
 export class Hands {
   readonly running = new Set<Run>();
   /** Jobs fetched ahead, in the order in which they will start, with the time of their claim. */
-  readonly ahead: { readonly job: ClaimedJob; readonly claimedMs: number }[] = [];
+  readonly ahead: Fetched[] = [];
   /** Every run up to this ticket may have started. */
   startedThrough = 0;
   readonly #options: HandsOptions;
@@ -42,6 +43,7 @@ export class Hands {
   /** Runs that were settled over the heads of handlers that go on. */
   readonly #leaks = new Set<Run>();
   readonly #pace: ReturnType<typeof openPace>;
+  readonly #batches: Batches;
   /** The next ticket to give out. */
   #ticket = 1;
   /** Slots kept free for suspects that are due. */
@@ -53,11 +55,17 @@ export class Hands {
   constructor(options: HandsOptions) {
     this.#options = options;
     this.#pace = openPace(options.system.monotonic());
+    this.#batches = new Batches({
+      ...options,
+      running: this.running,
+      onGathered: (fetched) => this.#beginAll(fetched),
+      onEnd: (first, returned) => this.#finish(first, returned),
+    });
   }
 
   /** Jobs held in all. */
   get held(): number {
-    return this.running.size + this.ahead.length;
+    return this.running.size + this.ahead.length + this.#batches.gathering.fetched.length;
   }
 
   /**
@@ -65,18 +73,12 @@ export class Hands {
    * a dead worker's many long jobs are all at work again within a second.
    */
   get mayTakeSuspect(): boolean {
-    const { system } = this.#options;
-    if (this.free === 0) return false;
-    const now = system.monotonic();
-    let watched = 0;
-    for (const { startedMs } of this.#singles) if (now - startedMs < SUSPECT_WATCH_MS) watched += 1;
-    return watched === 0 || watched < this.#singles.size - watched;
+    return this.free > 0 && mayJoinSuspects(this.#singles, this.#options.system.monotonic());
   }
 
   /** True while a job with its last crash left runs in this process. */
   get isAlone(): boolean {
-    for (const { job } of this.#singles) if (job.crashes >= job.maxCrashes - 1) return true;
-    return false;
+    return [...this.#singles].some(({ job }) => job.crashes >= job.maxCrashes - 1);
   }
 
   /** True once no slot is left but those of handlers that ignore their abort. */
@@ -91,18 +93,28 @@ export class Hands {
 
   /** Slots that are free now. */
   get free(): number {
-    return Math.max(0, this.slots - this.running.size);
+    return Math.max(0, this.slots - this.#batches.taken - this.#batches.gathering.slots);
   }
 
   /** Jobs that can start within moments. */
   get soon(): number {
-    const { system } = this.#options;
-    return Math.max(0, this.free + Math.floor(this.#pace.read(system.monotonic()) * SOON_MS) - this.ahead.length);
+    const slots = this.free + Math.floor(this.#pace.read(this.#options.system.monotonic()) * SOON_MS);
+    return Math.max(0, slots * this.#batches.widest - this.ahead.length);
+  }
+
+  /** How many jobs of a type one slot takes. */
+  perSlot(type: string): number {
+    return this.#batches.perSlot(type);
   }
 
   /** Slots that any job may have now. */
   get #open(): number {
     return Math.max(0, this.free - this.#reserved);
+  }
+
+  /** The same, and batches that wait for more jobs, which are as good as a free slot. */
+  get #fillable(): number {
+    return this.#open + this.#batches.gathering.slots;
   }
 
   /** Keeps so many slots free for suspects that are due; with fewer than before, what waits may start. */
@@ -111,35 +123,35 @@ export class Hands {
     this.#fill();
   }
 
-  /** How many jobs to take now. */
+  /** How many slots to fill now. */
   want(): number {
     const { concurrency, system } = this.#options;
     // Later tickets that start would make these count as started, and a crash now would charge them for it.
     if (this.#returning > 0) return 0;
     return wantedNow({
-      free: this.#open,
-      ahead: this.ahead.length,
+      free: this.#fillable,
+      ahead: this.#batches.slotsFor(this.ahead),
       concurrency,
       pace: this.#pace.read(system.monotonic()),
     });
   }
 
-  /** Jobs of a type in hand, for types with a limit of their own. */
+  /** Slots that a type takes or will take, for types with a limit of their own. */
   countOf(type: string): number {
-    let count = 0;
-    for (const { job } of this.running) if (job.type === type) count += 1;
-    for (const { job } of this.#leaks) if (job.type === type) count += 1;
-    for (const { job } of this.ahead) if (job.type === type) count += 1;
-    return count;
+    return this.#slotsOf(type) + this.#batches.slotsFor(this.ahead.filter(({ job }) => job.type === type));
+  }
+
+  #slotsOf(type: string): number {
+    return this.#batches.slotsOf(type) + [...this.#leaks].filter(({ job }) => job.type === type).length;
   }
 
   /**
-   * Tickets for a claim of this size. Jobs that go straight into free slots are marked as started by the claim itself,
+   * Tickets for a claim of this size and these quotas. Jobs that go straight into free slots are marked as started by the claim itself,
    * because they may kill us before the next write.
    */
-  tickets(limit: number): { ticket: number; startedThrough: number } {
+  tickets(limit: number, quotas: readonly Quota[]): { ticket: number; startedThrough: number } {
     const ticket = this.#ticket;
-    const atOnce = this.ahead.length > 0 ? 0 : Math.min(this.#open, limit);
+    const atOnce = this.ahead.length > 0 ? 0 : Math.min(limit, jobsIn(quotas, this.#fillable));
     // Numbers that the claim does not use are not used again: they may count as started by now.
     this.#ticket += limit;
     if (atOnce > 0) this.startedThrough = Math.max(this.startedThrough, ticket + atOnce - 1);
@@ -149,6 +161,7 @@ export class Hands {
   /** Takes over what was claimed; a single one starts at once, the others as slots are free. */
   accept(jobs: readonly ClaimedJob[], single: boolean, stopping: boolean): void {
     const claimedMs = this.#options.system.monotonic();
+    this.#batches.claimed(jobs);
     if (stopping) {
       for (const job of jobs) this.ahead.push({ job, claimedMs });
       this.releaseAhead();
@@ -163,7 +176,7 @@ export class Hands {
   /** Hands back, uncharged, what was fetched ahead; of one service where one is named. */
   releaseAhead(service?: string): void {
     const { settle, report } = this.#options.executor;
-    const all = this.ahead.splice(0);
+    const all = [...this.#batches.gathering.takeBack(service), ...this.ahead.splice(0)];
     if (service !== undefined) this.ahead.push(...all.filter(({ job }) => job.service !== service));
     for (const { job } of all) {
       if (service !== undefined && job.service !== service) continue;
@@ -180,7 +193,7 @@ export class Hands {
   /** True for a job that was claimed and is still in hand. */
   holds(lease: Lease): boolean {
     for (const { job } of this.running) if (isUnder(job, lease)) return true;
-    return this.ahead.some(({ job }) => isUnder(job, lease));
+    return [...this.#batches.gathering.fetched, ...this.ahead].some(({ job }) => isUnder(job, lease));
   }
 
   /** Asks all runs to stop. */
@@ -197,7 +210,7 @@ export class Hands {
 
   /** Resolves when nothing runs any more, at the latest after the time given or when asked to hurry. */
   async empty(withinMs: number, hurry: AbortSignal): Promise<void> {
-    if (this.running.size === 0) return;
+    if (this.#batches.taken === 0) return;
     const done = new AbortController();
     this.#emptied = () => done.abort();
     await this.#options.system.sleep(withinMs, AbortSignal.any([done.signal, hurry]));
@@ -209,15 +222,21 @@ export class Hands {
   }
 
   #begin(job: ClaimedJob, claimedMs: number): Run {
-    const { definitions, executor } = this.#options;
     this.startedThrough = Math.max(this.startedThrough, job.ticket);
-    const definition = definitions.get(job.type) as JobDefinition;
-    const run = execute(job, definition, claimedMs, executor, (ended, returned) => this.#finish(ended, returned));
+    const { executor } = this.#options;
+    const run = execute(job, this.#definitionOf(job), claimedMs, executor, (ended, returned) =>
+      this.#finish(ended, returned),
+    );
     this.running.add(run);
     return run;
   }
 
+  #definitionOf({ type }: Job): JobDefinition {
+    return this.#options.definitions.get(type) as JobDefinition;
+  }
+
   #fill(): void {
+    if (this.#batches.areUsed) return this.#fillBatches();
     while (this.#open > 0) {
       const next = this.ahead.shift();
       if (!next) return;
@@ -225,12 +244,36 @@ export class Hands {
     }
   }
 
+  #fillBatches(): void {
+    const { gathering } = this.#batches;
+    for (let [next] = this.ahead; next; [next] = this.ahead) {
+      const isJoining = gathering.joins(next);
+      if (!isJoining && !this.#mayBegin(next)) return;
+      const { batch } = this.#definitionOf(next.job);
+      const fetched = this.ahead.splice(0, batch && !isJoining ? headBatch(this.ahead, batch) : 1);
+      this.startedThrough = Math.max(this.startedThrough, next.job.ticket + fetched.length - 1);
+      if (!isJoining && !(batch && gathering.keeps(fetched, batch))) this.#beginAll(fetched);
+    }
+  }
+
+  /** A claim for one slot may bring jobs that have to go in several; the type's own limit holds for these too. */
+  #mayBegin({ job }: Fetched): boolean {
+    const { batch, concurrency, type } = this.#definitionOf(job);
+    return this.#open > 0 && (batch === null || this.#slotsOf(type) < concurrency);
+  }
+
+  #beginAll(fetched: readonly Fetched[]): void {
+    const [first] = fetched;
+    if (first && fetched.length > 1) this.#batches.begin(fetched, this.#definitionOf(first.job));
+    else if (first) this.#begin(first.job, first.claimedMs);
+  }
+
   #finish(run: Run, returned: boolean): void {
     this.running.delete(run);
     const single = this.#singles.delete(run);
     this.#pace.finished();
     if (!returned) this.#leak(run);
-    if (this.running.size === 0) this.#emptied?.();
+    if (this.#batches.taken === 0) this.#emptied?.();
     this.#fill();
     // A slot of a suspect or of a limited type may be all that was missing, however many others are free.
     const special = single || Number.isFinite(run.definition.concurrency);
@@ -239,8 +282,9 @@ export class Hands {
 
   /** Hands back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
   #releaseOld(): void {
+    const [next] = this.ahead;
     const before = this.#options.system.monotonic() - AHEAD_MOST_MS;
-    if ((this.ahead[0]?.claimedMs ?? before) <= before && this.#open === 0) this.releaseAhead();
+    if (next && next.claimedMs <= before && !this.#mayBegin(next)) this.releaseAhead();
   }
 
   #leak(run: Run): void {
@@ -253,9 +297,4 @@ export class Hands {
     if (this.isSpent) this.releaseAhead();
     this.#options.onLeak(run.job, this.#leaks.size);
   }
-}
-
-/** Epoch and nonce: a server that crashed may forget its last claims, and give out an epoch again. */
-function isUnder({ id, epoch, nonce }: ClaimedJob, lease: Lease): boolean {
-  return id === lease.id && epoch === lease.epoch && nonce === lease.nonce;
 }

@@ -35,7 +35,8 @@ export function openPace(nowMs: number): Pace {
 /** Only what will start within this time is fetched ahead. */
 const HORIZON_MS = 100;
 const AHEAD_PER_SLOT = 20;
-const CLAIM_MOST = 1_000;
+/** Jobs in one claim at most. */
+export const CLAIM_MOST = 1_000;
 
 /**
  * How many jobs to take now: free slots, and ahead of them what will be finished within the horizon at the present

@@ -1,4 +1,5 @@
 // One run of one job while it is in the hands of a worker: why it was asked to stop, and the signal that tells it.
+import type { Lease } from "../core/job.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
@@ -59,8 +60,24 @@ export class Run {
   }
 }
 
-function abortError(reason: StopReason): Error {
+/** The reason that an abort signal carries. */
+export function abortError(reason: StopReason): Error {
   const error = new Error(WORDS[reason]);
   error.name = reason === "timeout" ? "TimeoutError" : "AbortError";
   return error;
+}
+
+/** True for a job that is held under this lease; epoch and nonce, because a crashed server may give out an epoch again. */
+export function isUnder({ id, epoch, nonce }: ClaimedJob, lease: Lease): boolean {
+  return id === lease.id && epoch === lease.epoch && nonce === lease.nonce;
+}
+
+/** How long a suspect is watched before the next one may join it. */
+const SUSPECT_WATCH_MS = 100;
+
+/** True if one more suspect may run beside these, which do no harm as far as anybody can see by now. */
+export function mayJoinSuspects(suspects: ReadonlySet<Run>, nowMs: number): boolean {
+  let watched = 0;
+  for (const { startedMs } of suspects) if (nowMs - startedMs < SUSPECT_WATCH_MS) watched += 1;
+  return watched === 0 || watched < suspects.size - watched;
 }

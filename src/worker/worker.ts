@@ -271,11 +271,12 @@ export class QueueWorker {
       appetite: (control) => ({
         grants: this.#services.grants(control),
         weightOf: (tenant) => this.#parts.limits.tenant(tenant).weight,
+        perSlot: (type) => hands.perSlot(type),
       }),
       probe: (lanes, control) => this.#services.probe(lanes, control),
       spread: () => this.#services.spread(),
       nextGrantMs: (lanes) => this.#services.nextMs(lanes),
-      tickets: (limit) => hands.tickets(limit),
+      tickets: (limit, quotas) => hands.tickets(limit, quotas),
       startedThrough: () => hands.startedThrough,
       accept: (jobs, single) => {
         this.counts.claimed += jobs.length;

@@ -46,6 +46,7 @@ export function enqueueFacts({ fact, timed }: Suite): void {
       worker: null,
       cancelRequested: false,
       lastDelayMs: 0,
+      batchMost: null,
       result: null,
       failure: null,
     });

@@ -37,6 +37,12 @@ export const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
     }),
   },
   fc.record({ kind: fc.constant("release" as const), delayMs: anyDelay, reason: fc.constant("shutdown" as const) }),
+  fc.record({
+    kind: fc.constant("release" as const),
+    delayMs: anyDelay,
+    reason: fc.constant("split" as const),
+    batchMost: fc.constantFrom(1, 5),
+  }),
   {
     weight: 2,
     arbitrary: fc.record({

@@ -159,6 +159,19 @@ export function settleFacts({ fact, timed }: Suite): void {
     expect(await dueLanes(store)).toMatchObject([{ kind: "retry" }]);
   });
 
+  fact("keeps how small a batch with the job may be, until the job is redriven", async ({ store }) => {
+    const run = await start(store, { maxAttempts: 1 });
+    const split = await end(store, run, release({ reason: "split", batchMost: 5 }));
+    expect(split).toMatchObject({ batchMost: 5, releases: 1 });
+    const again = await takeOne(store, run.id);
+    expect(again.batchMost).toBe(5);
+    expect(await end(store, again, release())).toMatchObject({ batchMost: 5, releases: 2 });
+    await end(store, await takeOne(store, run.id), dead());
+    await store.redrive([{ id: run.id, generation: 1, delayMs: 0 }]);
+    expect(await read(store, run.id)).toMatchObject({ batchMost: null });
+    expect((await takeOne(store, run.id)).batchMost).toBe(null);
+  });
+
   timed("keeps the delay before the last try when a run is released", async ({ store, clock }) => {
     const run = await start(store);
     await end(store, run, retry({ delayMs: 5_000 }));

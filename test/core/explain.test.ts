@@ -41,6 +41,7 @@ const JOB: Job = {
   worker: null,
   cancelRequested: false,
   lastDelayMs: 0,
+  batchMost: null,
   progress: null,
   result: null,
   failure: null,

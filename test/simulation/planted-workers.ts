@@ -60,8 +60,8 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     plant: () =>
       replaced<HandsModule>("../../src/worker/hands.ts", ({ Hands }) => ({
         Hands: class extends Hands {
-          override tickets(limit: number): { ticket: number; startedThrough: number } {
-            const { ticket } = super.tickets(limit);
+          override tickets(...[limit, quotas]: Parameters<InstanceType<typeof Hands>["tickets"]>) {
+            const { ticket } = super.tickets(limit, quotas);
             this.startedThrough = ticket + limit - 1;
             return { ticket, startedThrough: this.startedThrough };
           }

@@ -55,6 +55,7 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
           crashes: 0,
           releases: 0,
           lastDelayMs: 0,
+          batchMost: null,
           finishedAt: null,
           cancelRequested: false,
         };

@@ -83,6 +83,7 @@ function newRow(tables: Tables, job: NewJob, now: number): Row {
     ticket: 0,
     cancelRequested: false,
     lastDelayMs: 0,
+    batchMost: null,
     progress: null,
     result: null,
     failure: null,

@@ -17,7 +17,7 @@ export const jobColumns = (
   j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, coalesce(h.epoch, j.epoch),
   coalesce(h.worker, j.worker), j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
   j.version, ${lastStack(s)}, j.limited::int, l.group_key, l.group_concurrency,
-  j.stuck_retry_ms, j.stuck_limit`;
+  j.stuck_retry_ms, j.stuck_limit, j.batch_most`;
 
 /** Joins jobs with what they belong to. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;

@@ -125,7 +125,7 @@ function redriver(s: string, waker: Waker): Redrive {
     text: `with u as (select * from unnest($1::text[], $2::int[], $3::bigint[]) with ordinality as u (id, generation, delay, n)),
     done as (
       update ${s}.job j set state = 'queued', generation = j.generation + 1, attempts = 0, crashes = 0, releases = 0,
-        last_delay_ms = 0, cancel_requested = false, finished_at = null, run_at = ${NOW} + u.delay, due_at = ${NOW} + u.delay,
+        last_delay_ms = 0, batch_most = null, cancel_requested = false, finished_at = null, run_at = ${NOW} + u.delay, due_at = ${NOW} + u.delay,
         updated_at = ${NOW}, lane = j.lane - j.lane % 4
       from u where j.id = u.id and j.state = 'dead' and j.generation = u.generation
       returning j.seq, j.lane, j.run_at, j.epoch, u.generation, u.n),

@@ -59,6 +59,8 @@ create table ${s}.job (
   generation int not null default 1 check (generation >= 1),
   epoch bigint not null default 0 check (epoch >= 0),
   last_delay_ms bigint not null default 0,
+  -- How many jobs a batch with this one may have; null for no limit.
+  batch_most int,
   deadline_ms bigint,
   stuck_ms bigint,
   stuck_retry_ms bigint,

@@ -109,8 +109,9 @@ function returnStatements(s: string, wake: string) {
   return {
     release: named(
       "release",
-      `with ${given(s, { delay: "bigint" })},
-      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1,
+      `with ${given(s, { delay: "bigint", most: "int" })},
+      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1, 
+          batch_most = case when j.cancel_requested then j.batch_most else coalesce(u.most, j.batch_most) end,
           state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
           run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end

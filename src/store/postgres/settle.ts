@@ -147,7 +147,10 @@ const COLUMNS: {
   forget: () => [],
   progress: (group) => [each<"progress", string>(group, ({ value }) => value)],
   cancel: () => [],
-  release: (group) => [each<"release", number>(group, ({ delayMs }) => delayMs)],
+  release: (group) => [
+    each<"release", number>(group, ({ delayMs }) => delayMs),
+    each<"release", number | null>(group, ({ batchMost }) => batchMost ?? null),
+  ],
   retry: (group) => [
     each<"retry", number>(group, ({ delayMs }) => delayMs),
     each<"retry", number>(group, ({ lane }) => LANE_KINDS.indexOf(lane)),

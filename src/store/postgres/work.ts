@@ -100,12 +100,12 @@ const rest = (s: string): string => `case when j.attempts = 0 and j.crashes = 0 
   and j.last_delay_ms = 0 and j.deadline_ms is null and j.stuck_ms is null and j.key is null and j.progress is null
   and j.failure is null then null
   else json_build_array(j.attempts, j.crashes, j.releases, j.generation, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.key,
-    j.progress, j.failure, ${lastStack(s)}, j.stuck_retry_ms, j.stuck_limit)::text end`;
+    j.progress, j.failure, ${lastStack(s)}, j.stuck_retry_ms, j.stuck_limit, j.batch_most)::text end`;
 
 type Limit = number | null;
 type Text = string | null;
-type Rest = [number, number, number, number, number, Limit, Limit, Text, Text, Text, Text, Limit, Limit];
-const NO_REST: Rest = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null];
+type Rest = [number, number, number, number, number, Limit, Limit, Text, Text, Text, Text, Limit, Limit, Limit];
+const NO_REST: Rest = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null, null];
 
 /** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */
 export function claimText(s: string): string {
@@ -284,6 +284,7 @@ function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Be
     progress: more[8],
     result: null,
     failure: failureFromText(more[9], more[10]),
+    batchMost: more[13],
     nonce,
     ticket: ticket + at,
   };

@@ -90,7 +90,7 @@ function redriver(db: Database, clock: () => number): Verbs["redrive"] {
   const exists = db.prepare("select 1 from job where id = ?");
   const revive = db.prepare(
     `update job set state = 'queued', generation = generation + 1, attempts = 0, crashes = 0, releases = 0, last_delay_ms = 0,
-       cancel_requested = 0, finished_at = null, run_at = ?, due_at = ?, updated_at = ?, lane = lane - lane % 4 + ${LANE_KINDS.indexOf("first")}
+       batch_most = null, cancel_requested = 0, finished_at = null, run_at = ?, due_at = ?, updated_at = ?, lane = lane - lane % 4 + ${LANE_KINDS.indexOf("first")}
      where id = ? and state = 'dead' and generation = ?`,
   );
   const mark = db.prepare(

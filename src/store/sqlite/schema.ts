@@ -60,6 +60,8 @@ create table job (
   ticket integer not null default 0,
   cancel_requested integer not null default 0 check (cancel_requested in (0, 1)),
   last_delay_ms integer not null default 0,
+  -- How many jobs a batch with this one may have; null for no limit.
+  batch_most integer,
   deadline_ms integer,
   stuck_ms integer,
   stuck_retry_ms integer,

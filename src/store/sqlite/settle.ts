@@ -108,7 +108,8 @@ function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): 
   const note = db.prepare("update job set progress = ?, updated_at = ? where seq = ?");
   const requeue = db.prepare(
     `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?, lane = ?,
-     updated_at = ?, releases = releases + ?, last_delay_ms = coalesce(?, last_delay_ms) where seq = ?`,
+     updated_at = ?, releases = releases + ?, last_delay_ms = coalesce(?, last_delay_ms),
+     batch_most = coalesce(?, batch_most) where seq = ?`,
   );
   const end = db.prepare(
     "update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
@@ -132,7 +133,8 @@ function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): 
     else {
       const retry = verdict.kind === "retry";
       const to = retry ? laneOfKind(lane, verdict.lane) : lane;
-      requeue.run(keeps(lane), now + verdict.delayMs, to, now, released, retry ? verdict.delayMs : null, seq);
+      const [delayMs, most] = retry ? [verdict.delayMs, null] : [null, verdict.batchMost ?? null];
+      requeue.run(keeps(lane), now + verdict.delayMs, to, now, released, delayMs, most, seq);
     }
     return true;
   };

@@ -18,7 +18,7 @@ export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coales
   j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
   j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
   j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited, l.group_key, l.group_concurrency,
-  j.stuck_retry_ms, j.stuck_limit`;
+  j.stuck_retry_ms, j.stuck_limit, j.batch_most`;
 
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
 export function packNewJobs(jobs: readonly NewJob[]): Value[] {
@@ -95,7 +95,7 @@ export const CLAIM_COLUMNS =
 
 /** What most jobs have never used; read only where PLAIN is false. */
 export const CLAIM_REST = `attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure,
-  ${lastStack("job")}, stuck_retry_ms, stuck_limit`;
+  ${lastStack("job")}, stuck_retry_ms, stuck_limit, batch_most`;
 
 /** True for a job that was never run or moved and has no time limits: nothing in CLAIM_REST says anything. */
 export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generation = 1 and last_delay_ms = 0
@@ -104,7 +104,7 @@ export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generati
 /** How many values a claimed job has on the wire: id to limited, its lane, and its CLAIM_REST or null. */
 export const CLAIM_WIDTH = 12;
 
-const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null];
+const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null, null];
 
 /** Claimed jobs from the wire, in the order in which they were taken. */
 export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {
@@ -151,6 +151,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       progress: rest[8] as string | null,
       result: null,
       failure: failureFromText(rest[9] as string | null, rest[10] as string | null),
+      batchMost: rest[13] as number | null,
       nonce: request.nonce,
       ticket: request.ticket + jobs.length,
     });

@@ -1,0 +1,182 @@
+// Batch handlers: what they get, what they answer for each item, and how one item alone goes through them. An item
+// without an answer is of unknown outcome; what that means is decided where the batch is run.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import type { Lease } from "../core/job.ts";
+import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import type { Log } from "../system/log.ts";
+import type { JobContext } from "./define-job.ts";
+
+/** How jobs of a type are put together. */
+export interface BatchOptions {
+  /** Jobs in a batch at most; default 10, from 1 to 1,000. */
+  readonly size?: number;
+  /** The same for jobs that failed before, or were in a batch of unknown outcome; default `size`. */
+  readonly retrySize?: number;
+  /** How long the first job of a batch waits for others before it starts with what is there; default 0, at most 1 min. */
+  readonly wait?: Duration;
+  /** How a batch of unknown outcome is run again: in two halves, or each job alone; default `bisect`. */
+  readonly onUnknown?: "single" | "bisect";
+}
+
+/** One job of a batch. */
+export interface BatchItem<Input = unknown> {
+  /** The id of the job. */
+  readonly id: string;
+  readonly input: Input;
+  /** The attempt that is running, counted from 1. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** Fires with the batch's, and when this job alone is cancelled or its lease is lost. */
+  readonly signal: AbortSignal;
+  /** Proof of ownership for the outside world: epoch and nonce of this run. */
+  readonly lease: Lease;
+}
+
+/** What became of one item; made by `done`, `transient` and `permanent`. */
+export type ItemOutcome<Result = unknown> =
+  | { readonly status: "done"; readonly result: Result }
+  | { readonly status: "transient"; readonly error: unknown; readonly delayMs: number | null }
+  | { readonly status: "permanent"; readonly error: unknown };
+
+/** The item succeeded. */
+export function done(): ItemOutcome<undefined>;
+/** The item succeeded with this result. */
+export function done<Result>(result: Result): ItemOutcome<Result>;
+export function done(result?: unknown): ItemOutcome {
+  return { status: "done", result };
+}
+
+/** The item failed and is worth another try: a message or an error, and where known the wait before it. */
+export function transient(error: unknown, options: { readonly delay?: Duration } = {}): ItemOutcome<never> {
+  const { delay } = parseOptions(options, ["delay"], "transient");
+  return { status: "transient", error, delayMs: delay === undefined ? null : parseDuration(delay, "transient.delay") };
+}
+
+/** The item failed and never will succeed: a message or an error. */
+export function permanent(error: unknown): ItemOutcome<never> {
+  return { status: "permanent", error };
+}
+
+/** What a batch handler gets beside its items. What it says of an item here is settled at once and stands. */
+export interface BatchContext {
+  /** Fires on timeout and shutdown, and when no item is left that anybody waits for. */
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  /** This item is being worked on now. If the batch dies, only items that were started and have no outcome are suspected. */
+  started(id: string): void;
+  done(id: string, result?: unknown): void;
+  transient(id: string, error: unknown, options?: { readonly delay?: Duration }): void;
+  permanent(id: string, error: unknown): void;
+}
+
+/** Outcomes in the order of the items, or by id; nothing where the context was told everything. */
+export type BatchReturned<Result = unknown> =
+  | readonly ItemOutcome<Result>[]
+  | ReadonlyMap<string, ItemOutcome<Result>>
+  | void;
+
+/** A batch handler: says what became of each item, or throws. */
+export type RunBatch<Input = unknown, Result = unknown> = (
+  items: readonly BatchItem<Input>[],
+  context: BatchContext,
+) => BatchReturned<Result> | Promise<BatchReturned<Result>>;
+
+/** How jobs of a type are put together, complete, and the handler. */
+export interface BatchSettings {
+  readonly size: number;
+  readonly retrySize: number;
+  readonly waitMs: number;
+  readonly onUnknown: "single" | "bisect";
+  readonly run: RunBatch;
+}
+
+/** The bounds of a batch. */
+export const BATCH_BOUNDS = { size: 1_000, waitMs: 60_000 } as const;
+
+/** Checks and completes the options. */
+export function resolveBatch(options: BatchOptions | undefined, run: RunBatch, name: string): BatchSettings {
+  const given = parseOptions(options ?? {}, ["size", "retrySize", "wait", "onUnknown"], `${name}.batch`);
+  if (typeof run !== "function")
+    throw invalid(`${name}.runBatch`, "a function (items, context) => outcomes", run, "pass the handler");
+  const { onUnknown = "bisect" } = given;
+  if (onUnknown !== "single" && onUnknown !== "bisect")
+    throw invalid(`${name}.batch.onUnknown`, '"bisect" or "single"', onUnknown, "use one of these");
+  const count = (field: "size" | "retrySize", fallback: number): number =>
+    parseNumber(given[field] ?? fallback, `${name}.batch.${field}`, { min: 1, max: BATCH_BOUNDS.size, integer: true });
+  const size = count("size", 10);
+  const retrySize = count("retrySize", size);
+  const waitMs = parseDuration(given.wait ?? 0, `${name}.batch.wait`, { maxMs: BATCH_BOUNDS.waitMs });
+  return Object.freeze({ size, retrySize: Math.min(size, retrySize), waitMs, onUnknown, run });
+}
+
+/** The outcomes that a handler returned, by id; throws where they cannot be told apart. */
+export function outcomesOf(returned: unknown, items: readonly BatchItem[]): Map<string, ItemOutcome> {
+  if (returned === undefined) return new Map();
+  const remedy = "return done(), transient() or permanent() for each item, in order or in a Map by id";
+  const pairs =
+    returned instanceof Map
+      ? [...(returned as Map<string, unknown>)]
+      : Array.isArray(returned) && returned.length === items.length
+        ? items.map(({ id }, at) => [id, (returned as unknown[])[at]] as const)
+        : null;
+  if (!pairs) throw invalid("runBatch", `${items.length} outcomes`, returned, remedy);
+  for (const [, outcome] of pairs) if (!isOutcome(outcome)) throw invalid("runBatch", "an outcome", outcome, remedy);
+  return new Map(pairs as [string, ItemOutcome][]);
+}
+
+/** The words of a context that say an outcome, given what hears it. */
+export function outcomeWords(
+  hear: (id: string, outcome: ItemOutcome) => void,
+): Pick<BatchContext, "done" | "transient" | "permanent"> {
+  return {
+    done: (id, result) => hear(id, { status: "done", result }),
+    transient: (id, error, options) => hear(id, transient(error, options)),
+    permanent: (id, error) => hear(id, permanent(error)),
+  };
+}
+
+/** Thrown for an item that failed by its own word, so that it is judged by that and not by the looks of its error. */
+export class ItemFailure extends Error {
+  readonly outcome: Exclude<ItemOutcome, { readonly status: "done" }>;
+
+  constructor(outcome: ItemFailure["outcome"]) {
+    super(`The item failed: ${outcome.status}.`, { cause: outcome.error });
+    this.name = "ItemFailure";
+    this.outcome = outcome;
+  }
+}
+
+/** The error of an item about which its handler said nothing. */
+export function noOutcome(): Error {
+  const message =
+    "The batch handler ended without an outcome for this item. Return done(), transient() or permanent().";
+  return Object.assign(new Error(message), { name: "NoOutcome", stack: undefined });
+}
+
+/** A batch handler as the handler of a single job. */
+export function runAsOne(run: RunBatch): (input: unknown, context: JobContext) => Promise<unknown> {
+  return async (input, context) => {
+    const { job, attempt, maxAttempts, signal, lease, log } = context;
+    const items = [{ id: job.id, input, attempt, maxAttempts, signal, lease }];
+    const known: { outcome: ItemOutcome | null } = { outcome: null };
+    const hear = (id: string, outcome: ItemOutcome): void => {
+      if (id === job.id) known.outcome ??= outcome;
+    };
+    try {
+      const returned = await run(items, { signal, log, started: () => undefined, ...outcomeWords(hear) });
+      for (const [id, outcome] of outcomesOf(returned, items)) hear(id, outcome);
+    } catch (error) {
+      // What was said of an item stands, whatever became of the batch afterwards.
+      if (!known.outcome) throw error;
+    }
+    const { outcome } = known;
+    if (!outcome) throw noOutcome();
+    if (outcome.status !== "done") throw new ItemFailure(outcome);
+    return outcome.result;
+  };
+}
+
+function isOutcome(value: unknown): value is ItemOutcome {
+  if (typeof value !== "object" || value === null || !("status" in value)) return false;
+  return value.status === "done" || value.status === "transient" || value.status === "permanent";
+}

@@ -1,0 +1,99 @@
+// The batches that a worker has in its hands: which slots they take, and how many jobs a slot takes in turn.
+import type { JobDefinition } from "../queue/define-job.ts";
+import type { ClaimedJob } from "../store/store.ts";
+import { BatchRun } from "./batch-run.ts";
+import type { ExecutorOptions } from "./executor.ts";
+import { type Fetched, Gathering, mostWith } from "./gathering.ts";
+import type { Run } from "./run.ts";
+
+/** What batches need. */
+export interface BatchesOptions {
+  readonly executor: ExecutorOptions;
+  readonly definitions: ReadonlyMap<string, JobDefinition>;
+  /** All runs of the worker; those of batches are among them. */
+  readonly running: Set<Run>;
+  /** A batch that has waited for more jobs is to begin; its slot is free. */
+  readonly onGathered: (fetched: Fetched[]) => void;
+  /** A batch has ended, told by its first run. */
+  readonly onEnd: (first: Run, returned: boolean) => void;
+}
+
+/** The batches of one worker. */
+export class Batches {
+  readonly gathering: Gathering;
+  /** False where no type of the worker is run in batches. */
+  readonly areUsed: boolean;
+  readonly #options: BatchesOptions;
+  readonly #running = new Set<BatchRun>();
+  /** Runs that have no slot of their own, because they are in a batch. */
+  readonly #together = new Set<Run>();
+  /** How many jobs of a type a slot took when some were last claimed: after a bad batch they go in small ones. */
+  readonly #perSlot = new Map<string, number>();
+
+  constructor(options: BatchesOptions) {
+    this.#options = options;
+    this.gathering = new Gathering(options.executor.system, options.onGathered);
+    this.areUsed = [...options.definitions.values()].some(({ batch }) => batch !== null);
+    for (const { type, batch } of options.definitions.values()) if (batch) this.#perSlot.set(type, batch.size);
+  }
+
+  /** Slots in which something runs. */
+  get taken(): number {
+    return this.#options.running.size - this.#together.size + this.#running.size;
+  }
+
+  /** How many jobs of a type one slot takes. */
+  perSlot(type: string): number {
+    return this.#perSlot.get(type) ?? 1;
+  }
+
+  /** How many jobs a slot takes at most, of any type. */
+  get widest(): number {
+    return Math.max(1, ...this.#perSlot.values());
+  }
+
+  /** Slots that these jobs will take. */
+  slotsFor(fetched: readonly Fetched[]): number {
+    if (!this.areUsed) return fetched.length;
+    return Math.ceil(fetched.reduce((slots, { job }) => slots + 1 / this.perSlot(job.type), 0));
+  }
+
+  /** Slots that a type takes, batches that wait for more jobs among them. */
+  slotsOf(type: string): number {
+    let count = this.gathering.slotsOf(type);
+    for (const run of this.#options.running) if (run.job.type === type && !this.#together.has(run)) count += 1;
+    for (const { definition } of this.#running) if (definition.type === type) count += 1;
+    return count;
+  }
+
+  /** Takes note of what was claimed: the next of a type will be like the last. */
+  claimed(jobs: readonly ClaimedJob[]): void {
+    if (!this.areUsed) return;
+    for (const job of jobs) {
+      const batch = this.#options.definitions.get(job.type)?.batch;
+      if (batch) this.#perSlot.set(job.type, mostWith(job, batch));
+    }
+  }
+
+  /** Runs several jobs of a type together. */
+  begin(fetched: readonly Fetched[], definition: JobDefinition): void {
+    const { executor, running, onEnd } = this.#options;
+    const batch = new BatchRun(fetched, definition, executor, {
+      item: (run) => {
+        running.delete(run);
+        this.#together.delete(run);
+      },
+      all: (returned) => {
+        this.#running.delete(batch);
+        const [first] = batch.runs;
+        if (first) onEnd(first, returned);
+      },
+    });
+    this.#running.add(batch);
+    for (const run of batch.runs) {
+      running.add(run);
+      this.#together.add(run);
+    }
+    batch.begin();
+  }
+}
