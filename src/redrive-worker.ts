@@ -12,7 +12,9 @@ import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./upkeep/archive.ts";
+import { openRecords, type Records } from "./upkeep/records.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
+import { scheduleService } from "./upkeep/schedules.ts";
 import { stuckService } from "./upkeep/stuck-runs.ts";
 import { type Service, startUpkeep } from "./upkeep/upkeep.ts";
 import { childIsolation } from "./worker/child-isolation.ts";
@@ -84,15 +86,16 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
     checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
   if (archive !== undefined) checkText("worker.archive", archive);
   const store = withTypeLimits(around.store, around.jobs, around.defaults);
-  const worker = createWorker({ ...around, store, settings, isolation: isolation?.(settings) ?? null });
+  const records = openRecords({ ...around, worker: () => worker.id });
+  const worker = createWorker({ ...around, store, settings, records, isolation: isolation?.(settings) ?? null });
   let isSpent = false;
   const forget = around.events.on("worker.spent", (event) => {
     isSpent ||= event.worker === worker.id;
   });
   const probes = { isLive: () => !isSpent, isReady: () => worker.isReady };
   const retained = retention(around, archive);
-  const stuck = stuckCheck({ ...around, store }, settings, worker.counts);
-  const companions = openCompanions(around, retained, [stuck], health && { ...health, ...probes });
+  const services = [stuckCheck({ ...around, store }, settings, worker.counts), scheduleService(around)];
+  const companions = openCompanions({ ...around, records }, retained, services, health && { ...health, ...probes });
   const api: RedriveWorker = {
     get id() {
       return worker.id;
@@ -121,6 +124,7 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
       const { grace = DRAIN_GRACE_MS } = parseOptions(drainOptions, ["grace"], "drain");
       const graceMs = parseDuration(grace, "grace");
       await companions.start();
+      await companions.look();
       const counts = await worker.drain({ graceMs });
       await companions.tidy();
       await companions.stop();
@@ -145,13 +149,15 @@ function fromFile(jobs: string | undefined, url: string | null): ((settings: Wor
 interface Companions {
   readonly healthPort: number | null;
   start(): Promise<void>;
+  /** Makes the jobs of ticks that are due: a one-shot must not end before it has seen them. */
+  look(): Promise<void>;
   /** Cleans up once, briefly: a one-shot has no time for upkeep's own pace. */
   tidy(): Promise<void>;
   stop(): Promise<void>;
 }
 
 function openCompanions(
-  around: WorkerSurroundings,
+  around: WorkerSurroundings & { readonly records: Records },
   retained: RetentionOptions,
   services: readonly Service[],
   health: HealthOptions | undefined,
@@ -168,6 +174,12 @@ function openCompanions(
       return port?.port ?? null;
     },
     start: () => (begun ??= begin()),
+    async look() {
+      // What fails here is tried again, and told, by the service that has started.
+      await scheduleService(around)
+        .step(new AbortController().signal)
+        .catch(() => undefined);
+    },
     tidy: () =>
       applyBriefly(retained).catch((error: unknown) =>
         around.log.warn({ error: textOf(error) }, "what is older than its retention could not be removed now"),

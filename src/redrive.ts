@@ -21,6 +21,7 @@ import {
   type Producer,
 } from "./queue/producer.ts";
 import { type QueueView, readQueues } from "./queue/queue-views.ts";
+import { openSchedules, type Schedules } from "./queue/schedules.ts";
 import type { CircuitBreaker } from "./queue/retryable-breaker.ts";
 import { openSharedBreakers } from "./queue/shared-breaker.ts";
 import type { PauseTarget, Store } from "./store/store.ts";
@@ -40,6 +41,8 @@ export interface Redrive extends AsyncDisposable {
   readonly deadLetters: DeadLetters;
   /** The breakers of services, for the whole fleet. */
   readonly breakers: Breakers;
+  /** Jobs at set times, once for the whole fleet. */
+  readonly schedules: Schedules;
   /** Writes a job; resolves when it is stored. */
   enqueue<Input>(
     job: JobDefinition<Input> | string,
@@ -139,6 +142,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     jobs: openJobs(store, events, settings.limits),
     deadLetters: openDeadLetters(store),
     breakers: openBreakers(store, settings.limits),
+    schedules: openSchedules(parts),
     limits: () => readLimits(store, settings.limits),
     queues: () => readQueues(store, settings.jobs),
     ...waysIn(producer, awaited, parts, gone.signal),

@@ -32,13 +32,13 @@ const BRIEF_MS = 2_000;
 
 /** The service: every ten minutes, first a moment after the start, so that a fleet does not do it in step. */
 export function retentionService(options: RetentionOptions): Service {
-  let first = true;
+  const waitMs = (): number => EVERY_MS * (0.1 + 0.9 * options.system.random());
   return {
     name: "retention",
+    firstMs: waitMs(),
     async step(signal) {
-      if (first) first = false;
-      else await applyRetention(options, signal);
-      return EVERY_MS * (0.1 + 0.9 * options.system.random());
+      await applyRetention(options, signal);
+      return waitMs();
     },
   };
 }

@@ -3,10 +3,15 @@
 import { textOf } from "../core/failure.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
+import type { Records } from "./records.ts";
 
 /** Something that is done again and again. */
 export interface Service {
   readonly name: string;
+  /** How long to wait before the first step, in milliseconds; default not at all. */
+  readonly firstMs?: number;
+  /** How long to wait after a step that failed; default 10 s. */
+  readonly retryMs?: number;
   /** One step; answers how long to wait before the next, in milliseconds. */
   step(signal: AbortSignal): Promise<number>;
 }
@@ -14,20 +19,27 @@ export interface Service {
 /** How long to wait after a step that failed. */
 const AFTER_FAILURE_MS = 10_000;
 
-/** Runs services until stopped; `stop` waits for steps under way. */
+/** Runs services until stopped; `stop` waits for steps under way. Every step is told to the records. */
 export function startUpkeep(
   services: readonly Service[],
-  { system, log }: { readonly system: System; readonly log: Log },
+  { system, log, records }: { readonly system: System; readonly log: Log; readonly records: Records },
 ): { stop(): Promise<void> } {
   const ending = new AbortController();
-  const run = async ({ name, step }: Service): Promise<void> => {
+  const run = async ({ name, step, firstMs = 0, retryMs = AFTER_FAILURE_MS }: Service): Promise<void> => {
+    if (firstMs > 0) {
+      records.note(name, { ms: null, error: null, waitMs: firstMs });
+      await system.sleep(firstMs, ending.signal);
+    }
     while (!ending.signal.aborted) {
-      let waitMs = AFTER_FAILURE_MS;
+      let [waitMs, error] = [retryMs, null as string | null];
+      const from = system.monotonic();
       try {
         waitMs = await step(ending.signal);
-      } catch (error) {
-        log.warn({ service: name, error: textOf(error) }, "a step of upkeep failed; it is tried again");
+      } catch (cause) {
+        error = textOf(cause);
+        log.warn({ service: name, error }, "a step of upkeep failed; it is tried again");
       }
+      records.note(name, { ms: Math.round(system.monotonic() - from), error, waitMs: Math.round(waitMs) });
       await system.sleep(waitMs, ending.signal);
     }
   };

@@ -4,6 +4,7 @@ import type { JobDefinition } from "../queue/define-job.ts";
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
+import type { Records } from "../upkeep/records.ts";
 import type { Isolation } from "./isolation.ts";
 import type { WorkerEvents } from "./report.ts";
 import type { WorkerSettings } from "./settings.ts";
@@ -18,6 +19,8 @@ export interface WorkerParts {
   readonly limits: Limits;
   readonly log: Log;
   readonly events: WorkerEvents;
+  /** Hears of what upkeep does; absent where nobody asks. */
+  readonly records?: Records;
   readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };
   /** Runs jobs with their last crash left in a child process; null where there is no way to: they run alone here. */
   readonly isolation: Isolation | null;

@@ -4,6 +4,7 @@ import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Log } from "../system/log.ts";
 import { reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
+import type { Records } from "../upkeep/records.ts";
 import type { Contact } from "./contact.ts";
 import type { Reporter } from "./report.ts";
 import { evidenceOf, type Isolation, reportsOf } from "./isolation.ts";
@@ -19,6 +20,7 @@ export interface ReapingOptions {
   readonly reaper: () => ReaperOptions;
   readonly isolation: Isolation | null;
   readonly report: Reporter;
+  readonly records?: Records;
   /** Fires when the worker has ended. */
   readonly ending: AbortSignal;
   /** Work may have become due. */
@@ -60,18 +62,24 @@ export class Reaping {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { system, contact, settings, wake } = this.#options;
+    const { system, contact, settings, wake, records } = this.#options;
+    const waitMs = Math.min(settings.heartbeatMs, REAP_EVERY_MS);
     for (let last = system.now(); ; last = system.now()) {
-      await system.sleep(Math.min(settings.heartbeatMs, REAP_EVERY_MS), signal);
+      await system.sleep(waitMs, signal);
       if (signal.aborted) return;
+      const from = system.monotonic();
+      const note = (error: string | null): void =>
+        records?.note("expired runs", { ms: Math.round(system.monotonic() - from), error, waitMs });
       // A jump of our own clock (a stopped process, a sleeping machine) means that the others may just be waking too.
       if (Math.abs(system.now() - last) > settings.leaseMs / 2) contact.interrupted();
       try {
         const settled = await contact.attempt("reap", () => reap(this.#options.reaper()));
         if (settled !== null && settled > 0) wake();
         if (this.isolated > 0) await contact.attempt("reap", () => this.#endLostChildren());
+        if (settled !== null) note(null);
       } catch (error) {
         contact.complain("reap", error);
+        note(textOf(error));
       }
     }
   }

@@ -173,7 +173,11 @@ describe("a run that was taken from its worker", () => {
     const other = await bench.add(beside);
     const owner = await bench.employ([deaf, beside], { through: blind(bench.store), abortGrace: "1h" });
     const { options, counts } = checker(bench);
-    const upkeep = startUpkeep([stuckService(options)], { system: owner.actor.system, log: silent });
+    const upkeep = startUpkeep([stuckService(options)], {
+      system: owner.actor.system,
+      log: silent,
+      records: { note: () => undefined },
+    });
     await bench.until(() => counts.retried === 1, 90_000);
     expect(await bench.until(() => reasons.length === 1)).toBeLessThanOrEqual(5_000);
     expect(reasons).toEqual(["AbortError: The lease was lost: another worker may run this job now."]);

@@ -1,0 +1,210 @@
+// Schedules: at which instants jobs are made, and what becomes of instants that were missed. The instants are called
+// ticks and come from a function. A schedule is written back before anything is done about its ticks, so that of all who
+// find the same tick due one decides it; what was decided is kept as pending until its jobs are written.
+import { fieldsFrom, hasNumbers } from "./options.ts";
+
+/** What to do with an overlap: the job of a tick is due while that of the tick before has not ended. */
+export const OVERLAPS = ["queue", "skip", "replace"] as const;
+/** One of `OVERLAPS`. */
+export type Overlap = (typeof OVERLAPS)[number];
+
+/** Which missed ticks are made up for: none, the latest one, or the latest so many. */
+export type CatchUp = "none" | "one" | { readonly all: number };
+
+/** Most ticks that are made up for. */
+export const CATCH_UP_MOST = 1_000;
+
+/** What somebody said about a schedule. */
+export interface ScheduleDefinition {
+  /** A cron expression with five or six fields; null where it goes by an interval. */
+  readonly cron: string | null;
+  /** IANA name of the zone that the expression is meant in; null for an interval. */
+  readonly timezone: string | null;
+  readonly everyMs: number | null;
+  readonly catchUp: CatchUp;
+  readonly overlap: Overlap;
+  readonly jitterMs: number;
+  /** The job type. */
+  readonly job: string;
+  /** JSON text. */
+  readonly payload: string;
+  /** What else is said about its jobs, as an enqueue takes it. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** How far a schedule has come; times are the store's. */
+export interface ScheduleState {
+  readonly paused: boolean;
+  /** Intervals are counted from here. */
+  readonly anchor: number;
+  /** The last tick that was decided, or when there was none yet, the beginning; none up to it fires any more. */
+  readonly last: number;
+  /** The next tick; null if there is none. */
+  readonly next: number | null;
+  /** Ticks that were decided and whose jobs may not be written yet, oldest first. */
+  readonly pending: readonly number[];
+  /** The job to cancel before that of the first of them is written; null for none. */
+  readonly replaces: string | null;
+  /** The job made last, and for when. */
+  readonly lastJob: string | null;
+  readonly lastAt: number | null;
+  readonly fired: number;
+  /** Ticks that made no job; of a long time missed, only the first hundred are counted. */
+  readonly skipped: number;
+}
+
+/** A schedule as it is stored. */
+export interface Schedule {
+  readonly definition: ScheduleDefinition;
+  readonly state: ScheduleState;
+}
+
+/** The first tick after an instant; null if there is none. The later the instant, the later the tick. */
+export type NextTick = (after: number) => number | null;
+
+/** A tick that nobody decided for longer than this was missed. */
+export const ON_TIME_MS = 60_000;
+/** Missed ticks are looked at one by one up to so many. */
+const COUNTED = 100;
+
+/** A new schedule; its first tick is after now. */
+export function begun(definition: ScheduleDefinition, now: number, next: NextTick): Schedule {
+  const state = { paused: false, anchor: now, last: now, next: next(now), pending: [], replaces: null };
+  return { definition, state: { ...state, lastJob: null, lastAt: null, fired: 0, skipped: 0 } };
+}
+
+/** The schedule by another definition. Where its times are others, it goes on from now; what it missed is forgotten. */
+export function redefined(
+  { definition: before, state }: Schedule,
+  definition: ScheduleDefinition,
+  now: number,
+  next: (anchor: number) => NextTick,
+): Schedule {
+  const sameTimes = (["cron", "timezone", "everyMs"] as const).every((field) => before[field] === definition[field]);
+  if (sameTimes) return { definition, state };
+  const last = Math.max(state.last, now);
+  const anchor = state.lastAt ?? state.anchor;
+  return { definition, state: { ...state, anchor, last, next: next(anchor)(last) } };
+}
+
+/** The schedule without ticks to come. */
+export function pausedSchedule({ definition, state }: Schedule): Schedule {
+  return { definition, state: { ...state, paused: true } };
+}
+
+/** The schedule with its ticks from now on; those of the pause are not made up for. */
+export function resumedSchedule({ definition, state }: Schedule, now: number, next: NextTick): Schedule {
+  const last = Math.max(state.last, now);
+  return { definition, state: { ...state, paused: false, last, next: next(last) } };
+}
+
+/** True if ticks of the schedule wait to be decided. */
+export function isDue({ state }: Schedule, now: number): boolean {
+  return !state.paused && state.next !== null && state.next <= now;
+}
+
+/** What a decision goes by. */
+export interface Occasion {
+  readonly now: number;
+  /** The job of the last tick has not ended; only asked where overlaps are skipped. */
+  readonly isBusy: boolean;
+  readonly next: NextTick;
+  /** The id of a tick's job. */
+  readonly idOf: (tick: number) => string;
+}
+
+/** Decides every tick up to now: which of them make jobs, which are skipped, and when the next one is. */
+export function decide({ definition, state }: Schedule, { now, isBusy, next, idOf }: Occasion): Schedule {
+  if (state.next === null) return { definition, state };
+  const { catchUp, overlap } = definition;
+  // Of several at once, all but the latest would be skipped or replaced on the spot.
+  const most = overlap === "queue" && typeof catchUp === "object" ? catchUp.all : 1;
+  const { latest, count, upcoming } = missedTicks(state.next, now, most, next);
+  const last = latest.at(-1) as number;
+  const isLate = catchUp === "none" && now - last > ON_TIME_MS;
+  const fire = isLate || (overlap === "skip" && isBusy) ? [] : latest;
+  const replaces = overlap !== "replace" || fire.length === 0 || state.pending.length > 0;
+  return {
+    definition,
+    state: {
+      ...state,
+      last,
+      next: upcoming,
+      pending: [...state.pending, ...fire],
+      replaces: replaces ? state.replaces : state.lastJob,
+      lastJob: fire.length > 0 ? idOf(last) : state.lastJob,
+      lastAt: fire.length > 0 ? last : state.lastAt,
+      fired: state.fired + fire.length,
+      skipped: state.skipped + count - fire.length,
+    },
+  };
+}
+
+/** The schedule after the jobs of these ticks were written. */
+export function written({ definition, state }: Schedule, ticks: readonly number[]): Schedule {
+  const pending = state.pending.filter((tick) => !ticks.includes(tick));
+  return { definition, state: { ...state, pending, replaces: pending.length === 0 ? null : state.replaces } };
+}
+
+/** Ticks of an interval. */
+export function everyTick(everyMs: number, anchor: number): NextTick {
+  return (after) => anchor + (Math.floor((after - anchor) / everyMs) + 1) * everyMs;
+}
+
+interface Missed {
+  /** The latest so many, oldest first; at least one. */
+  readonly latest: readonly number[];
+  readonly count: number;
+  readonly upcoming: number | null;
+}
+
+/** The ticks from the first one until now. After a long time away there may be very many, and each costs a while. */
+function missedTicks(first: number, now: number, most: number, next: NextTick): Missed {
+  const ticks = [first];
+  let upcoming = next(first);
+  while (upcoming !== null && upcoming <= now && ticks.length < COUNTED) {
+    ticks.push(upcoming);
+    upcoming = next(upcoming);
+  }
+  if (upcoming === null || upcoming > now) return { latest: ticks.slice(-most), count: ticks.length, upcoming };
+  const latest: number[] = [];
+  for (let before = now + 1, gap = 1_000; latest.length < most && before > first; ) {
+    const tick = previousTick(before, gap, first, next);
+    latest.unshift(tick);
+    gap = before - tick;
+    before = tick;
+  }
+  const last = latest.at(-1) as number;
+  return { latest, count: Math.max(COUNTED, latest.length), upcoming: next(last) };
+}
+
+/** The latest tick before an instant, not before the first one; quick where the gap to it is the one given. */
+function previousTick(before: number, gap: number, first: number, next: NextTick): number {
+  const isBefore = (instant: number): boolean => (next(instant) ?? Number.POSITIVE_INFINITY) < before;
+  let low = before - 1 - gap;
+  for (let step = gap; low >= first && !isBefore(low); step *= 2) low = before - 1 - step * 2;
+  low = Math.max(low, first - 1);
+  for (let high = before - 1; ; ) {
+    const tick = next(low) as number;
+    if (!isBefore(tick)) return tick;
+    const middle = Math.floor((tick + high) / 2);
+    if (isBefore(middle)) low = middle;
+    else [low, high] = [tick, middle];
+  }
+}
+
+const NUMBERS = ["anchor", "last", "fired", "skipped"];
+
+/** The schedule that a stored text tells of; null for a text that tells of none, whoever wrote it. */
+export function scheduleFrom(text: string): Schedule | null {
+  const { definition, state } = fieldsFrom(text) as { definition?: ScheduleDefinition; state?: ScheduleState };
+  const isWhole =
+    typeof definition === "object" &&
+    definition !== null &&
+    typeof definition.job === "string" &&
+    typeof definition.payload === "string" &&
+    (typeof definition.cron === "string" || Number.isFinite(definition.everyMs)) &&
+    hasNumbers(state, NUMBERS) &&
+    Array.isArray(state?.pending);
+  return isWhole ? ({ definition, state } as Schedule) : null;
+}
