@@ -24,7 +24,8 @@ import type { WorkerParts } from "./worker/parts.ts";
 import { openReporter, type WorkerCounts } from "./worker/report.ts";
 import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
-import { createWorker, STOP_WITHIN_MS } from "./worker/worker.ts";
+import { STOP_WITHIN_MS } from "./worker/wind-down.ts";
+import { createWorker } from "./worker/worker.ts";
 
 /** What users write about a worker; durations as `"5s"` or milliseconds. */
 export interface RedriveWorkerOptions extends WorkerOptions {

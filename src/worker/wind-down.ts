@@ -5,6 +5,8 @@ import type { Hands } from "./hands.ts";
 import type { Reaping } from "./reaping.ts";
 import type { Settler } from "./settler.ts";
 
+/** How long a stop waits for runs before it aborts them, unless told otherwise. */
+export const STOP_WITHIN_MS = 25_000;
 /** How long an aborted run may take to end before it is released over its head, and the store to hear of the end. */
 export const LAST_WORDS_MS = 1_000;
 

@@ -15,10 +15,7 @@ import { openReporter, type Reporter, unbreakable, type WorkerCounts, zeroCounts
 import { openSettler, type Settler } from "./settler.ts";
 import { Services } from "./services.ts";
 import { releaseUnknown } from "./unknown-claim.ts";
-import { atMost, LAST_WORDS_MS, windDown } from "./wind-down.ts";
-
-/** How long a stop waits for runs before it aborts them, unless told otherwise. */
-export const STOP_WITHIN_MS = 25_000;
+import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS, windDown } from "./wind-down.ts";
 
 /** A worker. Nothing happens before `start`; `start` and `stop` may be called twice. */
 export class QueueWorker {
