@@ -15,6 +15,7 @@
 //          ── otherwise ─────────────────────► retry     at once, as a suspect
 import { type Backoff, delayBefore } from "./backoff.ts";
 import { isRetryable } from "./classify.ts";
+import { formatDuration } from "./duration.ts";
 import { fingerprint } from "./fingerprint.ts";
 import type { DeathReason, Failure, Job } from "./job.ts";
 import { type LaneKind, laneKind } from "./lane.ts";
@@ -191,11 +192,14 @@ function crashFailure(worker: string, started: boolean, crashes: number, maxCras
   return runtimeFailure("crashed", "WorkerDied", message);
 }
 
+/** Shorter runs are not told in hours: they would be 0.0 of them. */
+const SHORT_MS = 360_000;
+
 function stuckFailure(ranMs: number, attempts: number, retries: number): Failure {
-  const hours = `${(ranMs / 3_600_000).toFixed(1)}h`;
+  const long = ranMs < SHORT_MS ? formatDuration(ranMs) : `${(ranMs / 3_600_000).toFixed(1)}h`;
   const end =
     attempts <= retries ? `retry ${attempts}/${retries} scheduled` : `permanently failed after ${retries} attempts`;
-  return runtimeFailure("stuck", "RunStuck", `Run stuck for ${hours} - ${end}`);
+  return runtimeFailure("stuck", "RunStuck", `Run stuck for ${long} - ${end}`);
 }
 
 /** A failure the runtime found, not a handler: no stack, and one fingerprint per name. */

@@ -235,12 +235,12 @@ describe("a stuck run", () => {
     expect(judge(job({ maxAttempts: 5, stuckLimit: 1, attempts: 3 }), failed())).toMatchObject({ kind: "retry" });
   });
 
-  it("says how long to a tenth of an hour", () => {
+  it("says how long, from six minutes on to a tenth of an hour", () => {
     const words = [0, 2 * 60_000, 3 * 60_000, HOUR, 1.25 * HOUR, 100 * HOUR].map((ranMs) => {
       const answer = judge(job(), stuck(ranMs));
       return "failure" in answer ? answer.failure.message.split(" ")[3] : "";
     });
-    expect(words).toEqual(["0.0h", "0.0h", "0.1h", "1.0h", "1.3h", "100.0h"]);
+    expect(words).toEqual(["0ms", "2m", "3m", "1.0h", "1.3h", "100.0h"]);
   });
 });
 
