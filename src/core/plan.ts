@@ -72,10 +72,10 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
       }
       reached.push(...own);
     }
+    if (planned.size >= appetite.want) break;
     // What the fair shares left over goes to whoever has more. Alone, the first share was already everything.
     let left = level.length > 1 ? appetite.want : 0;
     for (const lane of reached) if (left > 0 && give(lane, appetite.want) > 0) left -= 1;
-    if (planned.size >= appetite.want) break;
   }
   return quotas;
 }
@@ -90,6 +90,13 @@ export function jobsIn(quotas: readonly Quota[], slots: number): number {
     jobs += taken;
     left -= Math.ceil(taken / per);
   }
+  return jobs;
+}
+
+/** How many jobs these quotas ask of each lane. */
+export function jobsByLane(quotas: readonly Quota[]): Map<number, number> {
+  const jobs = new Map<number, number>();
+  for (const { lane, limit } of quotas) jobs.set(lane, limit + (jobs.get(lane) ?? 0));
   return jobs;
 }
 

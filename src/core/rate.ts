@@ -33,9 +33,12 @@ export interface RateOptions {
 
 /** How much later than its time a slot may still be used: what a look and a claim take. */
 const LATE_MS = 30;
-/** What is reserved at once of a limit that is far away, in milliseconds of its rate, and how long that is good. */
+/**
+ * What is reserved at once of a limit that is far away, in milliseconds of its rate, and how long that is good: nobody has
+ * more of it at a time, so a worker that uses it late adds no more to a second than one that uses it at once.
+ */
 const SPARE_MS = 4;
-const SPARE_LATE_MS = 250;
+const SPARE_LATE_MS = 2_000;
 /** How far the clocks of two workers may be apart. */
 const SKEW_MS = 1_000;
 
@@ -104,6 +107,11 @@ export function reserve(
   return { slots: { from, stepMs, count, lateMs, isSpare }, bucket: { nextAt: from + count * stepMs } };
 }
 
+/** True for a limit of which something is left over where nobody waits for it. */
+export function canSpare({ stepMs }: Spread): boolean {
+  return stepMs <= SPARE_MS;
+}
+
 /** True for slots of a limit that is never far away. */
 export function isTight({ stepMs, isSpare }: Slots): boolean {
   return !isSpare && stepMs > SPARE_MS;
@@ -118,7 +126,8 @@ export function withoutLost(slots: Slots, now: number): Slots {
 /** The slots without the first of them. */
 export function without(slots: Slots, used: number): Slots {
   const taken = Math.min(used, slots.count);
-  return { ...slots, from: slots.from + taken * slots.stepMs, count: slots.count - taken };
+  const { stepMs, lateMs, isSpare } = slots;
+  return { from: slots.from + taken * stepMs, stepMs, count: slots.count - taken, lateMs, isSpare };
 }
 
 /** How many of the slots may be used now. */

@@ -2,13 +2,13 @@
 // that came back, and tokens of retry budgets. It withdraws a little ahead, a few times a second at most, and spends that
 // as quota of lanes; what it does not use in time is lost to it, so that nobody makes up for it in a burst.
 import { budgetFrom, type BudgetSettings, deposit, initialBudget, withdraw } from "../core/budget.ts";
-import type { ActiveLane, LaneKind } from "../core/lane.ts";
-import { bucketFrom, reserve, type Spread, spreadOf } from "../core/rate.ts";
+import type { ActiveLane } from "../core/lane.ts";
+import { bucketFrom, canSpare, reserve, type Spread } from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
-import { rampStepMs } from "../core/service-record.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { CellChange, Store } from "../store/store.ts";
 import { type HeldSlots, isAwaited, isSpentUp, lacksSlots, useOne, usableOf } from "./held-slots.ts";
+import { openLaneRates, type RatesOf } from "./lane-rates.ts";
 
 /** What allowances need. */
 export interface AllowancesOptions {
@@ -51,10 +51,12 @@ export class Allowances {
   readonly #options: AllowancesOptions;
   readonly #rates = new Map<string, HeldSlots>();
   readonly #purses = new Map<string, Purse>();
+  readonly #ratesOf: RatesOf;
   #forgotten = 0;
 
   constructor(options: AllowancesOptions) {
     this.#options = options;
+    this.#ratesOf = openLaneRates(options);
   }
 
   /** False while nothing is limited and no service has just come back: then nobody needs to be asked. */
@@ -78,23 +80,34 @@ export class Allowances {
   }
 
   /**
-   * Withdraws what the first of these lanes lack, up to so many starts each; and for the others, since it asks anyway,
-   * what nobody else is waiting for.
+   * Withdraws what the first of these lanes lack for their quotas, so many starts at most; and for the others, since it asks
+   * anyway, what nobody else is waiting for.
    */
-  async withdraw(lanes: readonly ActiveLane[], want: number, others: readonly ActiveLane[]): Promise<void> {
+  async withdraw(
+    lanes: readonly ActiveLane[],
+    quotas: ReadonlyMap<number, number>,
+    want: number,
+    others: readonly ActiveLane[],
+  ): Promise<void> {
     const { watch, soon } = this.#options;
     const { now } = watch;
     const names = new Map<string, Wish>();
     const services = new Map<string, BudgetSettings>();
-    for (const lane of lanes.slice(0, Math.max(1, soon()))) {
-      for (const [name, spread] of this.#ratesOf(lane, now))
-        if (lacksSlots(this.#rates.get(name), now)) names.set(name, { spread, want });
-      const budget = this.#budgetOf(lane);
+    const first = Math.max(1, soon());
+    for (const [at, lane] of lanes.entries()) {
+      const isSoon = at < first;
+      for (const { name, spread } of this.#ratesOf(lane, now)) {
+        const wished = names.get(name)?.want ?? 0;
+        if (wished === 0 && !lacksSlots(this.#rates.get(name), now)) continue;
+        const more = isSoon ? (quotas.get(lane.lane) ?? want) : 0;
+        if (isSoon || canSpare(spread)) names.set(name, { spread, want: Math.min(want, wished + more) });
+      }
+      const budget = isSoon ? this.#budgetOf(lane) : null;
       if (budget && this.#lacksTokens(lane.service as string, now)) services.set(lane.service as string, budget);
     }
     if (names.size + services.size === 0) return;
     for (const lane of others.slice(0, NAMES_AT_ONCE))
-      for (const [name, spread] of this.#ratesOf(lane, now))
+      for (const { name, spread } of this.#ratesOf(lane, now))
         if (!names.has(name) && lacksSlots(this.#rates.get(name), now)) names.set(name, { spread, want: 0 });
     await this.#draw(names, services, want, now);
   }
@@ -109,6 +122,22 @@ export class Allowances {
     return lower;
   }
 
+  /** True if everything that these lanes' quotas ask for, up to so many starts, may be started at this moment. */
+  covers(lanes: readonly ActiveLane[], quotas: ReadonlyMap<number, number>, want: number): boolean {
+    const { watch, soon } = this.#options;
+    const { now } = watch;
+    const most = soon();
+    const needs = new Map<string, number>();
+    for (const lane of lanes) {
+      if (this.#budgetOf(lane)) return false;
+      for (const { name } of this.#ratesOf(lane, now))
+        needs.set(name, (needs.get(name) ?? 0) + (quotas.get(lane.lane) ?? want));
+    }
+    for (const [name, need] of needs)
+      if (usableOf(this.#rates.get(name), now, most) < Math.min(need, want)) return false;
+    return true;
+  }
+
   /** The grants, lowered to what may be started of these lanes at this moment. */
   lowered(grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[]): ReadonlyMap<string, number> {
     const { watch, soon } = this.#options;
@@ -117,7 +146,7 @@ export class Allowances {
     const lower = new Map(grants);
     const put = (name: string, to: number): void => void lower.set(name, Math.min(lower.get(name) ?? to, to));
     for (const lane of lanes) {
-      for (const [name] of this.#ratesOf(lane, now)) put(name, usableOf(this.#rates.get(name), now, most));
+      for (const { name } of this.#ratesOf(lane, now)) put(name, usableOf(this.#rates.get(name), now, most));
       if (this.#budgetOf(lane))
         put(`retry:${lane.service}`, Math.floor(this.#purses.get(lane.service as string)?.tokens ?? 0));
     }
@@ -142,8 +171,12 @@ export class Allowances {
   /** Spends what the jobs that were taken cost. */
   spend(jobs: readonly (Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly attempts: number })[]): void {
     if (this.#rates.size + this.#purses.size === 0) return;
+    // Neighbours are often of one kind.
+    const [ofType, ofService, ofTenant] = [this.#finder("type"), this.#finder("service"), this.#finder("tenant")];
     for (const { type, service, tenant, attempts } of jobs) {
-      for (const name of [`type:${type}`, `service:${service}`, `tenant:${tenant}`]) useOne(this.#rates.get(name));
+      useOne(ofType(type));
+      useOne(ofService(service));
+      useOne(ofTenant(tenant));
       const purse = attempts > 0 && service !== null ? this.#purses.get(service) : undefined;
       if (purse) purse.tokens -= 1;
     }
@@ -161,23 +194,17 @@ export class Allowances {
     this.#purseOf(service).successes += 1;
   }
 
-  /** The rate limits of a lane, and the ramp of its service. */
-  *#ratesOf(lane: LimitedLane, now: number): Generator<readonly [string, Spread]> {
-    const { watch, limits } = this.#options;
-    const type = limits.type(lane.type);
-    if (type) yield [`type:${lane.type}`, spreadOf(type)];
-    const tenant = lane.tenant === null ? null : limits.tenant(lane.tenant).rate;
-    if (tenant) yield [`tenant:${lane.tenant}`, spreadOf(tenant)];
-    if (lane.service === null) return;
-    const { rate, breaker } = limits.service(lane.service);
-    const rampMs = breaker ? rampStepMs(watch.record(lane.service), breaker, now) : 0;
-    const steady = rate && spreadOf(rate);
-    if (rampMs > 0) yield [`service:${lane.service}`, { stepMs: Math.max(rampMs, steady?.stepMs ?? 0), burst: 1 }];
-    else if (steady) yield [`service:${lane.service}`, steady];
+  /** The way to the rate of a name, which remembers the last answer. */
+  #finder(kind: string): (name: string | null) => HeldSlots | undefined {
+    let last: { readonly name: string | null; readonly rate: HeldSlots | undefined } | null = null;
+    return (name) => {
+      if (last?.name !== name) last = { name, rate: name === null ? undefined : this.#rates.get(`${kind}:${name}`) };
+      return last.rate;
+    };
   }
 
   /** The retry budget that a lane draws on. */
-  #budgetOf({ service, kind }: LimitedLane): BudgetSettings | null {
+  #budgetOf({ service, kind }: ActiveLane): BudgetSettings | null {
     return service === null || kind === "first" ? null : this.#options.limits.service(service).budget;
   }
 
@@ -255,5 +282,3 @@ export class Allowances {
     for (const [at, take] of drawn.entries()) if (written[at]) take();
   }
 }
-
-type LimitedLane = Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly kind: LaneKind };

@@ -5,7 +5,7 @@
 //    ▲                               │ nothing due: rest until the next due time, at most one poll
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
 import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
-import { type Appetite, jobsIn, plan, type Quota } from "../core/plan.ts";
+import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
 import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Allowances } from "./allowances.ts";
@@ -34,7 +34,7 @@ export interface ClaimLoopOptions {
   /** Takes probes for services among these lanes whose time has come. */
   readonly probe: (lanes: readonly ActiveLane[], control: Control) => Promise<void>;
   /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
-  readonly spread: () => Pick<Allowances, "withdraw" | "lowered" | "spentUp" | "most"> | null;
+  readonly spread: () => Pick<Allowances, "withdraw" | "covers" | "lowered" | "spentUp" | "most"> | null;
   /** How long until more may be started of what is spread over time; null where nothing is. */
   readonly nextGrantMs: (lanes: readonly ActiveLane[]) => number | null;
   /** Numbers for a claim of these quotas: its first ticket, and the last one that may have started when it is written. */
@@ -210,12 +210,14 @@ export class ClaimLoop {
     if (!spread) return this.#plan(lanes, want, 0);
     // What turns out to be used up does not hide what is behind it.
     for (let pass = 0; pass < PASSES; pass++) {
-      const first = this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants));
-      const reached = new Set(first.map(({ lane }) => lane));
+      const wished = this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants));
+      const reached = jobsByLane(wished);
       this.#isSpentUp = reached.size === 0;
       if (this.#isSpentUp) break;
       const within = lanes.filter(({ lane }) => reached.has(lane));
-      await spread.withdraw(within, Math.max(want, jobsIn(first, want)), lanes);
+      const most = Math.max(want, jobsIn(wished, want));
+      await spread.withdraw(within, reached, most, lanes);
+      if (spread.covers(within, reached, most)) return wished;
       const quotas = this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
       if (quotas.length > 0) return quotas;
     }

@@ -16,7 +16,8 @@ const SHORT_MS = 30;
 export function usableOf(rate: HeldSlots | undefined, now: number, soon: number): number {
   if (!rate) return 0;
   const last = rate.slots.at(-1);
-  rate.slots = rate.slots.map((slots) => withoutLost(slots, now)).filter(({ count }) => count > 0);
+  if (rate.slots.some((slots) => withoutLost(slots, now) !== slots))
+    rate.slots = rate.slots.map((slots) => withoutLost(slots, now)).filter(({ count }) => count > 0);
   if (last && rate.slots.length === 0) rate.lost = { from: last.from, end: last.from + last.count * last.stepMs };
   let [strict, spare] = [0, 0];
   for (const slots of rate.slots) {

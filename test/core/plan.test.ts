@@ -72,6 +72,13 @@ describe("a plan", () => {
     expect(take([lane({ priority: 1 }), lane({ priority: 2, kind: "retry" })], appetite({ want: 1 }))).toEqual([0, 1]);
   });
 
+  it("names no lane twice where there are as many as jobs are wanted", () => {
+    const lanes = Array.from({ length: 30 }, (_, n) => lane({ tenant: `t${n}` }));
+    const quotas = plan(lanes, appetite({ want: 10 }));
+    expect(quotas.map(({ limit }) => limit)).toEqual(Array.from({ length: 10 }, () => 1));
+    expect(new Set(quotas.map((quota) => quota.lane)).size).toBe(10);
+  });
+
   it("leaves out types that this worker has no handler for", () => {
     expect(take([lane({ type: "z", priority: 9 }), lane()], appetite())).toEqual([0, 10]);
   });

@@ -2,12 +2,19 @@
 // something first.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 
+/** Somebody else's transaction was not waited for any longer. */
+const LOCKED = "55P03";
 /** Deadlock and serialisation failure: nothing was written, and the same again will do. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(["40001", "40P01"]);
 
 /** True if the same transaction can simply be tried again. */
 export function isTryAgain(error: unknown): boolean {
   return TRY_AGAIN.has(codeOf(error));
+}
+
+/** True for an error of ours that says that another transaction holds what is wanted. */
+export function isLocked(error: unknown): boolean {
+  return isRedriveError(error) && codeOf(error.cause) === LOCKED;
 }
 
 /** True if no answer came for as long as we wait for one; `pg` says so by these words alone. */
@@ -53,7 +60,7 @@ export function translate(error: unknown, place: string): RedriveError {
     const message = `Postgres cannot store a value: ${cause.message}. Send well-formed text without U+0000; nothing was changed.`;
     return new RedriveError("invalid_argument", message, { cause });
   }
-  if (code === "55P03") {
+  if (code === LOCKED) {
     const message = "A key is being taken by a transaction that is still open. Try again when that one has ended.";
     return new RedriveError("store_unavailable", message, { cause, details: { key: "locked" } });
   }

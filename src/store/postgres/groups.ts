@@ -43,7 +43,7 @@ const LAST = "9223372036854775807";
  */
 export const takenOfGroups = (s: string): string => `q as materialized (
       select q.lane, q.quota, q.n, l.group_n, l.group_concurrency as most, g.held, g.holder
-      from unnest($4::bigint[], $5::int[]) with ordinality as q (lane, quota, n)
+      from unnest($4::bigint[], $5::int[], $10::int[]) as q (lane, quota, n)
       cross join lateral (select * from ${s}.lane where base = q.lane - q.lane % 4 and group_n is not null limit 1) l
       cross join lateral ${places(s)}
       where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)

@@ -15,6 +15,7 @@ import { loadPg } from "./driver.ts";
 import { type Enqueue, enqueuer } from "./enqueue.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
+import type { LaneOf } from "./lanes.ts";
 import { migrate, migrationPlan, schemaVersion } from "./migrate.ts";
 import { openParts, type Parts, type Surroundings } from "./parts.ts";
 import type { PostgresOptions } from "./place.ts";
@@ -104,7 +105,7 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
   return {
     migrate: async () => void (await migrate(db, s, place.shown)),
     enqueue: async (jobs) => {
-      const laneOf = await lanesOf(parts, jobs, lanes.intern);
+      const laneOf = await lanes.intern(jobs);
       const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
       if (plain) return enqueue(db.ask, jobs, laneOf);
       return db.together(async (ask) => {
@@ -140,7 +141,7 @@ function withinVerb(parts: Parts, enqueue: Enqueue): PostgresStore["within"] {
     return {
       async enqueue(jobs) {
         CHECKS.enqueue?.(jobs);
-        return enqueue(ask, jobs, await lanesOf(parts, jobs, (job) => laneBeside(parts, ask, job)));
+        return enqueue(ask, jobs, await lanesBeside(parts, ask, jobs));
       },
       complete: (lease, result) => complete(ask, lease, result),
     };
@@ -204,25 +205,14 @@ function openListening({ names, place, config, live }: Parts, listeners: Iterabl
   };
 }
 
-/** Finds or makes the lanes of jobs. */
-async function lanesOf(
-  { lanes }: Parts,
-  jobs: readonly NewJob[],
-  find: (job: NewJob) => Promise<number>,
-): Promise<(job: NewJob) => number> {
-  const made = new Map<NewJob, number>();
-  for (const job of jobs) made.set(job, lanes.known(job) ?? (await find(job)));
-  return (job) => made.get(job) as number;
-}
-
 /**
- * The lane of a job in somebody's transaction. One that is new is made beside that transaction, which would keep everybody
+ * The lanes of jobs in somebody's transaction. One that is new is made beside that transaction, which would keep everybody
  * else from it until it ends; inside it only where the pool has no connection to spare, because whoever waits for one here
  * may wait for himself, or where another open transaction has made it: there the server sees who waits for whom.
  */
-async function laneBeside({ lanes, place: { pool } }: Parts, ask: Ask, job: NewJob): Promise<number> {
-  if (pool !== null && !hasSpare(pool)) return lanes.internWithin(ask, job);
-  return lanes.internAtOnce(job).catch(() => lanes.internWithin(ask, job));
+async function lanesBeside({ lanes, place: { pool } }: Parts, ask: Ask, jobs: readonly NewJob[]): Promise<LaneOf> {
+  if (pool !== null && !hasSpare(pool)) return lanes.internWithin(ask, jobs);
+  return lanes.internAtOnce(jobs).catch(() => lanes.internWithin(ask, jobs));
 }
 
 /** True if the pool gives a connection now, without waiting for one that is in use. */

@@ -132,8 +132,9 @@ function rescheduler(
     const [, , lane, , , ...belonging] = row;
     if (priority === undefined) return lane;
     // On this connection, because it may be the only one of the pool.
-    const moved = await lanes.internWithin(ask, { ...belongingFrom(belonging), priority });
-    return laneOfKind(moved, kindOfLane(lane));
+    const moved = { ...belongingFrom(belonging), priority };
+    const laneOf = await lanes.internWithin(ask, [moved]);
+    return laneOfKind(laneOf(moved), kindOfLane(lane));
   };
   return async (ask, changes) => {
     const answers = new Map<Reschedule, RescheduleAnswer>();

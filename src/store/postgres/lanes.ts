@@ -3,17 +3,16 @@ import type { Belonging } from "../../core/job.ts";
 import { firstLane, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
 import { IMPATIENT } from "./context.ts";
 import type { Ask, Cell, Database } from "./driver.ts";
+import { isLocked } from "./errors.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
 export interface Lanes {
-  /** The lane for first tries; makes it where there is none, if need be after a transaction that makes it too. */
-  intern(belonging: Belonging): Promise<number>;
+  /** The lanes for first tries; makes those that are missing, if need be after a transaction that makes them too. */
+  intern(belongings: readonly Belonging[]): Promise<LaneOf>;
   /** The same on one connection, and refused where another transaction would have to be waited for. */
-  internAtOnce(belonging: Belonging): Promise<number>;
+  internAtOnce(belongings: readonly Belonging[]): Promise<LaneOf>;
   /** The same inside somebody's transaction, which may be rolled back: nothing of it is remembered. */
-  internWithin(ask: Ask, belonging: Belonging): Promise<number>;
-  /** The number, if it is known here already. */
-  known(belonging: Belonging): number | undefined;
+  internWithin(ask: Ask, belongings: readonly Belonging[]): Promise<LaneOf>;
   /** What the jobs of a lane belong to; undefined for a lane that does not exist. */
   belonging(lane: number): Promise<Belonging | undefined>;
   /** Remembers what a query has found. */
@@ -24,28 +23,88 @@ export interface Lanes {
   numbers(): Iterable<number>;
 }
 
-/** Finds the lane in its table, or makes it there. */
-function finder(s: string): (ask: Ask, belonging: Belonging) => Promise<number> {
+/** The lane for first tries of one of those that were asked for. */
+export type LaneOf = (belonging: Belonging) => number;
+
+/** Belongings by their names. */
+type Named = ReadonlyMap<string, Belonging>;
+
+/** Finds lanes in their table, or makes them there, all in one order, so that nobody waits in a circle. */
+function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, number>> {
+  const columns = "type, queue, service, tenant, group_key, group_concurrency, priority";
+  const arrays = "$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[]";
   const find = {
     name: "lane_find",
-    text: `select base from ${s}.lane where type = $1 and queue = $2 and coalesce(service, '') = coalesce($3, '')
-      and coalesce(tenant, '') = coalesce($4, '') and coalesce(group_key, '') = coalesce($5, '')
-      and coalesce(group_concurrency, 0) = coalesce($6::int, 0) and priority = $7`,
+    text: `select u.n, l.base from unnest(${arrays}) with ordinality as u (${columns}, n) cross join lateral (
+      select base from ${s}.lane where type = u.type and queue = u.queue and coalesce(service, '') = coalesce(u.service, '')
+        and coalesce(tenant, '') = coalesce(u.tenant, '') and coalesce(group_key, '') = coalesce(u.group_key, '')
+        and coalesce(group_concurrency, 0) = coalesce(u.group_concurrency, 0) and priority = u.priority limit 1) l`,
   };
-  const next = { text: `select nextval('${s}.lane_n') as n` };
+  const next = { text: `select nextval('${s}.lane_n') from generate_series(1, $1::int)` };
   const insert = {
-    text: `insert into ${s}.lane (type, queue, service, tenant, group_key, group_concurrency, priority, base)
-      values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing returning base`,
+    text: `insert into ${s}.lane (${columns}, base) select ${columns}, base
+      from unnest(${arrays}, $8::bigint[]) with ordinality as u (${columns}, base, n) order by n
+      on conflict do nothing`,
   };
-  return async (ask, { type, queue, service, tenant, group, groupConcurrency, priority }) => {
-    const values = [type, queue, service, tenant, group, groupConcurrency, priority];
-    const [known] = await ask(find, ...values);
-    if (known) return Number(known[0]);
-    const [number] = (await ask(next)) as [[number]];
-    const [made] = await ask(insert, ...values, firstLane(Number(number[0]), priority));
-    // Somebody else made it meanwhile.
-    const [base] = made ?? ((await ask(find, ...values))[0] as [number]);
-    return Number(base);
+  const search = async (ask: Ask, names: readonly string[], named: Named, found: Map<string, number>) => {
+    for (const [n, base] of await ask(find, ...columnsOf(names, named)))
+      found.set(names[(n as number) - 1] as string, base as number);
+    return names.filter((name) => !found.has(name));
+  };
+  return async (ask, named) => {
+    const found = new Map<string, number>();
+    const missing = await search(ask, [...named.keys()].sort(), named, found);
+    if (missing.length === 0) return found;
+    const numbers = await ask(next, missing.length);
+    const bases = missing.map((name, at) => firstLane(Number(numbers[at]?.[0]), named.get(name)?.priority ?? 0));
+    await ask(insert, ...columnsOf(missing, named), bases);
+    // Not those that were sent: somebody else may have made some of them meanwhile.
+    await search(ask, missing, named, found);
+    return found;
+  };
+}
+
+function columnsOf(names: readonly string[], named: Named): (string | number | null)[][] {
+  const all = names.map((name) => named.get(name) as Belonging);
+  return [
+    all.map(({ type }) => type),
+    all.map(({ queue }) => queue),
+    all.map(({ service }) => service),
+    all.map(({ tenant }) => tenant),
+    all.map(({ group }) => group),
+    all.map(({ groupConcurrency }) => groupConcurrency),
+    all.map(({ priority }) => priority),
+  ];
+}
+
+type Make = (named: Named) => Promise<ReadonlyMap<string, number>>;
+
+/** The ways to make lanes outside of other people's transactions; whoever made some is told of them. */
+function makers(
+  db: Database,
+  s: string,
+  tell: (name: string, base: number) => void,
+): { readonly atOnce: Make; readonly oneByOne: Make } {
+  const through = finder(s);
+  const told = (found: ReadonlyMap<string, number>): ReadonlyMap<string, number> => {
+    for (const [name, base] of found) tell(name, base);
+    return found;
+  };
+  return {
+    atOnce: async (named) =>
+      told(
+        await db.together(async (ask) => {
+          await ask(IMPATIENT);
+          return through(ask, named);
+        }),
+      ),
+    // Whoever waits for an open transaction holds no lane that others wait for.
+    async oneByOne(named) {
+      const found = new Map<string, number>();
+      for (const each of named)
+        for (const [name, base] of await through(db.ask, new Map([each]))) found.set(name, base);
+      return told(found);
+    },
   };
 }
 
@@ -58,23 +117,31 @@ export function openLanes(db: Database, s: string): Lanes {
     name: "lane_read",
     text: `select type, queue, service, tenant, group_key, group_concurrency, priority from ${s}.lane where base = $1`,
   };
-  const remembering = async (belonging: Belonging, find: () => Promise<number>): Promise<number> => {
-    const name = laneName(belonging);
-    const base = byName.get(name) ?? (await find());
-    remember(byName, name, base);
-    return base;
+  /** What is not in the cache is found in one go. */
+  const laneOf = async (belongings: readonly Belonging[], find: Make): Promise<LaneOf> => {
+    const all = new Map<string, number>();
+    const unknown = new Map<string, Belonging>();
+    for (const belonging of belongings) {
+      const name = laneName(belonging);
+      const base = byName.get(name);
+      if (base === undefined) unknown.set(name, belonging);
+      else all.set(name, base);
+    }
+    if (unknown.size > 0) for (const [name, base] of await find(unknown)) all.set(name, base);
+    return (belonging) => all.get(laneName(belonging)) as number;
   };
+  const { atOnce, oneByOne } = makers(db, s, (name, base) => remember(byName, name, base));
   const lanes: Lanes = {
-    known: (belonging) => byName.get(laneName(belonging)),
-    intern: (belonging) => remembering(belonging, () => through(db.ask, belonging)),
-    internAtOnce: (belonging) =>
-      remembering(belonging, () =>
-        db.together(async (ask) => {
-          await ask(IMPATIENT);
-          return through(ask, belonging);
-        }),
-      ),
-    internWithin: async (ask, belonging) => lanes.known(belonging) ?? through(ask, belonging),
+    intern: (belongings) =>
+      laneOf(belongings, async (unknown) => {
+        if (unknown.size === 1) return oneByOne(unknown);
+        return atOnce(unknown).catch((error: unknown) => {
+          if (!isLocked(error)) throw error;
+          return oneByOne(unknown);
+        });
+      }),
+    internAtOnce: (belongings) => laneOf(belongings, atOnce),
+    internWithin: (ask, belongings) => laneOf(belongings, (unknown) => through(ask, unknown)),
     async belonging(lane) {
       const base = laneOfKind(lane, "first");
       const cached = byLane.get(base);
@@ -111,6 +178,8 @@ export function belongingFrom(row: readonly Cell[]): Belonging {
 const REMEMBERED = 100_000;
 
 function remember<K, V>(cache: Map<K, V>, key: K, value: V): void {
+  // Again at the end: what was asked for lately is the last to be forgotten.
+  cache.delete(key);
   if (cache.size >= REMEMBERED) for (const oldest of [...cache.keys()].slice(0, REMEMBERED / 10)) cache.delete(oldest);
   cache.set(key, value);
 }

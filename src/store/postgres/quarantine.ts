@@ -24,7 +24,8 @@ export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
     on conflict do nothing`,
   };
   return async () => {
-    const lane = await lanes.intern(UNREADABLE);
+    const laneOf = await lanes.intern([UNREADABLE]);
+    const lane = laneOf(UNREADABLE);
     await db.ask(setAside, lane, JSON.stringify(failure), message, UNREADABLE.type, failure.name, failure.fingerprint);
   };
 }

@@ -113,7 +113,8 @@ export function claimText(s: string): string {
     s,
     `taken as (
       delete from ${s}.waiting where ctid = any(array(
-        select w.ctid from unnest($4::bigint[], $5::int[], $10::bigint[], $11::bigint[]) as q (lane, quota, run_at, seq) cross join lateral
+        select w.ctid from (select * from unnest($4::bigint[], $5::int[], $11::bigint[], $12::bigint[], $10::int[])
+          as q (lane, quota, run_at, seq, n) order by n) q cross join lateral
           (select w.ctid from ${s}.waiting w where w.lane = q.lane and (w.run_at, w.seq) >= (q.run_at, q.seq) and w.run_at <= ${NOW}
            order by w.run_at, w.seq limit q.quota for update skip locked) w
         where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)
@@ -128,14 +129,14 @@ export function groupClaimText(s: string): string {
   return claimOf(s, takenOfGroups(s));
 }
 
-/** Notes the claim of what is `taken`, and reads its jobs. */
+/** Notes the claim of what is `taken`, and reads its jobs. Lanes come by their numbers, so that the turn of each is found fast. */
 function claimOf(s: string, taken: string): string {
   return `with ${taken},
     spent as (delete from ${s}.claim where worker = $1 and nonce = any($9::text[]) and exists (select from taken)),
     noted as (
       insert into ${s}.claim (worker, nonce, ticket, started, at, seqs, epochs)
       select $1, $7, $8::bigint, $2::bigint, ${NOW}, array_agg(seq), array_agg(epoch + 1)
-      from (select * from taken order by array_position($4::bigint[], lane), run_at, seq) as in_order having count(*) > 0)
+      from (select * from taken order by ($10::int[])[width_bucket(lane, $4::bigint[])], run_at, seq) as in_order having count(*) > 0)
     select j.id, j.payload, j.epoch + 1, j.run_at, j.due_at, j.created_at, j.max_attempts, j.max_crashes, j.version, j.lane,
       j.seq, ${NOW}, ${rest(s)}, j.limited
     from ${s}.job j where j.seq = any(array(select seq from taken))`;
@@ -148,7 +149,8 @@ function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take 
   const claim = { name: "claim", text: claimText(s) };
   const groupClaim = { name: "claim_groups", text: groupClaimText(s) };
   return async (ask, request, quotas, taken) => {
-    const numbers = quotas.map(({ lane }) => lane);
+    const turns = quotas.map(({ lane, limit }, n) => ({ lane, limit, n })).sort((a, b) => a.lane - b.lane);
+    const numbers = turns.map(({ lane }) => lane);
     const { worker, startedThrough, control, limit, nonce, ticket } = request;
     const grouped = lanes.remembered(numbers[0] ?? -1)?.group != null;
     const from = grouped ? null : numbers.map((lane) => floors.at(lane));
@@ -159,18 +161,19 @@ function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take 
       startedThrough,
       control,
       numbers,
-      quotas.map((quota) => quota.limit),
+      turns.map((turn) => turn.limit),
       limit - taken,
       nonce,
       ticket + taken,
       spent,
+      turns.map(({ n }) => n),
       ...(from ? [from.map(({ runAt }) => runAt), from.map(({ seq }) => seq)] : []),
     );
     if (rows.length > 0) ledger.deleted(worker, spent);
     // What a group may not give yet stays where it is.
     if (from)
       for (const row of rows) floors.took(row[9] as number, { runAt: row[3] as number, seq: row[10] as number });
-    const place = new Map(numbers.map((lane, at) => [lane, at]));
+    const place = new Map(turns.map(({ lane, n }) => [lane, n]));
     return rows.sort((a, b) => byPlace(a, b, place));
   };
 }

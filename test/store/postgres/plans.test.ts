@@ -64,13 +64,14 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
   const settles = settleStatements(s, openWaker(wakeNames(s)));
   const leases = `${texts(2)}, ${numbers(LEASES)}, ${numbers(LEASES)}, ${ints(LEASES)}`;
   const lanes = 3;
+  const quotas = `${numbers(lanes, (n) => n * 4)}, ${ints(lanes)}`;
   const blame = `${ints(LEASES)}, ${ints(LEASES)}${`, ${texts(LEASES)}`.repeat(6)}`;
   return {
     claim: [
       claimText(s),
-      `'w', 1, 1, ${numbers(lanes, (n) => n * 4)}, ${ints(lanes)}, 500, 'n', 1, ${texts(3)}, ${numbers(lanes)}, ${numbers(lanes)}`,
+      `'w', 1, 1, ${quotas}, 500, 'n', 1, ${texts(3)}, ${ints(lanes)}, ${numbers(lanes)}, ${numbers(lanes)}`,
     ],
-    groups: [groupClaimText(s), `'w', 1, 1, ${numbers(lanes, (n) => n * 4)}, ${ints(lanes)}, 500, 'n', 1, ${texts(3)}`],
+    groups: [groupClaimText(s), `'w', 1, 1, ${quotas}, 500, 'n', 1, ${texts(3)}, ${ints(lanes)}`],
     lanes: [lanesText(s), `${numbers(2)}, ${numbers(2)}, ${numbers(2)}, ${numbers(2, (n) => n + 9)}, 1000`],
     complete: [settles.complete.text, `${leases}, ${texts(LEASES)}, 'w', 7`],
     retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${blame}, 'w', 7`],

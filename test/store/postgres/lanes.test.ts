@@ -1,0 +1,71 @@
+// New lanes on Postgres: those of many jobs are made together, and one that somebody else is about to make is waited for.
+import pg from "pg";
+import { expect, inject, it, onTestFinished } from "vitest";
+import { createPostgresStore } from "../../../src/store/postgres/index.ts";
+import { newJob } from "../../support/new-job.ts";
+import { freshSchema } from "../../support/postgres-world.ts";
+
+const URL = inject("postgres18");
+
+/** A store on a pool that counts its statements, and a connection beside it. */
+async function setup() {
+  const s = freshSchema();
+  const pool = new pg.Pool({ connectionString: URL, max: 4 });
+  let asked = 0;
+  pool.on("connect", (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    client.query = ((...args: unknown[]) => {
+      asked += 1;
+      return query(...args);
+    }) as typeof client.query;
+  });
+  const store = createPostgresStore({ pool, schema: s });
+  await store.migrate();
+  const client = new pg.Client({ connectionString: URL });
+  await client.connect();
+  onTestFinished(async () => {
+    await store.close();
+    await client.query(`drop schema ${s} cascade`);
+    await client.end();
+    await pool.end();
+  });
+  return { store, client, s, asked: () => asked };
+}
+
+const ofTenants = (count: number) => Array.from({ length: count }, (_, n) => newJob({ tenant: `t${n}` }));
+
+it("are made together, however many tenants are new", async () => {
+  const { store, asked } = await setup();
+  const before = asked();
+  await store.enqueue([...ofTenants(300), ...ofTenants(300)]);
+  expect(asked() - before).toBeLessThan(12);
+  const { lanes } = await store.lanes(null, 1_000);
+  expect(new Set(lanes.map(({ tenant }) => tenant)).size).toBe(300);
+  expect(lanes).toHaveLength(300);
+});
+
+it("are the same for whoever makes them at the same time", async () => {
+  const { store, s } = await setup();
+  const other = createPostgresStore({ url: URL, schema: s });
+  onTestFinished(() => other.close());
+  const backwards = ofTenants(300).reverse();
+  await Promise.all([store.enqueue(ofTenants(300)), other.enqueue(backwards), store.enqueue(ofTenants(200))]);
+  expect((await store.lanes(null, 1_000)).lanes).toHaveLength(300);
+});
+
+it("are waited for where an open transaction makes one of them, and nobody waits for the others", async () => {
+  const { store, client, s } = await setup();
+  await client.query("begin");
+  await client.query(`insert into ${s}.lane (type, queue, tenant, priority, base) values ($1, $2, 't1', 0, 4000000)`, [
+    newJob().type,
+    newJob().queue,
+  ]);
+  const waiting = store.enqueue(ofTenants(3));
+  // Somebody who needs only those that nobody holds is not kept from them.
+  await store.enqueue([newJob({ tenant: "t0" }), newJob({ tenant: "t2" })]);
+  await client.query("commit");
+  expect((await waiting).map(({ kind }) => kind)).toEqual(["created", "created", "created"]);
+  const { lanes } = await store.lanes(null, 10);
+  expect(new Set(lanes.map(({ tenant }) => tenant))).toEqual(new Set(["t0", "t1", "t2"]));
+  expect(lanes.find(({ tenant }) => tenant === "t1")?.lane).toBe(4_000_000);
+});
