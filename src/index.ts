@@ -73,6 +73,7 @@ export type { AnyScheduleView, ScheduleView, UpkeepView } from "./queue/schedule
 export type { Schedules } from "./queue/schedules.ts";
 export type { StandardSchema } from "./queue/schema.ts";
 export type { BatchSummary, ProcessBatchOptions, RecordResult } from "./process-batch.ts";
+export type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
 export { createRedrive, type Redrive } from "./redrive.ts";
 export type { RedriveOptions } from "./redrive-options.ts";
 export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";

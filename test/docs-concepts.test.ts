@@ -189,7 +189,7 @@ describe("the reference pages", () => {
   it("leaves out no option that the program accepts", () => {
     const page = read("docs/reference/options.md");
     const sources = {
-      createRedrive: "src/redrive.ts",
+      createRedrive: "src/redrive-options.ts",
       enqueue: "src/queue/new-jobs.ts",
       worker: "src/worker/settings.ts",
     };

@@ -37,9 +37,15 @@ export function backoffFromData(value: unknown): Backoff | CustomDelay {
     return made(kind, options);
   } catch (error) {
     if (!isRedriveError(error)) throw error;
-    const message = `defaults.backoff.${error.message.replace(/^\w+\.?/, "").replace(/^: /, "delay: ")}`;
-    throw new RedriveError("invalid_argument", message, { cause: error });
+    throw new RedriveError("invalid_argument", inConfig(error.message), { cause: error });
   }
+}
+
+/** `exponential.initial: …` is about `defaults.backoff.initial`; what `fixed` says of itself is about its delay or a field. */
+function inConfig(message: string): string {
+  const isField = /^\w+: expected an object/.test(message);
+  const said = message.replace(/^\w+/, "");
+  return `defaults.backoff${isField || said.startsWith(".") ? said : `.delay${said}`}`;
 }
 
 function made(kind: (typeof KINDS)[number], options: Record<string, unknown>): Backoff {

@@ -7,16 +7,13 @@ import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { resolveLimits, type ServiceOptions, type TenantOptions } from "../core/service.ts";
-import type { RedriveWorkerOptions } from "../redrive-worker.ts";
+import type { RedriveConfig, WorkerConfig } from "../redrive-config.ts";
 import { resolveWorker } from "../worker/settings.ts";
 import { backoffFromData } from "./config-backoff.ts";
 import type { Place } from "./config-yaml.ts";
 import { oneLine } from "./safe-text.ts";
 import { loadModule } from "./load-module.ts";
 import { type StoreAddress, storeAddress } from "./store-address.ts";
-
-/** What a config file may say about workers. */
-export type WorkerConfig = Omit<RedriveWorkerOptions, "isolation" | "jobsFile">;
 
 /** A config file, checked. */
 export interface Config {
@@ -45,7 +42,14 @@ export const NO_CONFIG: Config = {
 
 /** The names under which a config file is found. */
 export const CONFIG_NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
-const FIELDS = ["store", "jobs", "defaults", "services", "tenants", "worker"] as const;
+const FIELDS = [
+  "store",
+  "jobs",
+  "defaults",
+  "services",
+  "tenants",
+  "worker",
+] as const satisfies readonly (keyof RedriveConfig)[];
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
 

@@ -86,7 +86,9 @@ export async function drainInto(
       signal: stopping.signal,
       ...(out && { onResult: (done) => out.write(done) }),
     });
-    await out?.end();
+    // A call that was stopped did not see all of the input; what stood there before is left as it is.
+    if (stopping.signal.aborted) out?.abandon();
+    else await out?.end();
     return summary;
   } catch (error) {
     out?.abandon();

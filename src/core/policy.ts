@@ -2,7 +2,7 @@
 // defaults are set; three layers (library < type < job) are merged once, and the answer remembers who said what.
 import { type Backoff, type CustomDelay, exponential, fixed, immediate, resolveBackoff } from "./backoff.ts";
 import { type Duration, parseDuration } from "./duration.ts";
-import { invalid, parseNumber, parseOptions } from "./options.ts";
+import { didYouMean, invalid, parseNumber, parseOptions } from "./options.ts";
 import { JOB_BOUNDS } from "./new-job.ts";
 
 /** A complete policy; nothing below the resolution sees an optional. */
@@ -160,8 +160,10 @@ function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
 
 function presetOf(name: unknown, layer: string): Partial<Policy> {
   if (name === undefined) return {};
-  const known = (Object.keys(PRESETS) as PresetName[]).find((preset) => preset === name);
-  if (known === undefined) throw invalid(`${layer}.preset`, Object.keys(PRESETS).join(", "), name, "use one of these");
+  const names = Object.keys(PRESETS) as PresetName[];
+  const known = names.find((preset) => preset === name);
+  if (known === undefined)
+    throw invalid(`${layer}.preset`, names.join(", "), name, didYouMean(name, names, "use one of these"));
   return PRESETS[known];
 }
 

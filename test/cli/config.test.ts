@@ -95,6 +95,12 @@ export default { store: all ? "sqlite:all.db" : "sqlite:some.db" };`,
       "defaults: { backoff: { kind: exponentiel } }",
       /line 1: defaults.backoff.kind: expected one of exponential, linear, fixed, immediate; got "exponentiel"; did you mean "exponential"\?/,
     ],
+    [
+      "defaults:\n  backoff: { kind: exponential, intial: 2m }",
+      /line 2: defaults.backoff: expected an object with initial.*; got "intial"; did you mean "initial"\?/,
+    ],
+    ["defaults: { backoff: { kind: fixed, delay: soon } }", /defaults.backoff.delay: expected a duration/],
+    ["defaults: { preset: recods }", /line 1: defaults.preset: .*did you mean "records"\?/],
     ["defaults: { backoff: { kind: 3 } }", /got 3; for example \{ kind: exponential/],
     ["defaults: { backoff: fast }", /defaults.backoff: expected an object with kind/],
     ["worker:\n  concurrency: 1\n  lease: 1y", /line 3: worker.lease: expected a duration/],
@@ -112,6 +118,18 @@ export default { store: all ? "sqlite:all.db" : "sqlite:some.db" };`,
     expect({ code, out }).toEqual({ code: 78, out: "" });
     expect(err).toMatch(message);
     expect(err).not.toMatch(/\n\s+at |hunter2/);
+  });
+
+  it.each([
+    ["{ defaults: { maxRetrys: 5 } }", /config\.ts: defaults: .*; got "maxRetrys"; did you mean "maxRetries"\?/],
+    ["{ worker: { concurency: 5 } }", /did you mean "concurrency"\?/],
+    ["{ stroe: 'sqlite:a.db' }", /did you mean "store"\?/],
+    ["{ defaults: { backoff: { kind: 'exponential', intial: 1 } } }", /did you mean "initial"\?/],
+  ])("in TypeScript is checked by the same rules: %s", async (text, message) => {
+    const bench = createBench();
+    bench.write("redrive.config.ts", `export default ${text};`);
+    const { code, err } = await bench.run(["stats"]);
+    expect({ code, err }).toEqual({ code: 78, err: expect.stringMatching(message) });
   });
 
   it("is refused where there are two, none of that name, or no default export", async () => {

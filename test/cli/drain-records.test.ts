@@ -70,6 +70,22 @@ describe("drain --input", () => {
     expect(document).toMatchObject({ records: 2, completed: 2, successRate: 1 });
   });
 
+  it("leaves the output of before where it is stopped in the middle", async () => {
+    const bench = createBench();
+    const job = `run: () => new Promise((done) => setTimeout(() => done(1), 400))`;
+    bench.write("jobs.mjs", `import { defineJob } from "redrive"; export const slow = defineJob("slow", { ${job} });`);
+    bench.write("out.ndjson", "before\n");
+    const stdin = Array.from({ length: 20 }, (_, at) => `{"id":${at}}\n`);
+    const call = ["drain", "--jobs", "jobs.mjs", "--input", "-", "--output", "out.ndjson"];
+    const onReady = (send: (signal: "SIGTERM") => void): void => void setTimeout(() => send("SIGTERM"), 300);
+    const one = ["--concurrency", "1"];
+    expect(await bench.run([...call, ...one], { stdin, env: QUIET, onReady })).toMatchObject({ code: 143 });
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toBe("before\n");
+    const { document } = await bench.json(call, { stdin, env: QUIET });
+    expect(document).toMatchObject({ records: 20, deadLetters: 0, retryQueue: 0 });
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8").trim().split("\n")).toHaveLength(20);
+  });
+
   const refused: [name: string, args: string[], stdin: string, message: string][] = [
     ["no JSON", ["--input", "-"], '{"id":1}\n{nope\n', "line 2: expected JSON"],
     [
