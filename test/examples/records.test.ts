@@ -1,0 +1,105 @@
+// examples/records as a user runs it, with few records, on SQLite and on Postgres: judged by its exit code, by its own books,
+// and by what is in the store it leaves.
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { reader } from "../support/database-file.ts";
+import { freshSchema } from "../support/postgres-world.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const EXAMPLE = join(ROOT, "examples", "records");
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "redrive-records-"));
+const children = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs the example to its end, with its files in this folder. */
+async function run(files: string, ...args: string[]): Promise<Ended> {
+  const env = { ...process.env, RECORDS_FOLDER: files };
+  const child = spawn(process.execPath, [join(EXAMPLE, "start.mjs"), ...args], { cwd: folder, stdio: "pipe", env });
+  children.add(child);
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (text) => (stdout += text));
+  child.stderr.on("data", (text) => (stderr += text));
+  const code = await new Promise<number | null>((resolve) => {
+    child.once("close", resolve);
+  });
+  children.delete(child);
+  return { code, stdout, stderr };
+}
+
+describe.skipIf(process.platform === "win32")("examples/records", () => {
+  const files = { SQLite: join(folder, "sqlite"), Postgres: join(folder, "postgres") };
+  const ended: Record<string, Ended> = {};
+  beforeAll(async () => {
+    const server = `${inject("postgres18")}?schema=${freshSchema()}`;
+    const runs = Object.entries(files).map(async ([name, own]) => {
+      ended[name] = await run(own, "--records", "150", ...(name === "Postgres" ? ["--store", server] : []));
+    });
+    await Promise.all(runs);
+  }, 180_000);
+
+  it.each(["SQLite", "Postgres"])("ends well on %s, with balanced books", (name) => {
+    const { code, stdout, stderr } = ended[name] ?? { code: null, stdout: "", stderr: "" };
+    expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: "" });
+    const books = stdout.split("The books\n")[1]?.split("\n\n")[0]?.split("\n") ?? [];
+    expect(books).toHaveLength(9);
+    expect(books.filter((line) => !line.startsWith("  ✓ "))).toEqual([]);
+    expect(books[0]).toContain("150 records = 138 results + 0 waiting + 12 dead letters; none lost, none twice");
+    expect(stdout).toContain("kill -9 after ");
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("leaves a store, an input and a whole output, and no retry that waits", () => {
+    const ask = (sql: string) => reader(join(files.SQLite, "redrive.db"))(sql);
+    expect(ask("select status, count(*) from jobs group by 1 order by 1")).toEqual([
+      ["completed", 138],
+      ["failed", 12],
+    ]);
+    const letters = "select reason, last_error, count(*) from dead_letters group by 1, 2 order by 1";
+    expect(ask(letters)).toEqual([
+      ["exhausted", "503 try again later", 4],
+      ["permanent", "404 no such customer", 8],
+    ]);
+    expect(ask("select * from retry_queue")).toEqual([]);
+    expect(existsSync(join(files.SQLite, "results.ndjson.part"))).toBe(false);
+  });
+
+  it("refuses what it does not understand and changes nothing", async () => {
+    for (const args of [
+      ["--record", "5"],
+      ["--records", "5"],
+      ["--records", "many"],
+    ]) {
+      const { code, stdout, stderr } = await run(join(folder, "none"), ...args);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toMatch(/--record[\s\S]*Usage: node examples/);
+    }
+    expect(existsSync(join(folder, "none"))).toBe(false);
+  });
+
+  it("keeps its hands off a folder with files of somebody else", async () => {
+    writeFileSync(join(folder, "mine.txt"), "");
+    const { code, stderr } = await run(folder, "--records", "100");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/files of somebody else/);
+    expect(stderr).not.toMatch(/\n +at /);
+  });
+
+  it("fits its types", () => {
+    const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+    expect(spawnSync(process.execPath, [compiler, "-p", EXAMPLE], { encoding: "utf8" }).stdout).toBe("");
+  });
+});
