@@ -4,6 +4,7 @@ import type { Store } from "../store/store.ts";
 import { readHolding } from "../queue/holding.ts";
 import { dueLanes } from "../upkeep/due-work.ts";
 import { gatherHealth, type HealthFacts } from "../upkeep/health.ts";
+import { isUpkeepLate, upkeepTroubles } from "../upkeep/upkeep-health.ts";
 import { finding, type Finding } from "./doctor-machine.ts";
 import { counted } from "./words.ts";
 
@@ -28,7 +29,7 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
       ? finding("workers", "ok", counted(workers, "worker"))
       : finding("workers", "warning", "none is alive", "start one: worker --jobs FILE"),
   );
-  findings.push(workFinding(facts, due), ...typesFinding(due, defined));
+  findings.push(workFinding(facts, due), ...typesFinding(due, defined), upkeepFinding(facts));
   if (orphans > 0) {
     const remedy = "any living worker, or `drain`, takes them over within a lease";
     findings.push(finding("runs", "warning", `${counted(orphans, "run")} of workers that do not answer`, remedy));
@@ -67,6 +68,19 @@ function workFinding({ workers, oldestDueMs, waitingTypes, jobs }: HealthFacts, 
   const message = `due for ${formatDuration(oldestDueMs)} and not taken: ${named(waitingTypes)}`;
   const remedy = "no worker that is alive serves these types, or all are busy: start one that does";
   return finding("work", "problem", message, remedy);
+}
+
+function upkeepFinding({ upkeep, workers }: HealthFacts): Finding {
+  const troubles = upkeepTroubles(upkeep).map(([, reason]) => reason);
+  if (troubles.length === 0) {
+    const { toldMs } = upkeep;
+    return finding("upkeep", "ok", toldMs === null ? "nothing needs it" : `done ${formatDuration(toldMs)} ago`);
+  }
+  const remedy =
+    workers === 0
+      ? "start a worker: each of them runs upkeep"
+      : "see `schedules list` and the log of the workers; one that hangs is best replaced";
+  return finding("upkeep", isUpkeepLate(upkeep) ? "problem" : "warning", troubles.join("; "), remedy);
 }
 
 function typesFinding(due: readonly string[], defined: Defined | null): Finding[] {

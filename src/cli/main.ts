@@ -19,6 +19,7 @@ import { registerLimits } from "./limits.ts";
 import { registerMigrate } from "./migrate.ts";
 import { registerQueues } from "./queues.ts";
 import { masked, safeText } from "./safe-text.ts";
+import { registerSchedules } from "./schedules.ts";
 import { registerStats } from "./stats.ts";
 import { VERSION } from "./version.ts";
 import { registerWorker } from "./worker.ts";
@@ -34,6 +35,7 @@ const COMMANDS = [
   registerBreakers,
   registerQueues,
   registerLimits,
+  registerSchedules,
   registerStats,
   registerHealth,
   registerMigrate,

@@ -71,10 +71,7 @@ export function openSchedules(parts: ScheduleParts): Schedules {
     get,
     list: () => readSchedules(store),
     async set(name, options) {
-      checkName("schedule", name);
-      const definition = await definitionFrom(objectOf(options as ScheduleOptions, "schedule"), known);
-      // Refuses an expression that is none.
-      await ticksOf(definition, 0);
+      const definition = await checkSchedule(name, options as ScheduleOptions, known);
       return changed(name, (found, now) => setTo(found, definition, now));
     },
     pause: (name) => changed(name, async (found) => pausedSchedule(found ?? (await missing(store, name)))),
@@ -106,6 +103,18 @@ export function openSchedules(parts: ScheduleParts): Schedules {
       return there;
     },
   };
+}
+
+/** The definition that the options describe; refuses whatever is wrong about it. */
+export async function checkSchedule(
+  name: string,
+  options: ScheduleOptions,
+  known: ReturnType<typeof typesByName>,
+): Promise<ScheduleDefinition> {
+  checkName("schedule", name);
+  const definition = await definitionFrom(objectOf(options, "schedule"), known);
+  await ticksOf(definition, 0);
+  return definition;
 }
 
 /** What is to become of a schedule; null deletes it, and itself leaves it as it is. */
@@ -150,10 +159,7 @@ async function missing(store: Store, name: string): Promise<never> {
 /** The error for a schedule that is not there. */
 async function unknown(store: Store, name: string): Promise<RedriveError> {
   const { cells } = await store.cells([{ kind: SCHEDULE_CELLS }]);
-  const hint = didYouMean(
-    name,
-    cells.map((cell) => cell.name).filter((each) => each !== ""),
-    "See what there is with `schedules list`.",
-  );
-  return new RedriveError("not_found", `There is no schedule ${JSON.stringify(name)}. ${hint}`, { details: { name } });
+  const names = cells.map((cell) => cell.name).filter((each) => each !== "");
+  const hint = didYouMean(name, names, "`schedules list` shows what there is");
+  return new RedriveError("not_found", `There is no schedule ${JSON.stringify(name)}; ${hint}`, { details: { name } });
 }

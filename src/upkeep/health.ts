@@ -6,6 +6,7 @@ import { pausesInForce } from "../core/holding.ts";
 import { readHolding } from "../queue/holding.ts";
 import type { Store } from "../store/store.ts";
 import { dueLanes } from "./due-work.ts";
+import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
 
 /** What the judgement goes by. */
 export interface HealthFacts {
@@ -23,6 +24,8 @@ export interface HealthFacts {
   /** Services whose breaker is not closed. */
   readonly breakers: readonly string[];
   readonly deadLetters: number;
+  /** Whether somebody looks after what goes by itself. */
+  readonly upkeep: UpkeepFacts;
 }
 
 /** A verdict for people and probes. */
@@ -46,7 +49,7 @@ export function judgeHealth(facts: HealthFacts): Health {
   const { jobs, workers, orphans, oldestDueMs, breakers, deadLetters } = facts;
   const ended = jobs.completed + jobs.dead;
   const successRate = ended === 0 ? null : jobs.completed / ended;
-  const troubles: [cost: number, reason: string][] = [];
+  const troubles: [cost: number, reason: string][] = upkeepTroubles(facts.upkeep);
   const due = oldestDueMs === null ? "" : `a job has been due for ${formatDuration(oldestDueMs)}`;
   if (oldestDueMs !== null && workers === 0)
     troubles.push([oldestDueMs >= LATE_MS ? 0.6 : 0.3, `no worker is alive and ${due}`]);
@@ -93,14 +96,17 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
     oldestDueMs = Math.max(oldestDueMs ?? 0, dueMs);
     if (dueMs >= LATE_MS) waitingTypes.add(type);
   }
+  const orphans = lost.reduce((sum, { running }) => sum + running, 0);
+  const finished = jobs.completed + jobs.cancelled + jobs.dead;
   return {
     jobs,
     workers: alive.length,
-    orphans: lost.reduce((sum, { running }) => sum + running, 0),
+    orphans,
     oldestDueMs,
     waitingTypes: [...waitingTypes],
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
     breakers: [...services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name),
     deadLetters: tally.total,
+    upkeep: await gatherUpkeep(store, { alive: new Set(alive.map(({ id }) => id)), orphans, finished }),
   };
 }

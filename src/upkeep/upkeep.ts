@@ -27,7 +27,7 @@ export function startUpkeep(
   const ending = new AbortController();
   const run = async ({ name, step, firstMs = 0, retryMs = AFTER_FAILURE_MS }: Service): Promise<void> => {
     if (firstMs > 0) {
-      records.note(name, { ms: null, error: null, waitMs: firstMs });
+      records.note(name, { ms: null, error: null, waitMs: Math.round(firstMs) });
       await system.sleep(firstMs, ending.signal);
     }
     while (!ending.signal.aborted) {

@@ -86,9 +86,20 @@ describe("doctor", () => {
     const { code, document } = await bench.json(["doctor"]);
     expect(code).toBe(0);
     expect(document.checks.map(({ check, level }: { check: string; level: string }) => [check, level])).toEqual(
-      ["node", "sqlite", "config", "rights", "folder", "disk", "clock", "schema", "integrity", "workers", "work"].map(
-        (check) => [check, "ok"],
-      ),
+      [
+        "node",
+        "sqlite",
+        "config",
+        "rights",
+        "folder",
+        "disk",
+        "clock",
+        "schema",
+        "integrity",
+        "workers",
+        "work",
+        "upkeep",
+      ].map((check) => [check, "ok"]),
     );
   });
 

@@ -1,9 +1,15 @@
 // How a queue is doing, judged from facts, and the facts as a store tells them.
 import { describe, expect, it } from "vitest";
 import { gatherHealth, type HealthFacts, judgeHealth } from "../../src/upkeep/health.ts";
+import { openEvents } from "../../src/queue/events.ts";
+import { openSchedules } from "../../src/queue/schedules.ts";
+import { realSystem } from "../../src/system/real.ts";
+import { collectLog } from "../../src/testing/collect-log.ts";
+import { openRecords } from "../../src/upkeep/records.ts";
 import { inlineStore } from "../support/database-file.ts";
 import { newJob } from "../support/new-job.ts";
 
+const IDLE: HealthFacts["upkeep"] = { toldMs: 1_000, unattended: [], failing: [], late: [] };
 const WELL: HealthFacts = {
   jobs: { queued: 0, running: 0, completed: 100, dead: 0, cancelled: 0 },
   workers: 2,
@@ -13,6 +19,7 @@ const WELL: HealthFacts = {
   paused: [],
   breakers: [],
   deadLetters: 0,
+  upkeep: IDLE,
 };
 
 describe("the judgement", () => {
@@ -32,6 +39,11 @@ describe("the judgement", () => {
     ["most failed", ended(1, 2), "degraded", 0.6],
     ["100 dead letters", { deadLetters: 100 }, "healthy", 1],
     ["101 dead letters", { deadLetters: 101 }, "degraded", 0.75],
+    ["upkeep that nobody runs", { upkeep: { ...IDLE, unattended: ["a schedule"] } }, "degraded", 0.7],
+    ["a schedule ten seconds late", { upkeep: { ...IDLE, late: [{ name: "s", lateMs: 10_000 }] } }, "healthy", 0.9],
+    ["a schedule a minute late", { upkeep: { ...IDLE, late: [{ name: "s", lateMs: 60_000 }] } }, "degraded", 0.75],
+    ["a schedule five minutes late", { upkeep: { ...IDLE, late: [{ name: "s", lateMs: 300_000 }] } }, "degraded", 0.5],
+    ["upkeep that fails", { upkeep: { ...IDLE, failing: ["retention: no room"] } }, "healthy", 0.9],
     [
       "everything at once",
       { ...ended(1, 200), workers: 0, oldestDueMs: 1e6, orphans: 1, deadLetters: 200 },
@@ -66,5 +78,87 @@ describe("the facts", () => {
       waitingTypes: ["b"],
       paused: ["type a"],
     });
+  });
+});
+
+describe("upkeep", () => {
+  /** A store with a schedule every minute and a living worker that told of its upkeep. */
+  async function attended() {
+    const { store, clock } = await inlineStore();
+    const parts = { store, system: realSystem, events: openEvents(collectLog()), jobs: [], defaults: {} };
+    const schedules = openSchedules(parts);
+    await schedules.set("a", { every: "1m", job: "t" });
+    await schedules.set("b", { every: "1h", job: "t" });
+    await store.register({ id: "w", leaseMs: 300_000, pid: 1, host: "h", release: null });
+    const records = openRecords({ store, system: { monotonic: () => clock.now }, worker: () => "w" });
+    return { store, clock, records, schedules, told: async () => (await gatherHealth(store)).upkeep };
+  }
+  const well = { ms: 5, error: null, waitMs: 1_000 };
+
+  it("is attended while a living worker tells of it, and not a while after", async () => {
+    const { clock, records, told } = await attended();
+    expect(await told()).toEqual({ toldMs: null, unattended: ["2 schedules"], failing: [], late: [] });
+    records.note("schedules", well);
+    clock.now += 29_000;
+    expect(await told()).toEqual({ toldMs: 29_000, unattended: [], failing: [], late: [] });
+    clock.now += 2_000;
+    expect(await told()).toMatchObject({ toldMs: null, unattended: ["2 schedules"] });
+  });
+
+  it("is not attended by a worker whose lease has ended", async () => {
+    const { store, clock, records, told } = await attended();
+    clock.now += 280_000;
+    records.note("schedules", { ...well, waitMs: 600_000 });
+    expect(await told()).toMatchObject({ unattended: [] });
+    clock.now += 30_000;
+    expect(await told()).toMatchObject({ toldMs: null, unattended: ["2 schedules"] });
+    expect(judgeHealth(await gatherHealth(store)).reasons).toContain("the schedule a is 4.2m late");
+  });
+
+  it("says which schedules are late, and by how long", async () => {
+    const { clock, told, schedules, records } = await attended();
+    clock.now += 70_000;
+    records.note("schedules", well);
+    expect(await told()).toMatchObject({ unattended: [], late: [{ name: "a", lateMs: 10_000 }] });
+    await schedules.pause("a");
+    expect(await told()).toMatchObject({ late: [] });
+  });
+
+  it("says what fails, and that it goes well again", async () => {
+    const { records, told } = await attended();
+    records.note("retention", { ...well, error: "no room" });
+    expect((await told()).failing).toEqual(["retention: no room"]);
+    records.note("retention", well);
+    expect((await told()).failing).toEqual([]);
+  });
+
+  it("is missed for old jobs once nobody has told of it for a day", async () => {
+    const { store, clock, records, told, schedules } = await attended();
+    for (const name of ["a", "b"]) await schedules.remove(name);
+    const job = newJob();
+    await store.enqueue([job]);
+    await store.cancel([job.id]);
+    records.note("retention", { ...well, waitMs: 600_000 });
+    clock.now += 86_000_000;
+    expect(await told()).toMatchObject({ toldMs: null, unattended: [] });
+    clock.now += 1_000_000;
+    expect(await told()).toMatchObject({ unattended: ["finished jobs past their retention"] });
+  });
+
+  it("is written about every ten seconds at most, all services at once, and at once when one fails", async () => {
+    const { store } = await inlineStore();
+    const clock = { now: 0 };
+    const writes: string[][] = [];
+    const setCells: typeof store.setCells = async (changes) => {
+      writes.push(changes.map(({ name }) => name));
+      return store.setCells(changes);
+    };
+    const records = openRecords({ store: { setCells }, system: { monotonic: () => clock.now }, worker: () => "w" });
+    for (; clock.now < 21_000; clock.now += 1_000) {
+      records.note("a", well);
+      records.note("b", { ...well, error: clock.now === 5_000 ? "bad" : null });
+    }
+    const both = ["a", "b"];
+    expect(writes).toEqual([["a"], ["b"], both, both, both]);
   });
 });

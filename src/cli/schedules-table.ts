@@ -1,0 +1,82 @@
+// Schedules and upkeep as a table and as JSON.
+import { formatDuration } from "../core/duration.ts";
+import { isoTime, rawJson } from "../queue/json-form.ts";
+import type { AnyScheduleView } from "../queue/schedule-views.ts";
+import { stateStyle } from "./paint.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { relativeTime } from "./words.ts";
+
+/** A row of the list as it appears outside. */
+export function scheduleForm(view: AnyScheduleView): object {
+  const times = { lastAt: isoTime(view.lastAt), nextAt: isoTime(view.nextAt) };
+  return view.kind === "schedule" ? { ...view, ...times, input: rawJson(view.input) } : { ...view, ...times };
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "NAME", least: 12 },
+  { title: "WHEN", least: 10 },
+  { title: "NEXT" },
+  { title: "AT", optional: true },
+  { title: "LAST" },
+  { title: "TOOK", align: "right", optional: true },
+  { title: "RESULT", least: 6 },
+  { title: "LAST JOB", least: 8, optional: true },
+];
+
+/** The table; upkeep's own services stand below the schedules. */
+export function schedulesTable(views: readonly AnyScheduleView[], now: number, { width, paint }: Session): string {
+  const rows = views.map((view) => [
+    view.kind === "schedule" ? view.name : `upkeep: ${view.name}`,
+    whenOf(view),
+    nextOf(view, now),
+    view.nextAt === null ? "" : zonedTime(view.nextAt, view.kind === "schedule" ? view.timezone : null),
+    relativeTime(view.lastAt, now),
+    view.lastMs === null ? "" : formatDuration(view.lastMs),
+    resultOf(view),
+    view.kind === "schedule" ? (view.lastJob ?? "") : "",
+  ]);
+  return tableText(COLUMNS, rows, { width, paint });
+}
+
+function whenOf(view: AnyScheduleView): string {
+  if (view.kind === "schedule" && view.cron !== null) return `${view.cron} ${view.timezone ?? ""}`.trim();
+  // Upkeep waits for a while that chance has a say in.
+  return `${view.kind === "upkeep" ? "about " : ""}every ${formatDuration(view.everyMs ?? 0)}`;
+}
+
+/** A tick may be late by the second in which somebody looks. */
+const LATE_MS = 2_000;
+
+function nextOf(view: AnyScheduleView, now: number): string {
+  if (view.kind === "schedule" && view.paused) return "paused";
+  if (view.nextAt === null) return view.kind === "upkeep" ? "nobody does it" : "never";
+  return now - view.nextAt > LATE_MS ? `${formatDuration(now - view.nextAt)} late` : relativeTime(view.nextAt, now);
+}
+
+function resultOf(view: AnyScheduleView): { text: string; style: ReturnType<typeof stateStyle> } {
+  const error = view.kind === "upkeep" && view.error !== null ? `: ${view.error}` : "";
+  return { text: `${view.result ?? ""}${error}`, style: stateStyle(view.result ?? "") };
+}
+
+const FORMAT = {
+  year: "numeric",
+  month: "2-digit",
+  day: "2-digit",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+} as const;
+/** A formatter takes longer to make than a table to write. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** `2027-01-31 08:00:00 GMT+1`: a time as the clocks of its zone show it. */
+export function zonedTime(ms: number, timezone: string | null): string {
+  const timeZone = timezone ?? "UTC";
+  const format = formats.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", { timeZone, ...FORMAT });
+  formats.set(timeZone, format);
+  const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, value]));
+  const of = (type: Intl.DateTimeFormatPartTypes): string => parts.get(type) ?? "";
+  return `${of("year")}-${of("month")}-${of("day")} ${of("hour")}:${of("minute")}:${of("second")} ${of("timeZoneName")}`;
+}

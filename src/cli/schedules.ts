@@ -1,0 +1,156 @@
+// `redrive schedules`: jobs at set times, for the whole fleet, and what upkeep does by itself.
+import { checkPayloadText } from "../core/payload.ts";
+import { didYouMean, invalid } from "../core/options.ts";
+import { type CatchUp, type Overlap, OVERLAPS } from "../core/schedule.ts";
+import { typesByName } from "../queue/schedule-jobs.ts";
+import type { ScheduleOptions } from "../queue/schedule-options.ts";
+import type { ScheduleView } from "../queue/schedule-views.ts";
+import { checkSchedule } from "../queue/schedules.ts";
+import type { Redrive } from "../redrive.ts";
+import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import { safeLine } from "./safe-text.ts";
+import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
+import type { Session } from "./session.ts";
+import { relativeTime } from "./words.ts";
+import { definitions, defaultsOf, jobFiles } from "./worker-flags.ts";
+
+const NOTES = `
+Every worker keeps schedules; each tick makes one job for the whole fleet.
+Cron expressions have five fields, or six with seconds first, and are meant in
+--timezone. Adding a schedule of a name that is there changes it.
+
+What --catch-up says about ticks that nobody was there for:
+  none   they make no job (those up to a minute late do)
+  one    the latest of them does (default)
+  N      the latest N do, oldest first, up to 1,000
+
+What --overlap says about a job that has not ended when the next is due:
+  queue    they go one after the other (default)
+  skip     the next one is left out
+  replace  it is cancelled, or asked to stop, and the next one takes its place`;
+
+/** Registers `schedules`. */
+export function registerSchedules(cli: Cli): void {
+  const schedules = cli.program.command("schedules").description("jobs at set times: look at them and change them");
+  const list = schedules.command("list").description("every schedule, and what upkeep does by itself");
+  examples(list, cli, ["schedules list", "schedules list --json"]);
+  cli.act(list, async (session) => {
+    const redrive = await session.openExisting();
+    const [views, { now }] = await Promise.all([redrive.schedules.list(), redrive.store.control()]);
+    session.show({ items: views.map(scheduleForm), next: null }, () =>
+      views.length === 0 ? "There is no schedule yet, and no worker has run.\n" : schedulesTable(views, now, session),
+    );
+  });
+  registerAdd(cli, schedules);
+  for (const [verb, description] of [
+    ["pause", "no more jobs of a schedule until it is resumed"],
+    ["resume", "go on with the next time from now"],
+  ] as const) {
+    const command = schedules.command(verb).description(description).argument("<name>", "name of the schedule");
+    examples(command, cli, [`schedules ${verb} nightly`]);
+    cli.act(command, async (session, [name = ""]) => {
+      const redrive = await session.openExisting();
+      await tell(session, redrive, await redrive.schedules[verb](name));
+    });
+  }
+  const run = schedules
+    .command("run")
+    .description("make one more job now; the plan stays as it is")
+    .argument("<name>", "name of the schedule");
+  examples(run, cli, ["schedules run nightly"]);
+  cli.act(run, async (session, [name = ""]) => {
+    const redrive = await session.openExisting();
+    const { id } = await redrive.schedules.run(name);
+    session.answer({ name, id }, () => `${id} enqueued\n`);
+  });
+  const remove = schedules
+    .command("remove")
+    .description("end a schedule; jobs that it has made stay")
+    .argument("<name>", "name of the schedule");
+  examples(remove, cli, ["schedules remove nightly"]);
+  cli.act(remove, async (session, [name = ""]) => {
+    const redrive = await session.openExisting();
+    const removed = await redrive.schedules.remove(name);
+    const names = removed ? [] : (await redrive.schedules.list()).filter(({ kind }) => kind === "schedule");
+    session.answer({ name, removed }, () => {
+      if (removed) return `The schedule ${safeLine(name)} is removed.\n`;
+      const hint = didYouMean(
+        name,
+        names.map((each) => each.name),
+      );
+      return `There was no schedule ${safeLine(name)}${hint && ` (${hint})`}.\n`;
+    });
+    return removed ? EXIT.ok : EXIT.failed;
+  });
+}
+
+function registerAdd(cli: Cli, schedules: Cli["program"]): void {
+  const add = schedules
+    .command("add")
+    .description("make a schedule, or change the one of this name")
+    .argument("<name>", "name of the schedule")
+    .argument("<type>", "job type")
+    .argument("[payload]", "JSON, the input of every job (default {})")
+    .option("--cron <expression>", "when, e.g. '0 8 * * MON-FRI'")
+    .option("--timezone <zone>", "IANA name of the zone that --cron is meant in (default UTC)")
+    .option("--every <duration>", "an interval instead, e.g. 5m")
+    .option("--catch-up <rule>", "ticks that nobody was there for: none, one or a number (default one; see below)")
+    .option("--overlap <rule>", `${OVERLAPS.join(", ")} (default queue; see below)`)
+    .option("--jitter <duration>", "every job is due up to this long after its tick, by chance")
+    .option("--jobs <file>", "module with the job definitions, to check the input; may be given again", collected)
+    .option("--priority <n>", "0 to 9, higher first (default 0)")
+    .option("--tenant <name>", "whose jobs they are")
+    .option("--max-attempts <n>", "runs in all, the first one included")
+    .option("--deadline <duration>", "time over all attempts")
+    .option("--service <name>", "the outside thing they depend on")
+    .option("--queue <name>", "for a type that is not defined in --jobs (default: default)")
+    .addHelpText("after", NOTES);
+  examples(add, cli, [
+    "schedules add nightly report '{\"full\":true}' --cron '0 2 * * *' --timezone Europe/Berlin",
+    "schedules add poll fetch-feed --every 5m --overlap skip",
+  ]);
+  cli.act(add, async (session, [name = "", type = "", payload = "{}"], flags) => {
+    const jobs = jobFiles(session, flags).length === 0 ? [] : await definitions(session, flags);
+    const defaults = defaultsOf(session, "retries");
+    const options = { job: type, input: JSON.parse(checkPayloadText(payload)) as unknown, ...optionsOf(flags) };
+    // Everything that can be refused is refused before a file is made.
+    await checkSchedule(name, options, typesByName(jobs, defaults));
+    const redrive = await session.open({ jobs, defaults });
+    await tell(session, redrive, await redrive.schedules.set(name, options));
+  });
+}
+
+function optionsOf(flags: Flags): Omit<ScheduleOptions, "job" | "input"> {
+  if ((flags.cron === undefined) === (flags.every === undefined)) {
+    const came = flags.cron === undefined ? "neither" : "both";
+    throw invalid("times", "--cron EXPRESSION or --every DURATION", came, "give one of them");
+  }
+  const rule = textual(flags.catchUp);
+  const several = numeric(rule);
+  return defined({
+    cron: textual(flags.cron),
+    timezone: textual(flags.timezone),
+    every: textual(flags.every),
+    catchUp: typeof several === "number" ? { all: several } : (rule as CatchUp | undefined),
+    overlap: textual(flags.overlap) as Overlap | undefined,
+    jitter: textual(flags.jitter),
+    priority: numeric(flags.priority),
+    tenant: textual(flags.tenant),
+    maxAttempts: numeric(flags.maxAttempts),
+    deadline: textual(flags.deadline),
+    service: textual(flags.service),
+    queue: textual(flags.queue),
+  });
+}
+
+async function tell(session: Session, { store }: Redrive, view: ScheduleView): Promise<void> {
+  const { now } = await store.control();
+  session.answer(scheduleForm(view), () => `The schedule ${safeLine(view.name)} ${plan(view, now)}.\n`);
+}
+
+function plan({ paused, nextAt, timezone }: ScheduleView, now: number): string {
+  if (paused) return "is paused until it is resumed";
+  if (nextAt === null) return "never runs again";
+  return `runs next ${relativeTime(nextAt, now)}, at ${zonedTime(nextAt, timezone)}`;
+}
