@@ -29,6 +29,7 @@ const SECTIONS = [
   ["EnqueueOptions", "redrive.enqueue(job, input, options), redrive.run(job, input, options)"],
   ["EnqueueManyOptions", "redrive.enqueueMany(job, inputs, options)"],
   ["RedriveWorkerOptions", "redrive.worker(options)"],
+  ["ScheduleOptions", "redrive.schedules.set(name, options)"],
   ["JobFilter", "redrive.jobs.all(filter), .cancel(filter), .reschedule(filter, change)"],
   ["RescheduleOptions", "redrive.jobs.reschedule(target, options)"],
   ["DeadLetterFilter", "redrive.deadLetters.list(filter), .all, .retry, .remove, .stats, .export"],
@@ -50,6 +51,7 @@ const WORDS = [
   ["DeathReason", "DEATH_REASONS"],
   ["LogLevel", "LOG_LEVELS"],
   ["WhenOpen", "WHEN_OPEN"],
+  ["Overlap", "OVERLAPS"],
 ];
 
 const HEAD = `# Options

@@ -124,8 +124,8 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
     async drain(drainOptions = {}) {
       const { grace = DRAIN_GRACE_MS } = parseOptions(drainOptions, ["grace"], "drain");
       const graceMs = parseDuration(grace, "grace");
-      await companions.start();
       await companions.look();
+      await companions.start();
       const counts = await worker.drain({ graceMs });
       await companions.tidy();
       await companions.stop();
@@ -176,7 +176,7 @@ function openCompanions(
     },
     start: () => (begun ??= begin()),
     async look() {
-      // What fails here is tried again, and told, by the service that has started.
+      // What fails here is tried again, and told, by the service that starts next.
       await scheduleService(around)
         .step(new AbortController().signal)
         .catch(() => undefined);

@@ -9,6 +9,7 @@ import { realSystem } from "../system/real.ts";
 import { grantsOf } from "../worker/grants.ts";
 import type { Life, Wish } from "./life.ts";
 import type { Holding, ObservedStore } from "./observed-store.ts";
+import type { Ticks } from "./ticks.ts";
 import { settled, type Timeline } from "./timeline.ts";
 
 /** What somebody waits for. */
@@ -33,6 +34,7 @@ export interface DriverOptions {
   /** How long a handler may be at work, in real time, before it counts as waiting for the fake clock. */
   readonly patienceMs: number;
   readonly beginLife: () => Promise<Life>;
+  readonly ticks: Ticks;
 }
 
 const RUNS_MOST = 10_000;
@@ -139,6 +141,7 @@ export class Driver {
     const { timeline, observed } = this.#options;
     await settled();
     if (this.failure) throw this.failure.error;
+    if (await this.#tick()) return "again";
     if (goal.done()) return "end";
     if (goal.needsWork && this.isIdle()) return "hold";
     if (timeline.nextAt <= timeline.now) {
@@ -154,6 +157,13 @@ export class Driver {
     return this.#pass(goal);
   }
 
+  /** Makes the jobs of schedules that are due at this instant; false if there are none. */
+  async #tick(): Promise<boolean> {
+    const { observed, ticks, timeline } = this.#options;
+    if (this.wish() === "none" || observed.isDown || ticks.nextAt > timeline.now) return false;
+    return ticks.look();
+  }
+
   /** Sees to it that somebody hears of the work; false if everybody has. */
   async #offer(): Promise<boolean> {
     if (!this.life && this.employed === 0) this.life = await this.#options.beginLife();
@@ -165,9 +175,10 @@ export class Driver {
 
   /** Lets time pass to whatever comes next. */
   #pass(goal: Goal): Step {
-    const { timeline } = this.#options;
+    const { timeline, ticks } = this.#options;
     const { until = Number.POSITIVE_INFINITY } = goal;
-    const next = Math.min(timeline.nextAt, this.#nextDue());
+    const tick = this.wish() === "none" ? 0 : ticks.nextAt;
+    const next = Math.min(timeline.nextAt, this.#nextDue(), tick > timeline.now ? tick : Number.POSITIVE_INFINITY);
     this.#rung = false;
     if (next <= until && next !== Number.POSITIVE_INFINITY) {
       timeline.now = Math.max(timeline.now, next);

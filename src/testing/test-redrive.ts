@@ -18,6 +18,7 @@ import { beginLife, waitsIn, type Wish } from "./life.ts";
 import { ObservedStore } from "./observed-store.ts";
 import { type Ended, openRuns, type Runs } from "./runs.ts";
 import { startOf } from "./start.ts";
+import { Ticks } from "./ticks.ts";
 import { Timeline } from "./timeline.ts";
 
 /** What a test's Redrive is made of. */
@@ -131,10 +132,12 @@ function openWorld(options: TestRedriveOptions): World {
   let lives = TEST_PID;
   // That our own worker comes and goes is nobody's business.
   const onEvent = (event: RedriveEvent): void => void (event.kind.startsWith("worker.") || hub.emit(event));
+  const system = fakeSystem(timeline, seededDice(seed, "test"));
   const driver: Driver = new Driver({
     timeline,
     observed,
     jobs,
+    ticks: new Ticks(observed, { system, log, events: hub, jobs, defaults: rest.defaults ?? {} }),
     patienceMs: parseDuration(patience, "patience", { minMs: 1 }),
     beginLife: () =>
       beginLife({
@@ -151,7 +154,6 @@ function openWorld(options: TestRedriveOptions): World {
         onError: (error) => void (driver.failure = { error }),
       }),
   });
-  const system = fakeSystem(timeline, seededDice(seed, "test"));
   return { timeline, observed, system, faults, driver, hub, log, jobs, shared };
 }
 

@@ -24,6 +24,8 @@ export interface UpkeepSources {
   readonly alive: ReadonlySet<string>;
   /** Runs in the hands of workers whose lease has ended. */
   readonly orphans: number;
+  /** A run has been over its stuck limit for longer than its worker and the check would let it. */
+  readonly stuck: boolean;
   /** Jobs that have ended. */
   readonly finished: number;
 }
@@ -36,9 +38,15 @@ const VERY_LATE_MS = 300_000;
 const KEPT_MS = 86_400_000;
 
 /** Asks a store for the facts. */
-export async function gatherUpkeep(store: Pick<Store, "cells">, sources: UpkeepSources): Promise<UpkeepFacts> {
-  const { cells, now } = await store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]);
-  return upkeepFacts(cells, sources, now);
+export async function gatherUpkeep(
+  store: Pick<Store, "cells" | "overdue">,
+  sources: Omit<UpkeepSources, "stuck">,
+): Promise<UpkeepFacts> {
+  const [{ cells, now }, overdue] = await Promise.all([
+    store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]),
+    store.overdue({ byMs: LATE_MS, limit: 1, after: 0 }),
+  ]);
+  return upkeepFacts(cells, { ...sources, stuck: overdue.length > 0 }, now);
 }
 
 /** The facts in the cells of a store. */
@@ -66,7 +74,7 @@ export function upkeepFacts(cells: readonly Cell[], sources: UpkeepSources, now:
 function unattended(
   records: readonly StepRecord[],
   living: readonly StepRecord[],
-  { orphans, finished, schedules }: UpkeepSources & { readonly schedules: number },
+  { orphans, stuck, finished, schedules }: UpkeepSources & { readonly schedules: number },
   now: number,
 ): string[] {
   const isDone = (name: string): boolean => living.some(({ service }) => service === name);
@@ -74,6 +82,7 @@ function unattended(
   const needs: [boolean, string][] = [
     [schedules > 0 && !isDone("schedules"), schedules === 1 ? "a schedule" : `${schedules} schedules`],
     [orphans > 0 && !isDone("expired runs"), "runs of workers that are gone"],
+    [stuck && !isDone("stuck check"), "runs that are stuck"],
     [finished > 0 && !isDone("retention") && last > 0 && now - last > KEPT_MS, "finished jobs past their retention"],
   ];
   return needs.flatMap(([isNeeded, what]) => (isNeeded ? [what] : []));

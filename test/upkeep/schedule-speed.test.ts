@@ -55,7 +55,6 @@ describe.each(Object.keys(WORLDS))("on %s", (kind) => {
       expect(views).toHaveLength(SCHEDULES);
       expect(views.every(({ result }) => result === "queued")).toBe(true);
     }
-    console.log(kind, "schedules list ms", best.toFixed(1));
     expect(best).toBeLessThan(MOST_MS * UNDER_LOAD);
   });
 });
