@@ -122,7 +122,9 @@ export function decide({ definition, state }: Schedule, { now, isBusy, next, idO
   const { latest, count, upcoming } = missedTicks(state.next, now, most, next);
   const last = latest.at(-1) as number;
   const isLate = catchUp === "none" && now - last > ON_TIME_MS;
-  const fire = isLate || (overlap === "skip" && isBusy) ? [] : latest;
+  // A job that may not be written yet has not ended either.
+  const isTaken = isBusy || state.pending.length > 0;
+  const fire = isLate || (overlap === "skip" && isTaken) ? [] : latest;
   const replaces = overlap !== "replace" || fire.length === 0 || state.pending.length > 0;
   return {
     definition,

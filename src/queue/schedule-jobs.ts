@@ -22,7 +22,7 @@ export function scheduledJob(
   name: string,
   { definition }: Schedule,
   which: { readonly tick: number } | { readonly id: string },
-  { known, random }: { readonly known: (type: string) => KnownType; readonly random: () => number },
+  { known, random }: { readonly known: KnownTypes; readonly random: () => number },
 ): NewJob {
   const { job: type, payload, options, overlap, jitterMs } = definition;
   const isTick = "tick" in which;
@@ -37,8 +37,11 @@ export function scheduledJob(
   return overlap === "queue" ? { ...job, groupConcurrency: 1 } : job;
 }
 
-/** What is known about types by their names. */
-export function typesByName(jobs: readonly JobDefinition[], defaults: PolicyOptions): (type: string) => KnownType {
+/** What is known about types, given by their definitions or their names. */
+export type KnownTypes = (job: JobDefinition | string) => KnownType;
+
+/** What this program knows about types. */
+export function typesByName(jobs: readonly JobDefinition[], defaults: PolicyOptions): KnownTypes {
   const byName = new Map(jobs.map((definition) => [definition.type, knownType(definition, defaults)]));
-  return (type) => byName.get(type) ?? knownType(type, defaults);
+  return (job) => byName.get(typeof job === "string" ? job : job.type) ?? knownType(job, defaults);
 }

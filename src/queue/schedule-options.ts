@@ -4,7 +4,8 @@ import { checkOneOf, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import { CATCH_UP_MOST, type CatchUp, type Overlap, OVERLAPS, type ScheduleDefinition } from "../core/schedule.ts";
 import { isJobDefinition, type JobDefinition } from "./define-job.ts";
-import { type EnqueueOptions, type KnownType, newJobOf, payloadOf } from "./new-jobs.ts";
+import { type EnqueueOptions, newJobOf, payloadOf } from "./new-jobs.ts";
+import type { KnownTypes } from "./schedule-jobs.ts";
 
 /** What can be said about a schedule; durations as `"5s"` or milliseconds. */
 export interface ScheduleOptions<Input = unknown>
@@ -43,13 +44,9 @@ const EVERY_LEAST_MS = 1_000;
 const PAYLOAD_BYTES_MOST = 65_536;
 
 /** The definition that the options describe; the cron expression is not read here. */
-export async function definitionFrom(
-  options: ScheduleOptions,
-  known: (type: string) => KnownType,
-): Promise<ScheduleDefinition> {
+export async function definitionFrom(options: ScheduleOptions, known: KnownTypes): Promise<ScheduleDefinition> {
   const given = parseOptions(options, FIELDS, "schedule");
-  const type = typeName(given.job);
-  const own = known(type);
+  const own = known(jobOf(given.job));
   const said = Object.fromEntries(JOB_FIELDS.filter((field) => given[field] !== undefined).map((f) => [f, given[f]]));
   const payload = await payloadOf(own, given.input ?? {}, PAYLOAD_BYTES_MOST);
   newJobOf(own, payload, "check", said as EnqueueOptions);
@@ -60,15 +57,14 @@ export async function definitionFrom(
     catchUp: catchUpOf(given.catchUp ?? "one"),
     overlap: overlap as Overlap,
     jitterMs: parseDuration(jitter, "jitter", { maxMs: JOB_BOUNDS.delayMs }),
-    job: type,
+    job: own.type,
     payload,
     options: said,
   };
 }
 
-function typeName(job: unknown): string {
-  if (typeof job === "string") return job;
-  if (isJobDefinition(job)) return job.type;
+function jobOf(job: unknown): JobDefinition | string {
+  if (typeof job === "string" || isJobDefinition(job)) return job;
   throw invalid("job", "what defineJob returned, or the name of a type", job, "pass one of these");
 }
 

@@ -17,7 +17,7 @@ import type { System } from "../system/system.ts";
 import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "./define-job.ts";
 import type { Events } from "./events.ts";
-import { SCHEDULE_CELLS, scheduledJob, typesByName } from "./schedule-jobs.ts";
+import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, typesByName } from "./schedule-jobs.ts";
 import { definitionFrom, type ScheduleOptions } from "./schedule-options.ts";
 import { type AnyScheduleView, readSchedules, type ScheduleView, viewsOf } from "./schedule-views.ts";
 
@@ -109,7 +109,7 @@ export function openSchedules(parts: ScheduleParts): Schedules {
 export async function checkSchedule(
   name: string,
   options: ScheduleOptions,
-  known: ReturnType<typeof typesByName>,
+  known: KnownTypes,
 ): Promise<ScheduleDefinition> {
   checkName("schedule", name);
   const definition = await definitionFrom(objectOf(options, "schedule"), known);

@@ -10,7 +10,7 @@ import { decide, isDue, type NextTick, type Schedule, scheduleFrom, written } fr
 import { ticksOf } from "../queue/cron.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Events } from "../queue/events.ts";
-import { SCHEDULE_CELLS, scheduledJob, tickId, typesByName } from "../queue/schedule-jobs.ts";
+import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, tickId, typesByName } from "../queue/schedule-jobs.ts";
 import type { Cell, CellChange, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -55,7 +55,7 @@ interface Held {
 
 class Scheduler {
   readonly #options: SchedulerOptions;
-  readonly #known: ReturnType<typeof typesByName>;
+  readonly #known: KnownTypes;
   /** When each schedule is to be looked at, in store time. */
   readonly #dueAt = new Map<string, number>();
   /** The version of the cell that tells of changes; null before the first look. */

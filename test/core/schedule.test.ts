@@ -70,8 +70,10 @@ describe("a decision", () => {
 
   it("skips while the job before has not ended, if told to", () => {
     const { schedule, next } = every(1_000, { overlap: "skip" });
-    const first = written(at(schedule, 1_000, next), [1_000]);
-    const { state } = at(first, 2_000, next, true);
+    const first = at(schedule, 1_000, next);
+    // Nobody has seen its job yet.
+    expect(at(first, 2_000, next, false).state).toMatchObject({ pending: [1_000], skipped: 1 });
+    const { state } = at(written(first, [1_000]), 2_000, next, true);
     expect(state).toMatchObject({ pending: [], skipped: 1, lastJob: "job-1000", last: 2_000, next: 3_000 });
   });
 
