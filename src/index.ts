@@ -81,3 +81,4 @@ export type { CauseCount, Page, PauseTarget, Store, Tally } from "./store/store.
 export type { Log, LogLevel } from "./system/log.ts";
 export type { WorkerCounts } from "./worker/report.ts";
 export type { WorkerOptions } from "./worker/settings.ts";
+export { subprocess, type SubprocessOptions } from "./worker/subprocess.ts";

@@ -31,6 +31,7 @@ export const ERROR_NAMES: ReadonlyMap<string, FailureClass> = table({
   transient: "AbortError TransactionInProgressException RequestTimeTooSkewed",
   timeout: "TimeoutError RequestTimeout RequestTimeoutException",
   permanent: "PermanentError UnrecoverableError NonRetriableError",
+  crashed: "ProcessDied",
   rate_limited: `RetryAfterError RateLimitError Throttling ThrottlingException ThrottledException RequestThrottled
     RequestThrottledException EC2ThrottledException TooManyRequestsException RequestLimitExceeded
     ProvisionedThroughputExceededException BandwidthLimitExceeded LimitExceededException SlowDown

@@ -1,0 +1,192 @@
+// Runs commands of any language: without a shell, in a process group of their own that is ended as a whole, with what
+// they print kept to a bounded tail. Lines that they write are handed on one by one.
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Readable } from "node:stream";
+import { childEnvironment } from "./child-environment.ts";
+import { guardGroup } from "./guard.ts";
+
+/** How a command ended. */
+export interface SubprocessEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+  /** The last of what it printed. */
+  readonly output: string;
+  /** Why it could not be started; null if it was. */
+  readonly refused: string | null;
+}
+
+/** What to run. */
+export interface SubprocessRequest {
+  readonly command: readonly string[];
+  readonly cwd: string | undefined;
+  /** Names of variables of our environment that it may see, beside those of every program. */
+  readonly env: readonly string[];
+  readonly added: Readonly<Record<string, string>>;
+  /** How much of its output is kept, and how long a line may be. */
+  readonly outputBytes: number;
+  /** How long it may take to end once it was asked to. */
+  readonly killAfterMs: number;
+  /** Hears of each line on stdout and on descriptor 3; null for one that is too long. Absent, nobody reads lines. */
+  readonly onLine?: (line: string | null) => void;
+}
+
+/** A command that was started. */
+export interface Subprocess {
+  readonly ended: Promise<SubprocessEnd>;
+  write(text: string): void;
+  /** Closes its stdin. */
+  close(): void;
+  /** Asks its group to stop, and kills what is left of it some time later. */
+  stop(): void;
+  /** It has nothing to do and keeps nobody alive; after so long it is ended. */
+  rest(ms: number): void;
+  /** It is needed again. */
+  wake(): void;
+}
+
+/** How long we wait for the last words of a command whose process is gone but whose pipes are still held open. */
+const LAST_WORDS_MS = 500;
+
+/** Starts a command. */
+export function startSubprocess(request: SubprocessRequest): Subprocess {
+  const { command, cwd, env, added, outputBytes, killAfterMs, onLine } = request;
+  const [program = "", ...args] = command;
+  const child = spawn(program, args, {
+    cwd,
+    env: childEnvironment(env, added),
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
+    // A group of its own: a signal to ours is for us to pass on, and it is ended with whatever it started.
+    detached: true,
+    windowsHide: true,
+  });
+  const group = child.pid ?? 0;
+  const unguard = group === 0 ? () => undefined : guardGroup(group, killAfterMs);
+  const tail = openTail(outputBytes);
+  const [, stdout, stderr, outcomes] = child.stdio as unknown as [unknown, Readable, Readable, Readable];
+  for (const stream of [stdout, stderr]) stream.on("data", (chunk: Buffer) => tail.add(chunk));
+  for (const stream of [stdout, outcomes]) readLines(stream, outputBytes, onLine);
+  // Whoever does not read its stdin to the end says so by its exit code, if that matters.
+  for (const stream of child.stdio) stream?.on("error", () => undefined);
+  let killing: NodeJS.Timeout | null = null;
+  let resting: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    if (killing) return;
+    signalGroup(group, "SIGTERM");
+    // Where we end before that, the guard does it.
+    killing = setTimeout(() => signalGroup(group, "SIGKILL"), killAfterMs).unref();
+  };
+  const ended = endOf(child, tail, () => {
+    if (killing) clearTimeout(killing);
+    clearTimeout(resting);
+    // What it left behind in its group goes with it.
+    signalGroup(group, "SIGKILL");
+    unguard();
+  });
+  return {
+    ended,
+    write: (text) => void child.stdin?.write(text),
+    close: () => void child.stdin?.end(),
+    stop,
+    rest(ms) {
+      for (const each of handlesOf(child)) each.unref?.();
+      resting = setTimeout(() => {
+        child.stdin?.end();
+        stop();
+      }, ms).unref();
+    },
+    wake() {
+      for (const each of handlesOf(child)) each.ref?.();
+      clearTimeout(resting);
+    },
+  };
+}
+
+function handlesOf(child: ChildProcess): { ref?: () => void; unref?: () => void }[] {
+  return [child, ...child.stdio] as object[];
+}
+
+function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL"): void {
+  if (group === 0) return;
+  try {
+    process.kill(-group, signal);
+  } catch {
+    // Nobody is left in it.
+  }
+}
+
+function endOf(child: ChildProcess, tail: Tail, onExit: () => void): Promise<SubprocessEnd> {
+  return new Promise((resolve) => {
+    child.on("error", (error) => {
+      if (child.pid !== undefined) return;
+      onExit();
+      resolve({ code: null, signal: null, output: "", refused: error.message });
+    });
+    child.on("exit", (code, signal) => {
+      onExit();
+      const finish = (): void => {
+        clearTimeout(late);
+        for (const stream of child.stdio) stream?.destroy();
+        resolve({ code, signal, output: tail.text(), refused: null });
+      };
+      const late = setTimeout(finish, LAST_WORDS_MS);
+      child.on("close", finish);
+    });
+  });
+}
+
+interface Tail {
+  add(chunk: Buffer): void;
+  text(): string;
+}
+
+/** The last so many bytes of what is added. */
+function openTail(most: number): Tail {
+  let chunks: Buffer[] = [];
+  let bytes = 0;
+  const cut = (): void => {
+    const whole = Buffer.concat(chunks);
+    chunks = [Buffer.from(whole.subarray(Math.max(0, whole.length - most)))];
+    bytes = chunks[0]?.length ?? 0;
+  };
+  return {
+    add(chunk) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > most * 2) cut();
+    },
+    text() {
+      cut();
+      return chunks[0]?.toString("utf8") ?? "";
+    },
+  };
+}
+
+/** Cuts a stream into lines; of one that is too long only its being there is told. */
+function readLines(stream: Readable, most: number, onLine: ((line: string | null) => void) | undefined): void {
+  if (!onLine) return void stream.resume();
+  let rest: Buffer[] = [];
+  let bytes = 0;
+  let isSkipping = false;
+  const keep = (part: Buffer): void => {
+    if (isSkipping) return;
+    rest.push(part);
+    bytes += part.length;
+    if (bytes <= most) return;
+    [rest, bytes, isSkipping] = [[], 0, true];
+    onLine(null);
+  };
+  const finish = (): void => {
+    if (!isSkipping && bytes > 0) onLine(Buffer.concat(rest).toString("utf8"));
+    [rest, bytes, isSkipping] = [[], 0, false];
+  };
+  stream.on("data", (chunk: Buffer) => {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      keep(chunk.subarray(from, at));
+      finish();
+      from = at + 1;
+    }
+    if (from < chunk.length) keep(chunk.subarray(from));
+  });
+  stream.on("end", finish);
+}

@@ -1,0 +1,202 @@
+// Handlers in any language: a batch goes to a command, and what the command says or how it ends is the outcome.
+//
+//   plain   the inputs as a JSON array on stdin and in JOB_INPUT; exit code 0: all succeeded, any other: some failed
+//   lines   a line of JSON per item in, a line per outcome out (stdout, or descriptor 3); then also a long-lived child
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { type BatchContext, type BatchItem, done, type RunBatch } from "../queue/batch.ts";
+import { realSystem } from "../system/real.ts";
+import { startSubprocess, type Subprocess, type SubprocessEnd } from "../system/subprocess.ts";
+import { hearLine } from "./subprocess-lines.ts";
+
+/** How a command is run; durations as `"5s"` or milliseconds. */
+export interface SubprocessOptions {
+  /** The program and its arguments; there is no shell in between. */
+  readonly command: readonly string[];
+  /** How it hears of its items and how it answers; default `plain`. */
+  readonly contract?: "plain" | "lines";
+  /** How long a batch may take, from 1 ms to 7 d; required. */
+  readonly timeout: Duration;
+  /** Variables of this process's environment that the command may see beside PATH, LANG, TZ and HOME; default none. */
+  readonly env?: readonly string[];
+  /** Keeps the command for the next batch, `lines` only: it answers `{"end":true}` after each; default false. */
+  readonly keepAlive?: boolean;
+  /** How much of its last output is kept, and how long a line may be; default 1 MiB, from 1 KiB to 16 MiB. */
+  readonly outputBytes?: number;
+  /** The folder it runs in; default this process's. */
+  readonly cwd?: string;
+  /** How long it has between being asked to stop and being killed; default 5 s, at most 1 min. */
+  readonly killAfter?: Duration;
+}
+
+interface Settings {
+  readonly command: readonly string[];
+  readonly contract: "plain" | "lines";
+  readonly timeoutMs: number;
+  readonly env: readonly string[];
+  readonly keepAlive: boolean;
+  readonly outputBytes: number;
+  readonly cwd: string | undefined;
+  readonly killAfterMs: number;
+}
+
+const FIELDS = ["command", "contract", "timeout", "env", "keepAlive", "outputBytes", "cwd", "killAfter"] as const;
+/** The longest text that Linux passes in one variable, with its name. */
+const VARIABLE_BYTES = 131_072;
+/** A kept command that has had nothing to do for so long is ended. */
+const IDLE_MS = 10_000;
+
+/** A batch handler that runs a command. */
+export function subprocess(options: SubprocessOptions): RunBatch {
+  const settings = resolveSubprocess(options);
+  if (settings.contract === "plain") return (items, context) => runPlain(settings, items, context);
+  const idle: Kept[] = [];
+  return (items, context) => runLines(settings, idle, items, context);
+}
+
+/** Checks and completes the options. */
+function resolveSubprocess(options: SubprocessOptions): Settings {
+  const given = parseOptions(options, FIELDS, "subprocess");
+  const { command, contract = "plain", env = [], keepAlive = false, cwd } = given;
+  if (!isTexts(command) || command.length === 0 || command[0] === "")
+    throw invalid("subprocess.command", "a list of texts: the program, then its arguments", command, "pass one");
+  if (/\.(bat|cmd)$/i.test(command[0] ?? ""))
+    throw invalid("subprocess.command", "a program", command[0], "batch files need a shell; run their program itself");
+  if (contract !== "plain" && contract !== "lines")
+    throw invalid("subprocess.contract", '"plain" or "lines"', contract, "use one of these");
+  if (!isTexts(env)) throw invalid("subprocess.env", "a list of names of variables", env, "pass one");
+  if (typeof keepAlive !== "boolean" || (keepAlive && contract === "plain"))
+    throw invalid("subprocess.keepAlive", "true with the contract lines, or false", keepAlive, "change one of the two");
+  if (cwd !== undefined && typeof cwd !== "string") throw invalid("subprocess.cwd", "a folder", cwd, "pass its path");
+  const bytes = { min: 1_024, max: 16 * 1_048_576, integer: true };
+  return {
+    command,
+    contract,
+    timeoutMs: parseDuration(given.timeout, "subprocess.timeout", { minMs: 1, maxMs: 7 * 86_400_000 }),
+    env,
+    keepAlive,
+    outputBytes: parseNumber(given.outputBytes ?? 1_048_576, "subprocess.outputBytes", bytes),
+    cwd,
+    killAfterMs: parseDuration(given.killAfter ?? "5s", "subprocess.killAfter", { maxMs: 60_000 }),
+  };
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string" && !each.includes("\0"));
+}
+
+async function runPlain(settings: Settings, items: readonly BatchItem[], { signal }: BatchContext): Promise<Outcomes> {
+  const text = JSON.stringify(items.map(({ input }) => input));
+  const fits = Buffer.byteLength(text) + "JOB_INPUT=".length < VARIABLE_BYTES;
+  const child = startSubprocess({ ...settings, added: fits ? { JOB_INPUT: text } : {} });
+  const limit = within(settings.timeoutMs, signal, child);
+  child.write(text);
+  child.close();
+  const end = await child.ended;
+  limit.disarm();
+  if (limit.isOver || end.code !== 0) throw failureOf(settings, end, limit.isOver);
+  return items.map(() => done());
+}
+
+type Outcomes = Awaited<ReturnType<RunBatch>>;
+
+/** A command that was kept, and who listens to its lines now. */
+interface Kept {
+  readonly child: Subprocess;
+  hear: (line: string | null) => void;
+}
+
+async function runLines(
+  settings: Settings,
+  idle: Kept[],
+  items: readonly BatchItem[],
+  context: BatchContext,
+): Promise<Outcomes> {
+  const kept = idle.pop() ?? startKept(settings);
+  const { child } = kept;
+  child.wake();
+  const limit = within(settings.timeoutMs, context.signal, child);
+  const open = new Set(items.map(({ id }) => id));
+  let isBroken = false;
+  const answered = new Promise<void>((resolve) => {
+    kept.hear = (line) => {
+      const heard = line === null ? "broken" : hearLine(line, open, context);
+      if (heard === "end" && settings.keepAlive) resolve();
+      if (heard !== "broken") return;
+      isBroken = true;
+      child.stop();
+    };
+  });
+  for (const { id, input, attempt } of items) child.write(`${JSON.stringify({ id, input, attempt })}\n`);
+  child.write("\n");
+  if (!settings.keepAlive) child.close();
+  const end = await Promise.race([child.ended, answered]);
+  limit.disarm();
+  if (!end) keep(kept, idle);
+  if (open.size === 0) return undefined;
+  if (isBroken)
+    throw named("OutputTooLong", `A line of ${nameOf(settings)} was longer than ${settings.outputBytes} bytes.`);
+  if (end && (limit.isOver || end.code !== 0)) throw failureOf(settings, end, limit.isOver);
+  throw named("NoOutcome", `${nameOf(settings)} ended its batch without an outcome for this item.`);
+}
+
+function startKept(settings: Settings): Kept {
+  const kept: { current: Kept | null } = { current: null };
+  const child = startSubprocess({
+    ...settings,
+    added: { REDRIVE_OUTCOMES_FD: "3" },
+    onLine: (line) => kept.current?.hear(line),
+  });
+  kept.current = { child, hear: () => undefined };
+  return kept.current;
+}
+
+/** Puts a command by for the next batch. */
+function keep(kept: Kept, idle: Kept[]): void {
+  kept.hear = () => undefined;
+  void kept.child.ended.then(() => idle.splice(0, idle.length, ...idle.filter((other) => other !== kept)));
+  idle.push(kept);
+  kept.child.rest(IDLE_MS);
+}
+
+/** Stops the command when its time is over, or when the batch is to end. */
+function within(ms: number, signal: AbortSignal, child: Subprocess): { readonly isOver: boolean; disarm(): void } {
+  const limit = { isOver: false, disarm: () => undefined as void };
+  const cancel = realSystem.after(ms, () => {
+    limit.isOver = true;
+    child.stop();
+  });
+  const stop = (): void => child.stop();
+  signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
+  limit.disarm = () => {
+    cancel();
+    signal.removeEventListener("abort", stop);
+  };
+  return limit;
+}
+
+const SHOWN_OUTPUT = 6_000;
+
+/** What the end of a command says: exit code, signal, and the last of what it printed. */
+function failureOf(settings: Settings, { code, signal, output, refused }: SubprocessEnd, isLate: boolean): Error {
+  const name = nameOf(settings);
+  const said = output.trim();
+  const last = said.split("\n").at(-1)?.trim().slice(0, 500) ?? "";
+  const words = last === "" ? "" : ` Its last words: ${last}`;
+  const stack = said === "" ? undefined : `Last output of ${name}:\n${said.slice(-SHOWN_OUTPUT)}`;
+  const fail = (kind: string, message: string, how?: string): Error => named(kind, message + words, stack, how);
+  if (refused !== null) return fail("NotStarted", `${name} could not be started: ${refused}.`);
+  if (isLate) return fail("TimeoutError", `${name} took longer than ${settings.timeoutMs} ms and was ended.`);
+  if (signal === null) return fail("ExitCode", `${name} ended with exit code ${code}.`, String(code));
+  const guess = signal === "SIGKILL" ? " (perhaps the system was out of memory)" : "";
+  return fail("ProcessDied", `${name} was ended by ${signal}${guess}.`, signal);
+}
+
+function named(name: string, message: string, stack?: string, code?: string): Error {
+  return Object.assign(new Error(message), { name, stack, ...(code === undefined ? {} : { code }) });
+}
+
+function nameOf({ command }: Settings): string {
+  return command.join(" ").slice(0, 200);
+}
