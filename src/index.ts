@@ -17,6 +17,7 @@ export type { Duration } from "./core/duration.ts";
 export type { Explanation, Reason, ReasonKind } from "./core/explain.ts";
 export type { ShownState } from "./core/holding.ts";
 export type { Failure, FailureClass, Severity } from "./core/job.ts";
+export type { RunRecord, RunStatus } from "./core/run-record.ts";
 export type { RateOptions } from "./core/rate.ts";
 export type { CatchUp, Overlap } from "./core/schedule.ts";
 export type { ServiceOptions, TenantOptions, WhenOpen } from "./core/service.ts";
@@ -65,6 +66,8 @@ export type { JobDetails, JobFilter, Jobs, JobTarget, RescheduleOptions } from "
 export type { LimitView } from "./queue/limit-views.ts";
 export type { Middleware } from "./queue/middleware.ts";
 export type { EnqueueOptions } from "./queue/new-jobs.ts";
+export type { RunQuery, Runs } from "./queue/runs.ts";
+export type { Stuck, StuckFilter, StuckRun } from "./queue/stuck.ts";
 export type { RunOutcome } from "./queue/outcome.ts";
 export type { EnqueuedJob, EnqueueManyOptions, EnqueueSummary } from "./queue/producer.ts";
 export type { QueueView } from "./queue/queue-views.ts";

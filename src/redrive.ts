@@ -4,6 +4,7 @@ import { JOB_BOUNDS } from "./core/new-job.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
+import { PRESETS } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
 import { type Breakers, openBreakers } from "./queue/breakers.ts";
 import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
@@ -20,6 +21,8 @@ import {
   openProducer,
   type Producer,
 } from "./queue/producer.ts";
+import { openRuns, type Runs } from "./queue/runs.ts";
+import { openStuck, type Stuck } from "./queue/stuck.ts";
 import { type QueueView, readQueues } from "./queue/queue-views.ts";
 import { openSchedules, type Schedules } from "./queue/schedules.ts";
 import type { CircuitBreaker } from "./queue/retryable-breaker.ts";
@@ -32,6 +35,8 @@ import { type BatchSummary, processRecords, type ProcessBatchOptions, recordsCal
 import { type RedriveOptions, type RedriveSettings, resolveRedrive } from "./redrive-options.ts";
 import { openWorker, type RedriveWorker, type RedriveWorkerOptions } from "./redrive-worker.ts";
 import type { WorkerParts } from "./worker/parts.ts";
+import { openReporter, zeroCounts } from "./worker/report.ts";
+import { withTypeLimits } from "./worker/type-limits.ts";
 
 /** A queue: the way in, the way to look, and workers. Close it when you are done, or declare it with `await using`. */
 export interface Redrive extends AsyncDisposable {
@@ -39,6 +44,10 @@ export interface Redrive extends AsyncDisposable {
   readonly store: Store;
   readonly jobs: Jobs;
   readonly deadLetters: DeadLetters;
+  /** The runs of jobs: what waits for its next try, and everything that happened to one. */
+  readonly runs: Runs;
+  /** Runs that take longer than they may. */
+  readonly stuck: Stuck;
   /** The breakers of services, for the whole fleet. */
   readonly breakers: Breakers;
   /** Jobs at set times, once for the whole fleet. */
@@ -141,6 +150,8 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     store,
     jobs: openJobs(store, events, settings.limits),
     deadLetters: openDeadLetters(store),
+    runs: openRuns(store),
+    stuck: openStuck(stuckParts(parts)),
     breakers: openBreakers(store, settings.limits),
     schedules: openSchedules(parts),
     limits: () => readLimits(store, settings.limits),
@@ -183,6 +194,17 @@ type Parts = Omit<RedriveSettings, "store"> & {
   readonly system: System;
   readonly events: Events;
 };
+
+/** What stuck runs are judged with; what is done about them is told as a worker tells it. */
+function stuckParts({ store, jobs, defaults, system, log, events }: Parts): Parameters<typeof openStuck>[0] {
+  const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
+  return {
+    store: withTypeLimits(store, jobs, defaults),
+    system,
+    policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
+    report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now }),
+  };
+}
 
 function waysIn(
   producer: Producer,

@@ -32,6 +32,9 @@ async function incident() {
   const id = await add(store, { type: "record", key: "r1" });
   for (let tried = 1; tried <= 4; tried++)
     await end(store, await takeOne(store, id), retry({ delayMs: tried === 4 ? 60_000 : 0 }));
+  const message = "Run stuck for 1.2h - retry 1/4 scheduled";
+  await end(store, await start(store, { type: "scrape" }), retry({ delayMs: 60_000, failure: failure({ message }) }));
+  await start(store, { type: "busy" });
   const client = new pg.Client({ connectionString: inject("postgres18") });
   await client.connect();
   await client.query(`set search_path to ${schema}`);

@@ -82,6 +82,29 @@ describe("the page about views", () => {
     expect(rows).toHaveLength(7);
   });
 
+  it("finds retries by due time, the history of one, what runs and what hung", async () => {
+    const { path, store, clock } = await inlineStore();
+    const ask = reader(path);
+    const message = "Run stuck for 1.2h - retry 1/4 scheduled";
+    const hung = await start(store, { type: "scrape", maxAttempts: 5 });
+    clock.now += 72 * MINUTE;
+    await end(store, hung, retry({ delayMs: 240 * MINUTE, failure: failure({ message }) }));
+    const soon = await start(store, { type: "scrape", maxAttempts: 5 });
+    await end(store, soon, retry({ delayMs: MINUTE }));
+    const runs = await start(store, { type: "scrape" });
+    expect(ask(query("Retries that wait, by the time they are due")).map((row) => row.slice(0, 2))).toEqual([
+      [soon.id, "[RETRY 1/4]"],
+      [hung.id, "[RETRY 1/4]"],
+    ]);
+    expect(ask(query("The history of a run with all its retries", hung.id)).map((row) => row.slice(0, 3))).toEqual([
+      [hung.id, null, "failed"],
+      [`${hung.id}:1.2`, "[RETRY 1/4]", "pending_retry"],
+    ]);
+    expect(ask(query("What runs now, the longest first")).map(([id]) => id)).toEqual([runs.id]);
+    const given = ask(query("Runs that were given up because they hung"));
+    expect(given).toEqual([[hung.id, null, expect.any(String), message]]);
+  });
+
   it("shows every run of one job", async () => {
     const { ask, ids } = await incident();
     const rows = ask(query("Every run of one job", ids.mail));

@@ -15,6 +15,7 @@ import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { heldState, jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
 import { explainToPeople } from "./jobs-explain.ts";
+import { showHistory } from "./jobs-history.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { noJobFits } from "./nothing-fits.ts";
@@ -37,6 +38,12 @@ export function registerJobs(cli: Cli): void {
     .argument("<id>", "job id");
   cli.act(explain, async (session, [id = ""]) => explainToPeople(session, id));
   examples(explain, cli, ["jobs explain 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  const history = jobs
+    .command("history")
+    .description("every run of one job with its retries, oldest first")
+    .argument("<id>", "id of the job, or of one of its runs");
+  cli.act(history, async (session, [id = ""]) => showHistory(session, id));
+  examples(history, cli, ["jobs history 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   registerList(cli);
   registerCancel(cli);
   const retry = jobs
@@ -52,17 +59,24 @@ const group = (cli: Cli) => cli.program.commands.find((command) => command.name(
 
 function registerList(cli: Cli): void {
   const command = jobFilterFlags(group(cli).command("list").description("a page of jobs, newest first"), { held: true })
+    .option("--sort <order>", "due: what waits, in the order in which it is due")
     .option("--limit <n>", "jobs per page, 1 to 200", "50")
     .option("--cursor <cursor>", "where an earlier page ended");
-  examples(command, cli, ["jobs list", "jobs list --state retrying --type thumbnail --limit 10 --json"]);
+  examples(command, cli, [
+    "jobs list",
+    "jobs list --state retrying --sort due",
+    "jobs list --state retrying --type thumbnail --limit 10 --json",
+  ]);
   cli.act(command, async (session, _args, flags) => {
     const filter = jobFilter(flags, { held: true });
-    const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
+    const page = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
+    const query = { ...filter, ...page, ...defined({ sort: textual(flags.sort) as "due" | undefined }) };
     const redrive = await session.openExisting();
     const holding = await readHolding(redrive.store);
     const state = heldState(flags);
-    const page = state === null ? redrive.jobs.list(query) : listHeld(redrive, query, state, holding);
-    const { items, next } = await page;
+    const { items, next } = await (state === null
+      ? redrive.jobs.list(query)
+      : listHeld(redrive, query, state, holding));
     session.show({ items: items.map((job) => jobForm(job, holding)), next }, () =>
       items.length === 0 ? `${safeLine(noJobFits(flags))}.\n` : jobsTable(items, holding, session),
     );

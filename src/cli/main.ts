@@ -21,6 +21,7 @@ import { registerQueues } from "./queues.ts";
 import { masked, safeText } from "./safe-text.ts";
 import { registerSchedules } from "./schedules.ts";
 import { registerStats } from "./stats.ts";
+import { registerStuck } from "./stuck.ts";
 import { VERSION } from "./version.ts";
 import { registerWorker } from "./worker.ts";
 
@@ -32,6 +33,7 @@ const COMMANDS = [
   registerDrain,
   registerJobs,
   registerDlq,
+  registerStuck,
   registerBreakers,
   registerQueues,
   registerLimits,

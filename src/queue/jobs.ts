@@ -14,7 +14,7 @@ import { instantOf } from "./new-jobs.ts";
 import { everyItem, inChunks, PAGE } from "./paging.ts";
 
 /** Which jobs; every field narrows. `all: true` where nothing else is said and every job is meant. */
-export type JobFilter = Omit<JobQuery, "limit" | "cursor"> & {
+export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort"> & {
   /** Says that everything is meant, where nothing else narrows. */
   readonly all?: true;
 };
@@ -47,7 +47,7 @@ export interface Jobs {
   show(id: string): Promise<JobDetails>;
   /** Why it is not running, with what happens next; rejects with `not_found` if there is none. */
   explain(id: string): Promise<Explanation>;
-  /** A page, newest first. */
+  /** A page, newest first; with `sort: "due"` what waits, in the order in which it is due. */
   list(query?: Partial<JobQuery>): Promise<Page<Job>>;
   /** Every job that matches, newest first, page by page. */
   all(filter?: JobFilter): AsyncIterable<Job>;
@@ -81,9 +81,9 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
       return explainJob(store, job, limits);
     },
     async list(query = {}) {
-      const { limit = 50, cursor = null, ...filter } = objectOf(query, "query");
+      const { limit = 50, cursor = null, sort, ...filter } = objectOf(query, "query");
       checkCursor(cursor);
-      return store.list({ ...jobQuery(filter), limit, cursor });
+      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), limit, cursor });
     },
     count: () => store.count(),
     async cancel(target) {
@@ -121,13 +121,13 @@ export function noJob(id: string): RedriveError {
 }
 
 /** A checked filter without `all`. */
-function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor"> {
+function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor" | "sort"> {
   const { all, ...query } = parseOptions(filter, FILTER, "filter");
   if (all !== undefined && all !== true) throw invalid("filter.all", "true", all, "leave it out otherwise");
   if (query.state !== undefined && !STATES.includes(query.state as Job["state"]))
     throw invalid("filter.state", STATES.join(", "), query.state, "use one of these");
   checkKinds(query, { text: ["type", "queue", "service", "tenant", "key"], yesOrNo: ["due", "tried"] });
-  return query as Omit<JobQuery, "limit" | "cursor">;
+  return query as Omit<JobQuery, "limit" | "cursor" | "sort">;
 }
 
 /** The ids of a target in chunks; a filter without a state looks only where the change can do something. */

@@ -7,6 +7,25 @@ export function cursorError(cursor: unknown): RedriveError {
   return new RedriveError("invalid_argument", `cursor must be the "next" of an earlier page; got ${shown}.`);
 }
 
+/** The last job of a page sorted by due time: when it is due, and its number. */
+export interface DuePlace {
+  readonly runAt: number;
+  readonly seq: number;
+}
+
+/** The cursor of a page sorted by due time. */
+export function dueCursor({ runAt, seq }: DuePlace): string {
+  return `${runAt}.${seq}`;
+}
+
+/** The place behind which such a page goes on; null for the first page. */
+export function readDueCursor(cursor: string | null | undefined): DuePlace | null {
+  if (cursor === null || cursor === undefined) return null;
+  const [, runAt, seq] = /^([0-9]{1,16})\.([0-9]{1,15})$/.exec(cursor) ?? [];
+  if (runAt === undefined || seq === undefined) throw cursorError(cursor);
+  return { runAt: Number(runAt), seq: Number(seq) };
+}
+
 /** The position that a cursor names; a page goes on below it or, oldest first, above it. */
 export function readCursor(cursor: string | null | undefined, oldest = false): number {
   if (cursor === null || cursor === undefined) return oldest ? 0 : Number.MAX_SAFE_INTEGER;

@@ -33,6 +33,9 @@ export type Value = string | number | null;
 /** How many columns a job has. */
 export const JOB_WIDTH = 38;
 
+/** Which of them says when it is due. */
+export const RUN_AT = 9;
+
 /** A job from its row. */
 export function jobFromRow(row: readonly Value[]): Job {
   return {

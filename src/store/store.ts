@@ -60,7 +60,7 @@ export interface Store {
   within?(tx: unknown): Within;
   /** The jobs of these ids, null where there is none. */
   get(ids: readonly string[]): Promise<(Job | null)[]>;
-  /** A page of jobs, newest first. */
+  /** A page of jobs, newest first unless asked otherwise. */
   list(query: JobQuery): Promise<Page<Job>>;
   /** How many jobs there are in each state. */
   count(): Promise<Record<State, number>>;
@@ -188,6 +188,8 @@ export interface JobQuery {
   readonly due?: boolean;
   /** Only jobs with a charged attempt (true) or without one (false). */
   readonly tried?: boolean;
+  /** Only waiting jobs, those due first before the others. */
+  readonly sort?: "due";
 }
 
 /** What a cancel did; `requested` means that it runs and was asked to stop. */

@@ -15,7 +15,7 @@ import {
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { CellChange } from "./cells.ts";
-import { readCursor } from "./cursor.ts";
+import { readCursor, readDueCursor } from "./cursor.ts";
 import { readPlace } from "./retention.ts";
 import type { LetterFilter, Retention, SettleRequest, Store } from "./store.ts";
 
@@ -47,7 +47,19 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
   enqueue: (jobs) => {
     for (const job of jobs) checkNewJob(job);
   },
-  list: (query) => checkInteger("limit", query.limit, 1, PAGE_MOST),
+  list: ({ limit, sort, state, cursor }) => {
+    checkInteger("limit", limit, 1, PAGE_MOST);
+    if (sort === undefined) return void readCursor(cursor);
+    checkOneOf("sort", sort, ["due"]);
+    readDueCursor(cursor);
+    if (state !== undefined && state !== "queued")
+      throw invalid(
+        "sort",
+        "no sort, because only waiting jobs have a due time",
+        sort,
+        "leave it out, or ask for state queued",
+      );
+  },
   deadLetters: (query) => {
     checkInteger("limit", query.limit, 1, PAGE_MOST);
     readCursor(query.cursor);

@@ -177,9 +177,10 @@ describe("init", () => {
 describe("help", () => {
   const commands = ["demo", "init", "enqueue", "worker", "drain", "limits", "stats", "health", "migrate", "doctor"];
   const groups = [
-    ...["list", "show", "explain", "cancel", "retry", "reschedule"].map((name) => `jobs ${name}`),
+    ...["list", "show", "explain", "history", "cancel", "retry", "reschedule"].map((name) => `jobs ${name}`),
     ...["list", "open", "close", "reset"].map((name) => `breakers ${name}`),
     ...["list", "pause", "resume"].map((name) => `queues ${name}`),
+    ...["list", "fix"].map((name) => `stuck ${name}`),
   ];
   const letters = ["list", "show", "stats", "retry", "remove", "export"].map((name) => `dlq ${name}`);
 
@@ -196,7 +197,8 @@ describe("help", () => {
     const { code, out } = await createBench().run(["--help"]);
     expect(code).toBe(0);
     expect(out).toContain("75   worker: replace me");
-    for (const name of [...commands, "jobs", "dlq", "breakers", "queues"]) expect(out).toContain(`\n  ${name} `);
+    for (const name of [...commands, "jobs", "dlq", "stuck", "breakers", "queues"])
+      expect(out).toContain(`\n  ${name} `);
     expect(Math.max(...out.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 

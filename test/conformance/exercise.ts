@@ -6,6 +6,7 @@ import { cellFacts } from "./cells.ts";
 import { claimFacts, laneFacts } from "./claim.ts";
 import { pauseFacts, serviceFacts } from "./control.ts";
 import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
+import { dueFacts } from "./due.ts";
 import { enqueueFacts } from "./enqueue.ts";
 import { groupFacts, placeFacts } from "./groups.ts";
 import { keyFacts } from "./keys.ts";
@@ -30,6 +31,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["unique", uniqueFacts],
   ["limited", limitedFacts],
   ["list", listFacts],
+  ["lists by due time", dueFacts],
   ["cancel", cancelFacts],
   ["reschedule", rescheduleFacts],
   ["lanes", laneFacts],

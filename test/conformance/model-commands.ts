@@ -240,6 +240,7 @@ const listFields = {
   key: fc.constant("k1"),
   due: fc.boolean(),
   tried: fc.boolean(),
+  sort: fc.constant("due" as const),
 };
 const list = command("list", fc.record(listFields, { requiredKeys: ["limit"] }), (_, query) => {
   return async (store) => (await store.list(query)).items;

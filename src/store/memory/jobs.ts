@@ -1,8 +1,8 @@
 // Look up, cancel and reschedule jobs in memory.
-import { STATES, type State } from "../../core/job.ts";
+import { type Job, STATES, type State } from "../../core/job.ts";
 import { laneOfKind, kindOfLane } from "../../core/lane.ts";
-import { readCursor } from "../cursor.ts";
-import type { JobQuery } from "../store.ts";
+import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import type { JobQuery, Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { enqueueOne } from "./enqueue.ts";
 import { leavePlace } from "./groups.ts";
@@ -14,6 +14,7 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
     enqueue: (jobs) => jobs.map((job) => enqueueOne(tables, job)),
     get: (ids) => ids.map((id) => tables.jobs.get(id)).map((row) => (row ? jobOf(row) : null)),
     list(query) {
+      if (query.sort === "due") return listDue(tables, query);
       const below = readCursor(query.cursor);
       const found: Row[] = [];
       for (const row of [...tables.jobs.values()].reverse()) {
@@ -59,6 +60,18 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         return "changed";
       }),
   };
+}
+
+/** Waiting jobs, those due first before the others. */
+function listDue(tables: Tables, query: JobQuery): Page<Job> {
+  const from = readDueCursor(query.cursor);
+  const waiting = [...tables.jobs.values()]
+    .filter((row) => row.state === "queued" && matches(row, query, tables.clock()))
+    .filter(({ runAt, seq }) => from === null || runAt > from.runAt || (runAt === from.runAt && seq > from.seq))
+    .sort((a, b) => a.runAt - b.runAt || a.seq - b.seq);
+  const items = waiting.slice(0, query.limit);
+  const last = items.at(-1);
+  return { items: items.map(jobOf), next: last && waiting.length > items.length ? dueCursor(last) : null };
 }
 
 function matches(row: Row, query: JobQuery, now: number): boolean {

@@ -3,13 +3,14 @@
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
-import { readCursor } from "../cursor.ts";
-import { JOB_WIDTH, jobFromRow, type Value } from "../rows.ts";
+import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import { JOB_WIDTH, jobFromRow, RUN_AT, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import { heldRuns, isTaken, jobColumns, NO_RUN, STATE, stateOf, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import type { Cell, Statement } from "./driver.ts";
 import { belongingFrom } from "./lanes.ts";
+import { time } from "./time.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */
@@ -217,6 +218,15 @@ function sourceOf(s: string, { key, state, due }: JobQuery): { readonly from: st
 }
 
 async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnType<typeof jobFromRow>>> {
+  if (query.sort === "due") {
+    const { text, values } = dueList(s, query);
+    const found = await db.ask({ text }, ...values, query.limit + 1);
+    const rows = found.slice(0, query.limit);
+    const last = rows.at(-1);
+    const place = last && { runAt: last[RUN_AT] as number, seq: last[JOB_WIDTH] as number };
+    const items = rows.map((row) => jobFromRow(row as Value[]));
+    return { items, next: place && found.length > query.limit ? dueCursor(place) : null };
+  }
   const source = sourceOf(s, query);
   const { where, values } = narrow(["j.seq < $1"], [readCursor(query.cursor)], CONDITIONS, query);
   where.push(source.where);
@@ -227,6 +237,20 @@ async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnTyp
     order by j.seq desc limit $${values.length + 1}`;
   const { rows, next } = page(await db.ask({ text }, ...values, query.limit + 1), query.limit, JOB_WIDTH);
   return { items: rows.map((row) => jobFromRow(row as Value[])), next };
+}
+
+/** Waiting jobs, those due first before the others; for retries an index knows that order. */
+export function dueList(s: string, query: JobQuery): { readonly text: string; readonly values: Value[] } {
+  const { runAt, seq } = readDueCursor(query.cursor) ?? { runAt: 0, seq: 0 };
+  const order = query.tried ? time("w.run_at") : "w.run_at";
+  const from = `${order} >= ${query.tried ? time("$1::bigint") : "$1"} and (w.run_at, w.seq) > ($1, $2)`;
+  const { where, values } = narrow([from], [runAt, seq], CONDITIONS, query);
+  if (query.tried) where.push("w.lane % 4 <> 0 and j.attempts > 0");
+  else if (query.tried === false) where.push("j.attempts = 0");
+  if (query.due !== undefined) where.push(`w.run_at ${query.due ? "<=" : ">"} ${NOW}`);
+  const text = `select ${jobColumns(s)}, j.seq from ${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN} ${withLane(s)}
+    where ${where.join(" and ")} order by ${order}, w.seq limit $${values.length + 1}`;
+  return { text, values };
 }
 
 /** The conditions of a list: those given, and one for each field of the query that is there. */

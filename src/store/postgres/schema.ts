@@ -11,13 +11,11 @@
 // holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { JOB_BOUNDS } from "../../core/new-job.ts";
-import { heldRuns } from "./columns.ts";
+import { time } from "./time.ts";
+import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
-
-/** A time as people read it. */
-const time = (column: string): string => `to_timestamp(${column} / 1000.0)`;
 
 /** The number of a group: a hash, so that nobody has to hand out numbers; two groups with the same one would share places. */
 export const groupNumber = (type: string, group: string): string => `hashtextextended(${type} || ' ' || ${group}, 0)`;
@@ -90,6 +88,7 @@ create table ${s}.waiting (
   primary key (lane, run_at, seq)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 create index waiting_retries on ${s}.waiting (${time("run_at")}) where lane % 4 <> 0;
+create index waiting_retry on ${s}.waiting (seq) where lane % 4 <> 0;
 
 -- The places that jobs hold in their groups. Whoever wants one that is taken meets this key, however old its picture is.
 create table ${s}.place (
@@ -231,66 +230,6 @@ create table ${s}.control (
   version bigint not null
 );
 insert into ${s}.control values (1, 1);
-`;
-
-const OWN = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
-/** What the claim says of a job that runs. */
-const RUN = {
-  state: "'running'::text",
-  worker: "h.worker",
-  startedAt: "h.at",
-  updatedAt: "greatest(j.updated_at, h.at)",
-};
-
-/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
-const withStatus = (s: string, status: string, from: string, where: string, own = OWN): string => `
-select j.id, l.type, l.queue, '${status}'::text as status,
-  ${own.state} as state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key,
-  ${own.worker} as worker, j.error_message as last_error, j.payload, j.progress, j.result,
-  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(own.updatedAt)} as updated_at,
-  ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
-from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
-
-/** Waiting jobs with their places in the queue; all of the place, so that the way from a job to it is by an index too. */
-const queued = (s: string): string =>
-  `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
-
-const views = (s: string): string => `
-create view ${s}.jobs as ${[
-  withStatus(
-    s,
-    "failed",
-    `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`,
-    "d.redriven_at is null and j.state = 'dead'",
-  ),
-  withStatus(s, "retrying", queued(s), "j.attempts > 0"),
-  withStatus(s, "queued", queued(s), "j.attempts <= 0"),
-  withStatus(s, "running", heldRuns(s), "true", RUN),
-  ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
-].join("\nunion all")};
-
-create view ${s}.attempts as
-select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,
-  ${time("a.started_at")} as started_at, ${time("a.ended_at")} as ended_at, a.delay_ms,
-  a.error_class, a.error_name, a.error_message, a.error_stack
-from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq
-union all
-select j.id, j.generation, j.epoch, j.attempts + 1, 'completed', j.worker,
-  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
-from ${s}.job j where j.state = 'completed';
-
-create view ${s}.dead_letters as
-select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
-  d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
-  j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
-  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
-from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq;
-
-create view ${s}.retry_queue as
-select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
-  j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after
-from ${queued(s)} left join ${s}.lane l on l.base = j.lane - j.lane % 4
-where w.lane % 4 <> 0 and j.attempts > 0;
 `;
 
 /** SQL that leads from one version of the schema to the next, for a schema of this name. */

@@ -2,12 +2,13 @@
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
-import { readCursor } from "../cursor.ts";
+import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { enqueuer } from "./enqueue.ts";
 import type { Lanes } from "./lanes.ts";
-import { JOB_WIDTH } from "../rows.ts";
+import { JOB_WIDTH, RUN_AT } from "../rows.ts";
+import { time } from "./time.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** Joins jobs with what they belong to. */
@@ -125,6 +126,7 @@ const OF_STATE: ReadonlyMap<State | undefined, Source> = new Map([
 ]);
 
 function list(db: Database, query: JobQuery, now: number): RowPage {
+  if (query.sort === "due") return listDue(db, query, now);
   const source = query.key === undefined ? (OF_STATE.get(query.state) ?? ANY) : OF_KEY;
   const { where, values } = narrow(`${source.seq} < ?`, readCursor(query.cursor), CONDITIONS, query);
   where.push(source.where);
@@ -139,6 +141,29 @@ function list(db: Database, query: JobQuery, now: number): RowPage {
     )
     .all(...values, query.limit + 1);
   return page(found, query.limit, JOB_WIDTH);
+}
+
+/** Waiting jobs, those due first before the others; for retries an index knows that order. */
+function listDue(db: Database, query: JobQuery, now: number): RowPage {
+  const from = readDueCursor(query.cursor);
+  const [table, order] = query.tried ? ["job j indexed by job_retrying", time("j.run_at")] : ["job j", "j.run_at"];
+  const { where, values } = narrow("j.seq > ?", 0, CONDITIONS, query);
+  where.push("j.state = 'queued'");
+  if (from) {
+    where.push(`${order} >= ${query.tried ? time("?") : "?"} and (j.run_at, j.seq) > (?, ?)`);
+    values.push(from.runAt, from.runAt, from.seq);
+  }
+  if (query.due !== undefined) {
+    where.push(`j.run_at ${query.due ? "<=" : ">"} ?`);
+    values.push(now);
+  }
+  if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
+  const text = `select ${JOB_COLUMNS}, j.seq from ${table} ${WITH_LANE} where ${where.join(" and ")} order by ${order}, j.seq limit ?`;
+  const found = db.prepare(text).all(...values, query.limit + 1);
+  const rows = found.slice(0, query.limit);
+  const last = rows.at(-1);
+  const place = last && { runAt: last[RUN_AT] as number, seq: last[JOB_WIDTH] as number };
+  return { rows, next: place && found.length > query.limit ? dueCursor(place) : null };
 }
 
 /** The conditions of a list: below its cursor, and one for each field of the query that is given. */

@@ -2,12 +2,11 @@
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { JOB_BOUNDS } from "../../core/new-job.ts";
+import { time } from "./time.ts";
+import { VIEWS } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
-
-/** A time as people write it in SQLite; comparable with `datetime('now', '-1 hour')`. */
-const time = (column: string): string => `strftime('%Y-%m-%d %H:%M:%f', ${column} / 1000.0, 'unixepoch')`;
 
 /** One comparison after the other: `state in (…)` builds a table at every write and costs a fifth of it. */
 const LIFE = `check (case state
@@ -185,47 +184,6 @@ create table control (
   version integer not null
 ) strict;
 insert into control values (1, 1);
-`;
-
-/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
-const withStatus = (status: string, where: string): string => `
-select j.id, l.type, l.queue, ${status} as status,
-  j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
-  j.error_message as last_error, j.payload, j.progress, j.result,
-  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time("j.updated_at")} as updated_at,
-  ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
-from job j left join lane l on l.base = j.lane - j.lane % 4 where ${where}`;
-
-const VIEWS = `
-create view jobs as ${[
-  withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
-  withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
-  withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
-  withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
-].join("\nunion all")};
-
-create view attempts as
-select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,
-  ${time("a.started_at")} as started_at, ${time("a.ended_at")} as ended_at, a.delay_ms,
-  a.error_class, a.error_name, a.error_message, a.error_stack
-from attempt a join job j on j.seq = a.job_seq
-union all
-select j.id, j.generation, j.epoch, j.attempts + 1, 'completed', j.worker,
-  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
-from job j where j.state = 'completed';
-
-create view dead_letters as
-select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
-  d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
-  j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
-  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
-from dead_letter d join job j on j.seq = d.job_seq;
-
-create view retry_queue as
-select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
-  j.error_message as error_msg, j.attempts as retry_count, ${time("j.run_at")} as process_after
-from job j left join lane l on l.base = j.lane - j.lane % 4
-where j.state = 'queued' and j.attempts > 0;
 `;
 
 /** SQL that leads from one version of the schema to the next. */

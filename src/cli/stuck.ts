@@ -1,0 +1,86 @@
+// `redrive stuck`: runs that take longer than they may, and ending them now.
+import { formatDuration } from "../core/duration.ts";
+import { isoTime } from "../queue/json-form.ts";
+import type { StuckFilter, StuckRun } from "../queue/stuck.ts";
+import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
+import type { Command } from "commander";
+import { masked } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+import { counted, relativeTime } from "./words.ts";
+
+/** Registers `stuck`. */
+export function registerStuck(cli: Cli): void {
+  const stuck = cli.program.command("stuck").description("runs that take longer than they may, and ending them now");
+  const list = filterFlags(
+    stuck.command("list").description("runs over the limit of their type, with what would become of them"),
+  );
+  examples(list, cli, ["stuck list", "stuck list --older-than 30m --json"]);
+  cli.act(list, async (session, _args, flags) => {
+    const redrive = await session.openExisting();
+    const runs = await redrive.stuck.list(filterOf(flags));
+    const { now } = await redrive.store.control();
+    session.show({ items: runs.map(stuckForm) }, () =>
+      runs.length === 0 ? "No run takes longer than it may.\n" : stuckTable(runs, now, session),
+    );
+  });
+  const fix = filterFlags(
+    stuck
+      .command("fix")
+      .description("end stuck runs now: they are tried again or given up, and what they say later is refused"),
+  ).option("--dry-run", "only say what would be done");
+  examples(fix, cli, ["stuck fix --dry-run", "stuck fix --type scrape --older-than 2h"]);
+  cli.act(fix, async (session, _args, flags) => {
+    const dryRun = flags.dryRun === true;
+    const redrive = await session.openExisting();
+    const runs = await redrive.stuck.fix({ ...filterOf(flags), dryRun });
+    const { now } = await redrive.store.control();
+    const fixed = runs.filter((run) => run.fixed).length;
+    session.answer({ dryRun, fixed, items: runs.map(stuckForm) }, () => {
+      if (runs.length === 0) return "No run takes longer than it may; nothing was changed.\n";
+      const meanwhile = runs.length - fixed;
+      const done = dryRun
+        ? `${counted(runs.length, "run")} would be ended; nothing was changed.`
+        : `${counted(fixed, "run")} ended${meanwhile > 0 ? `, ${meanwhile} had ended meanwhile` : ""}.`;
+      return `${stuckTable(runs, now, session)}${done}\n`;
+    });
+  });
+}
+
+function filterFlags(command: Command): Command {
+  return command
+    .option("--older-than <duration>", "every run longer than this, whatever the limit of its type")
+    .option("--type <type>", "runs of this type");
+}
+
+function filterOf(flags: Flags): StuckFilter {
+  return defined({ olderThan: textual(flags.olderThan), type: textual(flags.type) }) as StuckFilter;
+}
+
+function stuckForm(run: StuckRun): object {
+  return { ...run, startedAt: isoTime(run.startedAt), retryAt: isoTime(run.retryAt) };
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "ID" },
+  { title: "TYPE", least: 6 },
+  { title: "RAN", align: "right" },
+  { title: "LIMIT", align: "right" },
+  { title: "WORKER", least: 8, optional: true },
+  { title: "THEN" },
+  { title: "MESSAGE", least: 16, optional: true },
+];
+
+function stuckTable(runs: readonly StuckRun[], now: number, { width, paint }: Session): string {
+  const rows = runs.map((run) => {
+    const limit = run.limitMs === null ? "-" : formatDuration(run.limitMs);
+    const then = run.retryAt === null ? run.verdict : `again ${relativeTime(run.retryAt, now)}`;
+    return [run.id, run.type, lasted(run.ranMs), limit, run.worker ?? "-", then, masked(run.message ?? "")];
+  });
+  return tableText(COLUMNS, rows, { width, paint });
+}
+
+/** To the second: nobody counts the milliseconds of what hangs. */
+function lasted(ms: number): string {
+  return formatDuration(ms < 1_000 ? ms : Math.floor(ms / 1_000) * 1_000);
+}

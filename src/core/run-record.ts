@@ -1,0 +1,120 @@
+// The runs of a job as people count them: the first one is the original, every later one a retry that belongs to it. Made
+// from the job and the records of its bad runs; the view `runs` says the same in SQL.
+import type { AttemptRecord, Job } from "./job.ts";
+
+/** How a run stands. A retry that waits is a run of its own. */
+export const RUN_STATUSES = ["queued", "running", "failed", "pending_retry", "completed", "cancelled"] as const;
+/** One of `RUN_STATUSES`. */
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+/** One run of a job. Times are epoch milliseconds by the store's clock. */
+export interface RunRecord {
+  /** That of the job for its first run; for the others with the generation and the number of the run behind it. */
+  readonly id: string;
+  readonly jobId: string;
+  readonly type: string;
+  readonly generation: number;
+  /** Runs of this generation before it: 0 for the first. */
+  readonly retryCount: number;
+  readonly maxRetries: number;
+  readonly isRetry: boolean;
+  /** The id of the job's first run; null for that one itself. */
+  readonly originalRunId: string | null;
+  readonly status: RunStatus;
+  /** When the retry is due that waits, or that followed a failed run. */
+  readonly nextRetryAt: number | null;
+  /** What it failed of; for a retry that waits, what it waits for. */
+  readonly errorMessage: string | null;
+  readonly startedAt: number | null;
+  readonly completedAt: number | null;
+  /** `[RETRY 1/4]`; null for the first run. Without the limit where only the type knows it. */
+  readonly label: string | null;
+}
+
+/** Where runs of a job are counted from. */
+type Counted = Pick<Job, "id" | "type" | "maxAttempts" | "limited">;
+
+/** The id of a run. */
+export function runId(jobId: string, generation: number, run: number): string {
+  return generation === 1 && run === 1 ? jobId : `${jobId}:${generation}.${run}`;
+}
+
+/** The job that a run is of, by the run's id. */
+export function jobOfRun(id: string): string {
+  return id.replace(/:[0-9]+\.[0-9]+$/, "");
+}
+
+/** Every run of a job, oldest first. Runs that were not charged do not count. */
+export function runsOf(job: Job, history: readonly AttemptRecord[]): RunRecord[] {
+  const bad: RunRecord[] = [];
+  const seen = new Set<string>();
+  for (const { generation, attempt, failure, delayMs, startedAt, endedAt } of history) {
+    const place = `${generation}.${attempt}`;
+    if (attempt === 0 || seen.has(place)) continue;
+    seen.add(place);
+    const run = runAt(job, generation, attempt);
+    const nextRetryAt = delayMs === null ? null : endedAt + delayMs;
+    const { message: errorMessage } = failure;
+    bad.push({ ...run, status: "failed", nextRetryAt, errorMessage, startedAt, completedAt: endedAt });
+  }
+  return job.state === "dead" && wasCharged(job, history) ? bad : [...bad, present(job, history)];
+}
+
+/** The run that a job is in, or was in last. */
+export function latestRun(job: Job): RunRecord {
+  if (job.state !== "dead" || job.attempts === 0) return present(job, []);
+  const run = runAt(job, job.generation, job.attempts);
+  const errorMessage = job.failure?.message ?? null;
+  return { ...run, status: "failed", errorMessage, startedAt: job.startedAt, completedAt: job.finishedAt };
+}
+
+/** True if a dead job was charged for its end; a deadline that passed before the run began charges nothing. */
+function wasCharged({ attempts, generation, epoch }: Job, history: readonly AttemptRecord[]): boolean {
+  const isBefore = (record: AttemptRecord): boolean =>
+    record.generation === generation && record.attempt === attempts && record.epoch < epoch;
+  return attempts > 0 && !history.some(isBefore);
+}
+
+/** The run that is not among the bad ones yet. */
+function present(job: Job, history: readonly AttemptRecord[]): RunRecord {
+  const { state, attempts, startedAt, finishedAt, runAt: dueAt, failure } = job;
+  const run = runAt(job, job.generation, attempts + 1);
+  const why = failure?.message ?? null;
+  switch (state) {
+    case "queued":
+      if (attempts === 0) return { ...run, status: "queued" };
+      return { ...run, status: "pending_retry", nextRetryAt: dueAt, errorMessage: why };
+    case "running":
+      return { ...run, status: "running", startedAt };
+    case "completed":
+      return { ...run, status: "completed", startedAt, completedAt: finishedAt };
+    case "cancelled": {
+      // One that was cancelled while it waited never started; what the job says is of the run before.
+      const isSettled = history.some(({ epoch }) => epoch === job.epoch);
+      return { ...run, status: "cancelled", startedAt: isSettled ? null : startedAt, completedAt: finishedAt };
+    }
+    case "dead":
+      return { ...run, status: "failed", errorMessage: why, completedAt: finishedAt };
+  }
+}
+
+function runAt({ id, type, maxAttempts, limited }: Counted, generation: number, run: number): RunRecord {
+  const isFirst = generation === 1 && run === 1;
+  const most = limited ? `/${maxAttempts - 1}` : "";
+  return {
+    id: runId(id, generation, run),
+    jobId: id,
+    type,
+    generation,
+    retryCount: run - 1,
+    maxRetries: maxAttempts - 1,
+    isRetry: run > 1,
+    originalRunId: isFirst ? null : id,
+    status: "queued",
+    nextRetryAt: null,
+    errorMessage: null,
+    startedAt: null,
+    completedAt: null,
+    label: run > 1 ? `[RETRY ${run - 1}${most}]` : null,
+  };
+}

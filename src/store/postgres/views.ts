@@ -1,0 +1,134 @@
+// Views for people. Their names and columns stay as they are, the same on SQLite and on Postgres.
+import { heldRuns } from "./columns.ts";
+import { time } from "./time.ts";
+
+const OWN = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
+/** What the claim says of a job that runs. */
+const RUN = {
+  state: "'running'::text",
+  worker: "h.worker",
+  startedAt: "h.at",
+  updatedAt: "greatest(j.updated_at, h.at)",
+};
+
+/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
+const withStatus = (s: string, status: string, from: string, where: string, own = OWN): string => `
+select j.id, l.type, l.queue, '${status}'::text as status,
+  ${own.state} as state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key,
+  ${own.worker} as worker, j.error_message as last_error, j.payload, j.progress, j.result,
+  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(own.updatedAt)} as updated_at,
+  ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
+from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
+
+/** Waiting jobs with their places in the queue; all of the place, so that the way from a job to it is by an index too. */
+const queued = (s: string): string =>
+  `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
+
+/**
+ * The same for retries, which have an index of their own for that way: joined by all of the place, Postgres would expect
+ * next to none, and rather sort them all than go by the time at which they are due.
+ */
+const retrying = (s: string): string => `${s}.waiting w join ${s}.job j on j.seq = w.seq`;
+
+/** Where a run stands: which job and generation, and its number in there, the first one included. */
+interface Place {
+  readonly generation: string;
+  /** The number of the run, as SQL. */
+  readonly run: string;
+}
+
+const PRESENT: Place = { generation: "j.generation", run: "(least(j.attempts, 2147483646) + 1)" };
+const BAD: Place = { generation: "a.generation", run: "a.attempt" };
+
+/** The first run has the id of its job, the others a suffix that no id of a job can have. */
+const runOf = (
+  { generation, run }: Place,
+  status: string,
+  times: Readonly<Record<"next" | "error" | "from" | "to", string>>,
+): string => {
+  const isFirst = `${generation} = 1 and ${run} = 1`;
+  const most = "case when j.limited then '/' || (j.max_attempts - 1) else '' end";
+  return `
+select case when ${isFirst} then j.id else j.id || ':' || ${generation} || '.' || ${run} end as id, j.id as job_id, l.type,
+  ${generation} as generation, ${run} - 1 as retry_count, j.max_attempts - 1 as max_retries, ${run} > 1 as is_retry,
+  case when ${isFirst} then null else j.id end as original_run_id, '${status}'::text as status, ${times.next} as next_retry_at,
+  ${times.error} as error_message, ${times.from} as started_at, ${times.to} as completed_at,
+  case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
+};
+
+/** The last run of a job was settled under its epoch: what it says of its start is of that run, not of one to come. */
+const isSettled = (s: string): string =>
+  `exists (select from ${s}.attempt a where a.job_seq = j.seq and a.epoch = j.epoch)`;
+/** Runs that were not charged repeat the number of the one before. */
+const sameBefore = (s: string, attempt: string, epoch: string): string =>
+  `exists (select from ${s}.attempt b where b.job_seq = j.seq and b.generation = ${attempt}.generation
+    and b.attempt = ${attempt}.${attempt === "a" ? "attempt" : "attempts"} and b.epoch < ${epoch})`;
+
+const NONE = { next: "null::timestamptz", error: "null::text", from: "null::timestamptz", to: "null::timestamptz" };
+const ENDED = { from: time("j.started_at"), to: time("j.finished_at") };
+
+const runs = (s: string): string => {
+  const lane = `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
+  const ofState = (state: string): string => `from ${s}.job j ${lane} where j.state = '${state}'`;
+  return `create view ${s}.runs as ${[
+    `${runOf(BAD, "failed", {
+      next: time("(a.ended_at::numeric + a.delay_ms)"),
+      error: "a.error_message",
+      from: time("a.started_at"),
+      to: time("a.ended_at"),
+    })} from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq ${lane}
+    where a.attempt > 0 and not ${sameBefore(s, "a", "a.epoch")}`,
+    `${runOf(PRESENT, "pending_retry", { ...NONE, next: time("w.run_at"), error: "j.error_message" })}
+    from ${retrying(s)} ${lane} where w.lane % 4 <> 0 and j.attempts > 0`,
+    `${runOf(PRESENT, "queued", NONE)} from ${queued(s)} ${lane} where j.attempts <= 0`,
+    `${runOf(PRESENT, "running", { ...NONE, from: time("h.at") })} from ${heldRuns(s)} ${lane}`,
+    `${runOf(PRESENT, "completed", { ...NONE, ...ENDED })} ${ofState("completed")}`,
+    `${runOf(PRESENT, "cancelled", { ...NONE, ...ENDED, from: `case when not ${isSettled(s)} then ${ENDED.from} end` })}
+    ${ofState("cancelled")}`,
+    // A job that died without being charged did not fail by a run; it is shown all the same.
+    `${runOf(PRESENT, "failed", { ...NONE, error: "j.error_message", to: ENDED.to })}
+    from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${lane}
+    where d.redriven_at is null and j.state = 'dead' and (j.attempts = 0 or ${sameBefore(s, "j", "j.epoch")})`,
+  ].join("\nunion all")};
+`;
+};
+
+/** The views, for a schema of this name. */
+export const views = (s: string): string => `
+create view ${s}.jobs as ${[
+  withStatus(
+    s,
+    "failed",
+    `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`,
+    "d.redriven_at is null and j.state = 'dead'",
+  ),
+  withStatus(s, "retrying", queued(s), "j.attempts > 0"),
+  withStatus(s, "queued", queued(s), "j.attempts <= 0"),
+  withStatus(s, "running", heldRuns(s), "true", RUN),
+  ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
+].join("\nunion all")};
+
+create view ${s}.attempts as
+select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,
+  ${time("a.started_at")} as started_at, ${time("a.ended_at")} as ended_at, a.delay_ms,
+  a.error_class, a.error_name, a.error_message, a.error_stack
+from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq
+union all
+select j.id, j.generation, j.epoch, j.attempts + 1, 'completed', j.worker,
+  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
+from ${s}.job j where j.state = 'completed';
+
+create view ${s}.dead_letters as
+select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
+  d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
+  j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
+  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
+from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq;
+
+create view ${s}.retry_queue as
+select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
+  j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after
+from ${retrying(s)} left join ${s}.lane l on l.base = j.lane - j.lane % 4
+where w.lane % 4 <> 0 and j.attempts > 0;
+
+${runs(s)}`;
