@@ -190,6 +190,7 @@ function openCompanions(
       await begun?.catch(() => undefined);
       await Promise.all([upkeep?.stop(), port?.close()]);
       upkeep = port = null;
+      await around.records.end();
     },
   };
 }

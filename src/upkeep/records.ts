@@ -1,7 +1,7 @@
 // What upkeep did last, told to everybody: each worker keeps a cell per service with when it ran, how long, how it went
 // and when it runs next. Without these, nobody could tell a fleet that has nothing to do from one that nobody looks after.
 import { fieldsFrom, hasNumbers } from "../core/options.ts";
-import type { Cell, Store } from "../store/store.ts";
+import type { Cell, CellChange, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
 /** The kind of the cells. */
@@ -28,11 +28,15 @@ export interface StepRecord extends Step {
 /** Takes note of steps. */
 export interface Records {
   note(service: string, step: Step): void;
+  /** Leaves what was done last to nobody in particular, so that workers that come and go leave one record, not many. */
+  end(): Promise<void>;
 }
 
 /** How often a worker writes about a service at most, unless it begins to fail or to go well again. */
 export const RECORD_EVERY_MS = 10_000;
 const ERROR_LENGTH = 300;
+/** Who holds the records of workers that have left. */
+const NOBODY = "";
 
 /** The records of one worker. */
 export function openRecords({
@@ -46,22 +50,32 @@ export function openRecords({
 }): Records {
   const told = new Map<string, { readonly at: number; readonly failed: boolean }>();
   const untold = new Map<string, Step>();
+  const last = new Map<string, string>();
+  const cell = (name: string, holder: string, value: string | null): CellChange => {
+    return { kind: RECORD_CELLS, name, holder, version: null, value };
+  };
   return {
     note(service, step) {
       const now = system.monotonic();
-      const last = told.get(service);
+      const before = told.get(service);
       const failed = step.error !== null;
       untold.set(service, step);
-      if (last && last.failed === failed && now - last.at < RECORD_EVERY_MS) return;
+      if (before && before.failed === failed && now - before.at < RECORD_EVERY_MS) return;
       // What the others have to tell goes along: one write for all of them.
       const changes = [...untold].map(([name, { error, ...rest }]) => {
         told.set(name, { at: now, failed: error !== null });
-        const value = JSON.stringify({ ...rest, error: error && error.slice(0, ERROR_LENGTH) });
-        return { kind: RECORD_CELLS, name, holder: worker(), version: null, value };
+        const value = JSON.stringify({ ...rest, error: error && error.slice(0, ERROR_LENGTH), worker: worker() });
+        last.set(name, value);
+        return cell(name, worker(), value);
       });
       untold.clear();
       // Where the store does not answer, the steps themselves say so.
       store.setCells(changes).catch(() => undefined);
+    },
+    async end() {
+      const changes = [...last].flatMap(([name, value]) => [cell(name, worker(), null), cell(name, NOBODY, value)]);
+      last.clear();
+      if (changes.length > 0) await store.setCells(changes).catch(() => undefined);
     },
   };
 }
@@ -73,7 +87,8 @@ export function recordsFrom(cells: readonly Cell[]): StepRecord[] {
     if (kind !== RECORD_CELLS || !hasNumbers(step, ["waitMs"])) return [];
     const ms = typeof step.ms === "number" ? step.ms : null;
     const error = typeof step.error === "string" ? step.error : null;
-    return [{ service: name, worker: holder, at, ms, error, waitMs: step.waitMs as number }];
+    const worker = holder === NOBODY && typeof step.worker === "string" ? step.worker : holder;
+    return [{ service: name, worker, at, ms, error, waitMs: step.waitMs as number }];
   });
 }
 

@@ -176,7 +176,7 @@ describe("a run that was taken from its worker", () => {
     const upkeep = startUpkeep([stuckService(options)], {
       system: owner.actor.system,
       log: silent,
-      records: { note: () => undefined },
+      records: { note: () => undefined, end: () => Promise.resolve() },
     });
     await bench.until(() => counts.retried === 1, 90_000);
     expect(await bench.until(() => reasons.length === 1)).toBeLessThanOrEqual(5_000);
