@@ -1,43 +1,13 @@
 // examples/api-client as a user runs it, at its small size, on SQLite and on Postgres: judged by its exit code, by its own
 // books, and by what is in the store it leaves.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { reader } from "../support/database-file.ts";
+import { type Ended, openExample } from "../support/example.ts";
 import { freshSchema } from "../support/postgres-world.ts";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const EXAMPLE = join(ROOT, "examples", "api-client");
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const folder = mkdtempSync(join(tmpdir(), "redrive-api-client-"));
-const children = new Set<ChildProcess>();
-afterAll(() => {
-  for (const child of children) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** Runs the example to its end. */
-async function run(...args: string[]): Promise<Ended> {
-  const child = spawn(process.execPath, [join(EXAMPLE, "start.mjs"), ...args], { cwd: folder, stdio: "pipe" });
-  children.add(child);
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (text) => (stdout += text));
-  child.stderr.on("data", (text) => (stderr += text));
-  const code = await new Promise<number | null>((resolve) => {
-    child.once("close", resolve);
-  });
-  children.delete(child);
-  return { code, stdout, stderr };
-}
+const { folder, typeErrors, ...example } = openExample("api-client");
+const run = (...args: string[]): Promise<Ended> => example.run(args);
 
 describe.skipIf(process.platform === "win32")("examples/api-client", () => {
   const file = join(folder, "prices.db");
@@ -92,7 +62,6 @@ describe.skipIf(process.platform === "win32")("examples/api-client", () => {
   });
 
   it("fits its types", () => {
-    const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-    expect(spawnSync(process.execPath, [compiler, "-p", EXAMPLE], { encoding: "utf8" }).stdout).toBe("");
+    expect(typeErrors()).toBe("");
   });
 });

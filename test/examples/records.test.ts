@@ -1,44 +1,14 @@
 // examples/records as a user runs it, with few records, on SQLite and on Postgres: judged by its exit code, by its own books,
 // and by what is in the store it leaves.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { reader } from "../support/database-file.ts";
+import { type Ended, openExample } from "../support/example.ts";
 import { freshSchema } from "../support/postgres-world.ts";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const EXAMPLE = join(ROOT, "examples", "records");
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const folder = mkdtempSync(join(tmpdir(), "redrive-records-"));
-const children = new Set<ChildProcess>();
-afterAll(() => {
-  for (const child of children) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** Runs the example to its end, with its files in this folder. */
-async function run(files: string, ...args: string[]): Promise<Ended> {
-  const env = { ...process.env, RECORDS_FOLDER: files };
-  const child = spawn(process.execPath, [join(EXAMPLE, "start.mjs"), ...args], { cwd: folder, stdio: "pipe", env });
-  children.add(child);
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (text) => (stdout += text));
-  child.stderr.on("data", (text) => (stderr += text));
-  const code = await new Promise<number | null>((resolve) => {
-    child.once("close", resolve);
-  });
-  children.delete(child);
-  return { code, stdout, stderr };
-}
+const { folder, typeErrors, ...example } = openExample("records");
+const run = (files: string, ...args: string[]): Promise<Ended> => example.run(args, { RECORDS_FOLDER: files });
 
 describe.skipIf(process.platform === "win32")("examples/records", () => {
   const files = { SQLite: join(folder, "sqlite"), Postgres: join(folder, "postgres") };
@@ -99,7 +69,6 @@ describe.skipIf(process.platform === "win32")("examples/records", () => {
   });
 
   it("fits its types", () => {
-    const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-    expect(spawnSync(process.execPath, [compiler, "-p", EXAMPLE], { encoding: "utf8" }).stdout).toBe("");
+    expect(typeErrors()).toBe("");
   });
 });

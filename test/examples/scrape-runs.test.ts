@@ -1,44 +1,14 @@
 // examples/scrape-runs as a user runs it, at its small size, on SQLite and on Postgres: judged by its exit code, by its own
 // books, and by what is in the store it leaves.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { reader } from "../support/database-file.ts";
+import { type Ended, openExample } from "../support/example.ts";
 import { freshSchema } from "../support/postgres-world.ts";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const EXAMPLE = join(ROOT, "examples", "scrape-runs");
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const folder = mkdtempSync(join(tmpdir(), "redrive-scrape-runs-"));
-const children = new Set<ChildProcess>();
-afterAll(() => {
-  for (const child of children) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** Runs the example to its end. */
-async function run(place: string, ...args: string[]): Promise<Ended> {
-  const env = { ...process.env, SCRAPE_FOLDER: join(folder, place) };
-  const child = spawn(process.execPath, [join(EXAMPLE, "start.mjs"), ...args], { cwd: folder, env, stdio: "pipe" });
-  children.add(child);
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (text) => (stdout += text));
-  child.stderr.on("data", (text) => (stderr += text));
-  const code = await new Promise<number | null>((resolve) => {
-    child.once("close", resolve);
-  });
-  children.delete(child);
-  return { code, stdout, stderr };
-}
+const { folder, typeErrors, ...example } = openExample("scrape-runs");
+const run = (place: string, ...args: string[]): Promise<Ended> =>
+  example.run(args, { SCRAPE_FOLDER: join(folder, place) });
 
 describe.skipIf(process.platform === "win32")("examples/scrape-runs", () => {
   const file = join(folder, "runs.db");
@@ -82,7 +52,6 @@ describe.skipIf(process.platform === "win32")("examples/scrape-runs", () => {
   });
 
   it("fits its types", () => {
-    const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-    expect(spawnSync(process.execPath, [compiler, "-p", EXAMPLE], { encoding: "utf8" }).stdout).toBe("");
+    expect(typeErrors()).toBe("");
   });
 });
