@@ -30,6 +30,17 @@ export const sleeper = defineJob("sleeper", {
     return process.pid;
   },
 });
+/** Does not listen: it goes on whatever happened meanwhile, and says how far it is. */
+export const zombie = defineJob("zombie", {
+  async run({ ms }, { job, progress }) {
+    note({ runs: job.id, pid: process.pid });
+    await wait(ms);
+    await progress({ pid: process.pid }).catch((error) =>
+      note({ refused: job.id, pid: process.pid, code: error.code }),
+    );
+    return process.pid;
+  },
+});
 export const blocker = defineJob("blocker", {
   run: ({ ms }, { job }) => {
     note({ blocks: job.id, pid: process.pid });

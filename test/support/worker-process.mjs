@@ -1,8 +1,9 @@
-// A process of its own with one worker on a SQLite file. Its argument is one JSON text; it tells its parent what the
+// A process of its own with one worker on a SQLite file, or on the store of an address. Its argument is one JSON text; it tells its parent what the
 // worker says and does, and does what the parent asks: stop, drain, report what it cost, or end.
-const { path, options, host, isolate, level } = JSON.parse(process.argv[2]);
+const { path, address, options, host, isolate, level } = JSON.parse(process.argv[2]);
 const built = process.env.REDRIVE_BUILT;
 const { createSqliteStore } = await import(`${built}store/sqlite/index.js`);
+const { openStore } = await import(`${built}open-store.js`);
 const { createWorker } = await import(`${built}worker/worker.js`);
 const { resolveLimits } = await import(`${built}core/service.js`);
 const { resolveWorker } = await import(`${built}worker/settings.js`);
@@ -17,7 +18,7 @@ const line = (name) => (fields, message) => {
   if (name !== "debug" || level === "debug") void tell({ line: message, level: name, fields, at: Date.now() });
 };
 const settings = resolveWorker(options);
-const store = createSqliteStore({ path });
+const store = address === undefined ? createSqliteStore({ path }) : openStore(address);
 const { leaseMs, heartbeatMs } = settings;
 const worker = createWorker({
   store,

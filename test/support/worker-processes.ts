@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Job } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
+import { openStore } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WorkerCounts } from "../../src/worker/report.ts";
 import type { WorkerOptions } from "../../src/worker/settings.ts";
@@ -67,16 +68,16 @@ export interface Site {
   notes(): Record<string, unknown>[];
 }
 
-/** A site of its own for each test; every process is killed with it. */
-export async function createSite(path = testPath()): Promise<Site> {
-  const store = await threadedStore(path);
+/** A site of its own for each test, on the store of the address where one is given; every process is killed with it. */
+export async function createSite(path = testPath(), address?: string): Promise<Site> {
+  const store = address === undefined ? await threadedStore(path) : openStore(address);
   const built = builtModule(SQLITE).slice(0, -SQLITE.length);
   const notes = `${path}.notes`;
   const site: Site = {
     path,
     store,
     async start({ env, unstarted = false, ...how } = {}) {
-      const args = [JSON.stringify({ path, options: {}, ...how }), ...(unstarted ? ["unstarted"] : [])];
+      const args = [JSON.stringify({ path, address, options: {}, ...how }), ...(unstarted ? ["unstarted"] : [])];
       const own = { REDRIVE_BUILT: built, REDRIVE_JOBS: here("./worker-jobs.mjs"), REDRIVE_NOTES: notes };
       const child = fork(here("./worker-process.mjs"), args, {
         stdio: ["ignore", "pipe", "pipe", "ipc"],
