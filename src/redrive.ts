@@ -60,7 +60,8 @@ export interface Redrive extends AsyncDisposable {
   ): Promise<EnqueuedJob>;
   /**
    * Writes a stream of jobs in chunks; memory stays flat. Where an input is refused or the source fails, the chunks before
-   * stay written and `details.written` of the error says how many inputs those were.
+   * stay written and `details.written` of the error says how many inputs those were. On Postgres two chunks are under way
+   * at once, so that neighbours of two chunks may change places; jobs with a group or a key keep their order.
    */
   enqueueMany<Input>(
     job: JobDefinition<Input> | string,

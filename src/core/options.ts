@@ -23,15 +23,15 @@ export function parseOptions<K extends string>(
   known: readonly K[],
   name: string,
 ): { readonly [key in K]?: unknown } {
-  const expected = `an object with ${known.join(", ")}`;
+  const expected = (): string => `an object with ${known.join(", ")}`;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalid(name, expected, value, "pass an object, or nothing for the defaults");
+    throw invalid(name, expected(), value, "pass an object, or nothing for the defaults");
   }
   const options: { [key in K]?: unknown } = Object.create(null);
   for (const key of Object.keys(value)) {
     const match = known.find((candidate) => candidate === key);
     if (match === undefined) {
-      throw invalid(name, expected, key, `did you mean "${nearest(key, known)}"?`);
+      throw invalid(name, expected(), key, `did you mean "${nearest(key, known)}"?`);
     }
     const option = (value as Record<string, unknown>)[key];
     if (option !== undefined) options[match] = option;

@@ -96,11 +96,11 @@ export function knownType(definition: JobDefinition | string, library: PolicyOpt
   };
 }
 
-/** Checks an input and gives its JSON text. */
-export async function payloadOf(known: KnownType, input: unknown, maxBytes?: number): Promise<string> {
+/** Checks an input and gives its JSON text; at once where there is no schema to ask. */
+export function payloadOf(known: KnownType, input: unknown, maxBytes?: number): string | Promise<string> {
   const text = encodePayload(input, maxBytes);
-  if (known.definition?.input) await validated(known.definition.input, input, known.type);
-  return text;
+  const schema = known.definition?.input;
+  return schema ? validated(schema, input, known.type).then(() => text) : text;
 }
 
 /** The same for JSON text, which is kept byte for byte. */

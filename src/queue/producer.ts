@@ -160,57 +160,93 @@ async function stream<Input>(
   inputs: Iterable<Input> | AsyncIterable<Input>,
   { each, onChunk, tx, payload }: StreamOptions<Input>,
 ): Promise<EnqueueSummary> {
+  const chunks = chunkWriter(parts, tx, onChunk);
+  const source = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
+  let isOver = false;
+  let index = 0;
+  const next = async (step: Step<Input> | Promise<Step<Input>>): Promise<Step<Input>> => {
+    const { done = false, value } = await step;
+    return { done, value: await value } as Step<Input>;
+  };
+  try {
+    for (;;) {
+      let step: Step<Input>;
+      try {
+        const asked = source.next() as Step<Input> | Promise<Step<Input>>;
+        // Nobody waits for what is there: that would cost more than all else about it.
+        step = isPromise(asked) || isPromise(asked.value) ? await next(asked) : asked;
+        isOver = step.done === true;
+      } catch (error) {
+        isOver = true;
+        throw sourceFailed(error, { index, written: await chunks.written() });
+      }
+      if (step.done) break;
+      try {
+        const text = payload(step.value);
+        const checked = typeof text === "string" ? text : await text;
+        chunks.jobs.push(newJobOf(type, checked, parts.system.jobId(), each?.(step.value, index)));
+      } catch (error) {
+        throw withPlace(error, { index, written: await chunks.written() });
+      }
+      index += 1;
+      if (chunks.jobs.length === CHUNK) await chunks.flush();
+    }
+  } finally {
+    if (!isOver) await source.return?.();
+  }
+  await chunks.flush();
+  await chunks.written();
+  return chunks.total;
+}
+
+type Step<Input> = IteratorResult<Input, undefined>;
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
+}
+
+/** Writes a stream in chunks: while one is being written the next is made, and sent too where their order means nothing. */
+function chunkWriter(parts: ProducerParts, tx: unknown, onChunk: EnqueueManyOptions<never>["onChunk"]) {
   const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
   const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
   const teller = tx === undefined ? parts : { ...parts, events: null };
-  let chunk: NewJob[] = [];
-  let index = 0;
-  let written = 0;
-  const write = async (jobs: readonly NewJob[]): Promise<void> => {
+  let count = 0;
+  const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
     const answers = await to.enqueue(jobs);
-    written += jobs.length;
+    await before;
+    count += jobs.length;
     const enqueued = answers.flatMap((answer, at) => {
       total[COUNTED[answer.kind]] += 1;
       return answer.kind === "conflict" ? [] : [told(teller, jobs[at] as NewJob, answer)];
     });
     onChunk?.(enqueued);
   };
-  // One chunk is being written while the next is read.
-  let writing: Promise<void> = Promise.resolve();
-  const flush = async (): Promise<void> => {
-    await writing;
-    const jobs = chunk;
-    chunk = [];
-    if (jobs.length === 0) return;
-    writing = write(jobs);
-    // Whoever waits for it next hears of it.
-    writing.catch(() => undefined);
-  };
-  const take = async (input: Input): Promise<void> => {
-    try {
-      chunk.push(newJobOf(type, await payload(input), parts.system.jobId(), each?.(input, index)));
-    } catch (error) {
+  let [earlier, writing] = [Promise.resolve(), Promise.resolve()];
+  const chunks = {
+    total,
+    jobs: [] as NewJob[],
+    async flush() {
+      const { jobs } = chunks;
+      chunks.jobs = [];
+      if (jobs.length === 0) return;
+      await (tx === undefined && jobs.every(isOnItsOwn) ? earlier : writing);
+      earlier = writing;
+      writing = write(jobs, earlier);
+      // Whoever waits for it next hears of it.
+      writing.catch(() => undefined);
+    },
+    /** How many are written, once all that were sent are. */
+    async written() {
       await writing;
-      throw withPlace(error, { index, written });
-    }
-    index += 1;
-    if (chunk.length === CHUNK) await flush();
+      return count;
+    },
   };
-  let isOurs = false;
-  try {
-    for await (const input of inputs) {
-      isOurs = true;
-      await take(input as Input);
-      isOurs = false;
-    }
-  } catch (error) {
-    if (isOurs) throw error;
-    await writing;
-    throw sourceFailed(error, { index, written });
-  }
-  await flush();
-  await writing;
-  return total;
+  return chunks;
+}
+
+/** True for a job that nobody expects before or behind another. */
+function isOnItsOwn({ key, group }: NewJob): boolean {
+  return key === null && group === null;
 }
 
 const COUNTED = {

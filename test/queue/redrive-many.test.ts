@@ -1,6 +1,8 @@
 // Streams of jobs: any iterable, options for each, what a bad item in the middle does, and the counts.
 import { describe, expect, it } from "vitest";
-import { defineJob, type EnqueuedJob, type RedriveEvent } from "../../src/index.ts";
+import { createRedrive, defineJob, type EnqueuedJob, type RedriveEvent } from "../../src/index.ts";
+import { createMemoryStore } from "../../src/store/memory/index.ts";
+import type { Store } from "../../src/store/store.ts";
 import { codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
 
 const note = defineJob("note", { run: (_input: { n: number }) => undefined });
@@ -152,5 +154,35 @@ describe.each(KINDS)("enqueueMany on %s", (kind) => {
     const redrive = await openRedrive(kind, { jobs: [note] });
     expect(await codeOf(() => redrive.enqueueMany(note, null as unknown as []))).toBe("invalid_argument");
     expect(await codeOf(() => redrive.enqueueMany(undefined as unknown as string, []))).toBe("invalid_argument");
+  });
+});
+
+describe("chunks of a stream", () => {
+  /** How many writes were under way at once, on a store that takes its time. */
+  async function mostAtOnce(each?: (input: { n: number }) => { key?: string; group?: string }): Promise<number> {
+    const store = createMemoryStore({ clock: Date.now });
+    let [underWay, most] = [0, 0];
+    const slow: Store = {
+      ...store,
+      async enqueue(jobs) {
+        most = Math.max(most, ++underWay);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        underWay -= 1;
+        return store.enqueue(jobs);
+      },
+    };
+    const redrive = await createRedrive({ store: slow, jobs: [note], log: "silent" });
+    await redrive.enqueueMany(note, numbers(2_500), each ? { each } : {});
+    await redrive.close();
+    return most;
+  }
+
+  it("are written two at a time where jobs are on their own", async () => {
+    expect(await mostAtOnce()).toBe(2);
+  });
+
+  it("are written one after the other where jobs have groups or keys", async () => {
+    expect(await mostAtOnce(({ n }) => ({ group: `g${n % 7}` }))).toBe(1);
+    expect(await mostAtOnce(({ n }) => ({ key: `k${n}` }))).toBe(1);
   });
 });

@@ -2,6 +2,8 @@
 // something first.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 
+/** A row of the same key is there. */
+const REPEATED = "23505";
 /** Somebody else's transaction was not waited for any longer. */
 const LOCKED = "55P03";
 /** Deadlock and serialisation failure: nothing was written, and the same again will do. */
@@ -15,6 +17,11 @@ export function isTryAgain(error: unknown): boolean {
 /** True for an error of ours that says that another transaction holds what is wanted. */
 export function isLocked(error: unknown): boolean {
   return isRedriveError(error) && codeOf(error.cause) === LOCKED;
+}
+
+/** True for an error of ours that says that a row of this key is there already. */
+export function isRepeated(error: unknown): boolean {
+  return isRedriveError(error) && codeOf(error.cause) === REPEATED;
 }
 
 /** True if no answer came for as long as we wait for one; `pg` says so by these words alone. */

@@ -12,7 +12,7 @@ import { type Ask, IMPATIENT, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
-import { type Enqueue, enqueuer } from "./enqueue.ts";
+import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import type { LaneOf } from "./lanes.ts";
@@ -102,12 +102,13 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
   const { db, s, place, waker, ledger, floors, lanes } = parts;
   const looks = lanesVerb(parts, floors);
   const claims = claimVerb(parts, ledger, floors);
+  const fresh = freshEnqueuer(parts, waker);
   return {
     migrate: async () => void (await migrate(db, s, place.shown)),
     enqueue: async (jobs) => {
       const laneOf = await lanes.intern(jobs);
       const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
-      if (plain) return enqueue(db.ask, jobs, laneOf);
+      if (plain) return (await fresh(jobs, laneOf)) ?? enqueue(db.ask, jobs, laneOf);
       return db.together(async (ask) => {
         if (jobs.length > 1) await ask(IMPATIENT);
         return enqueue(ask, jobs, laneOf);
