@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** No actor may take longer than this, whatever it does. */
+/** No actor may take longer than this, whatever it does, unless its task says so. */
 const LONGEST_MS = 600_000;
 
 /** Now in epoch milliseconds with fractions, comparable between the processes of one host. */
@@ -30,7 +30,7 @@ export async function actor(play) {
 export function startActor(module, task) {
   const program = fileURLToPath(new URL(module, import.meta.url));
   const child = spawn(process.execPath, [program, JSON.stringify(task)], { stdio: ["pipe", "pipe", "inherit"] });
-  const timer = setTimeout(() => child.kill("SIGKILL"), LONGEST_MS);
+  const timer = setTimeout(() => child.kill("SIGKILL"), task.longestMs ?? LONGEST_MS);
   const ready = deferred();
   const figures = deferred();
   createInterface({ input: child.stdout }).on("line", (line) => {

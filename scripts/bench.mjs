@@ -1,4 +1,4 @@
-// `npm run bench -- [store|worker|postgres|tenants|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them,
+// `npm run bench -- [store|worker|postgres|tenants|records|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them,
 // one after the other, because they would only measure each other. Installs the peers once, into folders of their own.
 
 import { spawn, spawnSync } from "node:child_process";
@@ -13,19 +13,33 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
   postgres  the same on Postgres, beside the equal-work limit, graphile-worker, pg-boss and BullMQ
   tenants   many tenants, and limits that nobody reaches, on SQLite and Postgres
+  records   records through processBatch, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, pick-up, retries, scheduled, memory or killer
                postgres: only throughput, enqueue, pick-up, retries or crowded
+  --records N  records: how many in the large run whose memory is compared (default 500000)
 `;
 
 /** Each benchmark with the folder its peers are installed in. */
-const PEERS = { store: null, worker: "peers", postgres: "peers-postgres", tenants: null, retryable: "peers" };
+const PEERS = {
+  store: null,
+  worker: "peers",
+  postgres: "peers-postgres",
+  tenants: null,
+  records: null,
+  retryable: "peers",
+};
 const NAMES = Object.keys(PEERS);
 
-const OPTIONS = { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } };
+const OPTIONS = {
+  short: { type: "boolean" },
+  "no-peers": { type: "boolean" },
+  only: { type: "string" },
+  records: { type: "string" },
+};
 
 const args = process.argv.slice(2);
 const [name] = args[0]?.startsWith("--") ? [] : args.splice(0, 1);

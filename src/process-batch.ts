@@ -3,11 +3,10 @@
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { isRedriveError, RedriveError } from "./core/errors.ts";
 import { invalid, parseOptions } from "./core/options.ts";
-import { encodePayload } from "./core/payload.ts";
 import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
 import { everyItem, PAGE } from "./queue/paging.ts";
-import type { EnqueuedJob, Producer, RecordText } from "./queue/producer.ts";
+import type { EnqueuedJob, Producer, NewRecord } from "./queue/producer.ts";
 import type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
 import type { Store } from "./store/store.ts";
 import type { System } from "./system/system.ts";
@@ -74,7 +73,7 @@ export interface BatchParts {
 /** A call of it, with a worker that was not started yet. */
 export interface RecordsCall {
   readonly definition: JobDefinition;
-  readonly records: AsyncIterable<RecordText>;
+  readonly records: AsyncIterable<NewRecord>;
   readonly worker: RedriveWorker;
   readonly graceMs: number;
   readonly onResult: ProcessBatchOptions["onResult"] | undefined;
@@ -83,6 +82,8 @@ export interface RecordsCall {
 
 /** Records that are read ahead of what has run. */
 const AHEAD_MOST = 10_000;
+/** Results that wait to be told. */
+const BEHIND_MOST = 1_000;
 const PACE_MS = 20;
 /** Nothing has ended for so long: others do the work, or nothing may start. Then nobody is served by waiting. */
 const STANDSTILL_MS = 1_000;
@@ -107,7 +108,7 @@ export function recordsCall<Item>(
     throw invalid("processBatch.signal", "an AbortSignal", given.signal, "pass that of an AbortController");
   return {
     definition: job,
-    records: texts(records, options),
+    records: withIds(records, options),
     graceMs: parseDuration(grace ?? DEFAULT_GRACE_MS, "grace"),
     worker: isWorker(worker) ? worker : open(worker as RedriveWorkerOptions | undefined),
     onResult: options.onResult,
@@ -119,13 +120,14 @@ function isWorker(value: unknown): value is RedriveWorker {
   return typeof (value as RedriveWorker | undefined)?.drain === "function";
 }
 
-async function* texts<Item>(
+async function* withIds<Item>(
   records: Iterable<Item> | AsyncIterable<Item>,
-  { id, text = encodePayload }: ProcessBatchOptions<Item>,
-): AsyncGenerator<RecordText> {
+  { id, text }: ProcessBatchOptions<Item>,
+): AsyncGenerator<NewRecord> {
   let index = 0;
-  for await (const record of records) {
-    yield { text: text(record as Item), id: id(record as Item, index) };
+  for await (const item of records) {
+    const record = item as Item;
+    yield text ? { id: id(record, index), text: text(record) } : { id: id(record, index), value: record };
     index += 1;
   }
 }
@@ -154,8 +156,12 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
   ];
   try {
     await worker.start();
-    const source = atPace(call, system, results.written);
-    const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, source, results.known);
+    let skipped = 0;
+    const source = atPace(call, system, results, () => skipped);
+    const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, source, (known, soFar) => {
+      skipped = soFar.duplicates + soFar.conflicts;
+      results.known(known);
+    });
     const counts = await worker.drain({ grace: graceMs });
     await results.written();
     const { completed, dead } = counts;
@@ -191,26 +197,28 @@ function withoutWrapping(error: unknown): unknown {
   });
 }
 
-/** Lets through what the worker can keep up with, so that what is read does not pile up in the store. */
+/** Lets through what the worker and whoever hears of results can keep up with, so that nothing piles up. */
 async function* atPace(
   { records, worker, signal }: RecordsCall,
   system: System,
-  written: () => Promise<void>,
-): AsyncGenerator<RecordText> {
+  results: Results,
+  skipped: () => number,
+): AsyncGenerator<NewRecord> {
   const { counts } = worker;
-  const done = (): number => counts.completed + counts.retried + counts.dead + counts.cancelled;
+  const done = (): number => counts.completed + counts.retried + counts.dead + counts.cancelled + skipped();
   let ahead = 0;
   let seen = done();
   let movedAt = system.monotonic();
   for await (const record of records) {
     if (signal?.aborted) return;
+    if (results.behind() >= BEHIND_MOST) await results.written();
     while (ahead >= AHEAD_MOST && !signal?.aborted) {
       const now = done();
       ahead = Math.max(0, ahead - (now - seen));
       if (now !== seen) movedAt = system.monotonic();
       else if (system.monotonic() - movedAt >= STANDSTILL_MS) ahead = 0;
       seen = now;
-      await written();
+      await results.written();
       if (ahead >= AHEAD_MOST) await system.sleep(PACE_MS);
     }
     ahead += 1;
@@ -218,18 +226,24 @@ async function* atPace(
   }
 }
 
-/** Tells results in the order in which they come, one after the other. */
-function openResults(
-  store: Store,
-  { onResult }: RecordsCall,
-): {
+/** Those who hear of results. */
+interface Results {
   add(done: { readonly id: string; readonly result: string | null; readonly attempts: number }): void;
+  /** Records of a chunk that were known: those that are done are told too. */
   known(jobs: readonly EnqueuedJob[]): void;
+  /** How many wait to be told. */
+  behind(): number;
+  /** Resolves when all that came before is told. */
   written(): Promise<void>;
-} {
+}
+
+/** Tells results in the order in which they come, one after the other. */
+function openResults(store: Store, { onResult }: RecordsCall): Results {
   let writing: Promise<void> = Promise.resolve();
-  const then = (step: () => Promise<void> | void): void => {
-    writing = writing.then(step);
+  let behind = 0;
+  const then = (count: number, step: () => Promise<void> | void): void => {
+    behind += count;
+    writing = writing.then(step).finally(() => (behind -= count));
     // Whoever waits for it next hears of it.
     writing.catch(() => undefined);
   };
@@ -237,16 +251,17 @@ function openResults(
     onResult?.({ ...done, result: done.result === null ? null : (JSON.parse(done.result) as unknown) });
   return {
     add(done) {
-      if (onResult) then(() => tell(done));
+      if (onResult) then(1, () => tell(done));
     },
     known(jobs) {
       const before = jobs.filter(({ duplicate, state }) => duplicate && state === "completed").map(({ id }) => id);
       if (!onResult || before.length === 0) return;
-      then(async () => {
+      then(before.length, async () => {
         for (const job of await store.get(before))
           if (job) await tell({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
       });
     },
+    behind: () => behind,
     async written() {
       try {
         await writing;

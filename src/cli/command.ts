@@ -16,8 +16,8 @@ export type Action = (session: Session, args: readonly string[], flags: Flags) =
 export interface Cli {
   readonly program: Command;
   readonly io: Io;
-  /** Makes a command do something. */
-  act(command: Command, action: Action, options?: { readonly level?: LogLevel }): void;
+  /** Makes a command do something; `level` is how much it logs where nobody says otherwise. */
+  act(command: Command, action: Action, options?: { readonly level?: (flags: Flags) => LogLevel }): void;
   /** The same for a command that needs neither store nor config. */
   actBare(command: Command, action: (args: readonly string[], flags: Flags) => Promise<number>): void;
 }
@@ -29,7 +29,7 @@ export function openCli(program: Command, io: Io, done: (code: number) => void):
     io,
     act(command, action, { level } = {}) {
       command.action(async () => {
-        const session = await openSession(io, program.opts<GlobalOptions>(), level);
+        const session = await openSession(io, program.opts<GlobalOptions>(), level?.(command.opts()));
         try {
           done((await action(session, operands(command), command.opts())) ?? 0);
         } catch (error) {

@@ -3,7 +3,6 @@ import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { BatchSummary } from "../process-batch.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
-import type { RecordText } from "../queue/producer.ts";
 import type { Redrive } from "../redrive.ts";
 import type { RedriveWorker } from "../redrive-worker.ts";
 import { type Flags, textual } from "./command.ts";
@@ -14,10 +13,16 @@ import type { Session } from "./session.ts";
 import { storeAddress } from "./store-address.ts";
 import { counted } from "./words.ts";
 
+/** A record with its id. */
+interface TextRecord {
+  readonly id: string;
+  readonly text: string;
+}
+
 /** What a drain takes in and gives out. */
 export interface DrainRecords {
   readonly definition: JobDefinition;
-  readonly records: AsyncIterable<RecordText>;
+  readonly records: AsyncIterable<TextRecord>;
   readonly out: ResultsOut | null;
 }
 
@@ -98,7 +103,7 @@ export async function drainInto(
   }
 }
 
-async function* withIds(source: AsyncIterable<PlacedRecord>, field: string): AsyncGenerator<RecordText> {
+async function* withIds(source: AsyncIterable<PlacedRecord>, field: string): AsyncGenerator<TextRecord> {
   for await (const record of source) yield { text: record.text, id: idIn(record, field) };
 }
 

@@ -23,7 +23,8 @@ so is what waits for a breaker, a pause or a Retry-After (--json: "held").
 With --input or --query every record is a job of the type under its id: ids that
 are known already are skipped and counted, so the same file can be fed again.
 --output gets a line for every record of the input that is done, now or before,
-and for what else this call finished.
+and for what else this call finished. The log tells only of what died, unless
+REDRIVE_LOG=info.
 
 Environment: MAX_RETRY_ATTEMPTS (attempts in all) or MAX_RETRIES (without the
 first), and RETRY_DELAY_SECONDS (first delay), for types that set none.`;
@@ -48,7 +49,8 @@ export function registerDrain(cli: Cli): void {
     "drain --jobs jobs.ts --input orders.ndjson --output results.ndjson",
     `drain --jobs jobs.ts --query 'select id, email from users' --from postgres://localhost/app`,
   ]);
-  cli.act(command, drain, { level: "info" });
+  // A line for each of a million records is read by nobody.
+  cli.act(command, drain, { level: ({ input, query }) => ((input ?? query) === undefined ? "info" : "warn") });
 }
 
 async function drain(session: Session, _args: readonly string[], flags: Flags): Promise<number> {

@@ -45,9 +45,14 @@ export function badLine(number: number, message: string, cause?: unknown): Redri
   return new RedriveError("invalid_argument", `line ${number}: ${message}`, { cause });
 }
 
+/** For the first line, which may begin with a byte order mark, and for the others. */
+const FIRST = new TextDecoder("utf-8", { fatal: true });
+const OTHERS = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 function decoded(parts: readonly Uint8Array[], number: number): string {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: number !== 1 }).decode(Buffer.concat(parts));
+    const bytes = parts.length === 1 ? parts[0] : Buffer.concat(parts);
+    const text = (number === 1 ? FIRST : OTHERS).decode(bytes);
     return text.endsWith("\r") ? text.slice(0, -1) : text;
   } catch (cause) {
     throw badLine(number, "expected UTF-8; got other bytes; convert the file", cause);

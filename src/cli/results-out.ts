@@ -51,7 +51,8 @@ export function openResults(io: Io, output: string, format: ResultFormat): Resul
   return {
     async write(done) {
       if (failed) throw failed;
-      if (!stream.write(lineOf(done))) await Promise.race([once(stream, "drain"), finished(stream)]);
+      // `once` leaves no listener behind, and rejects where the stream fails.
+      if (!stream.write(lineOf(done))) await once(stream, "drain");
     },
     async end() {
       stream.end();

@@ -51,6 +51,6 @@ export function registerWorker(cli: Cli): void {
       session.answer({ ...worker.counts, exit: code }, () => "");
       return code ?? 0;
     },
-    { level: "info" },
+    { level: () => "info" },
   );
 }

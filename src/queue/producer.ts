@@ -4,7 +4,7 @@ import { textOf } from "../core/failure.ts";
 import type { State } from "../core/job.ts";
 import type { NewJob } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
-import { checkPayloadText } from "../core/payload.ts";
+import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -45,11 +45,8 @@ export interface EnqueueManyOptions<Input> {
   readonly tx?: unknown;
 }
 
-/** A record on its way in: JSON text, which is kept byte for byte, and the id by which it is known. */
-export interface RecordText {
-  readonly text: string;
-  readonly id: string;
-}
+/** A record on its way in, and the id by which it is known; JSON text is kept byte for byte. */
+export type NewRecord = { readonly id: string } & ({ readonly text: string } | { readonly value: unknown });
 
 /** Puts jobs into the store. */
 export interface Producer {
@@ -64,8 +61,8 @@ export interface Producer {
   /** Writes records under their ids; whether one fits its schema is found out when it runs, so that it stops no other. */
   enqueueRecords(
     definition: JobDefinition,
-    records: AsyncIterable<RecordText>,
-    onChunk: (jobs: readonly EnqueuedJob[]) => void,
+    records: AsyncIterable<NewRecord>,
+    onChunk: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void,
   ): Promise<EnqueueSummary>;
   idle(): Promise<void>;
 }
@@ -114,7 +111,10 @@ export function openProducer(parts: ProducerParts): Producer {
       stream(parts, known(definition), records, {
         onChunk,
         each: ({ id }) => ({ key: id }),
-        payload: ({ text }) => checkPayloadText(text, maxPayloadBytes),
+        payload: (record) =>
+          "text" in record
+            ? checkPayloadText(record.text, maxPayloadBytes)
+            : encodePayload(record.value, maxPayloadBytes),
       }),
     idle: () => enqueuer.idle(),
   };
@@ -150,7 +150,8 @@ function isIterable(value: unknown): boolean {
   return typeof source?.[Symbol.iterator] === "function" || typeof source?.[Symbol.asyncIterator] === "function";
 }
 
-type StreamOptions<Input> = EnqueueManyOptions<Input> & {
+type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & {
+  readonly onChunk?: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void;
   readonly payload: (input: Input) => string | Promise<string>;
 };
 
@@ -219,7 +220,7 @@ function chunkWriter(parts: ProducerParts, tx: unknown, onChunk: EnqueueManyOpti
       total[COUNTED[answer.kind]] += 1;
       return answer.kind === "conflict" ? [] : [told(teller, jobs[at] as NewJob, answer)];
     });
-    onChunk?.(enqueued);
+    onChunk?.(enqueued, total);
   };
   let [earlier, writing] = [Promise.resolve(), Promise.resolve()];
   const chunks = {

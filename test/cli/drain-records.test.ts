@@ -70,6 +70,33 @@ describe("drain --input", () => {
     expect(document).toMatchObject({ records: 2, completed: 2, successRate: 1 });
   });
 
+  it("logs what died, and not every record", async () => {
+    const bench = withJobs();
+    const stdin = '{"id":1,"name":"ada"}\n{"id":2,"name":"gone"}\n{"id":3,"name":"late"}\n';
+    const call = ["drain", "--jobs", "jobs.mjs", "--input", "-"];
+    const { err } = await bench.run(call, { stdin });
+    expect(err.trim().split("\n")).toEqual([
+      expect.stringContaining("no such customer (attempt 1/6), moved to the dead"),
+    ]);
+    const all = await bench.run(call, { stdin: stdin.replaceAll('"id":', '"id":1'), env: { REDRIVE_LOG: "info" } });
+    expect(all.err.match(/processing/g)).toHaveLength(3);
+  });
+
+  it("writes any number of results with the same few listeners", async () => {
+    const warnings: string[] = [];
+    const hear = ({ message }: Error): void => void warnings.push(message);
+    process.on("warning", hear);
+    const bench = createBench();
+    const job = `run: () => "x".repeat(30_000)`;
+    bench.write("jobs.mjs", `import { defineJob } from "redrive"; export const long = defineJob("long", { ${job} });`);
+    const stdin = Array.from({ length: 300 }, (_, at) => `{"id":${at}}\n`);
+    const call = ["drain", "--jobs", "jobs.mjs", "--input", "-", "--output", "out.ndjson"];
+    expect(await bench.run(call, { stdin, env: QUIET })).toMatchObject({ code: 0 });
+    process.off("warning", hear);
+    expect(warnings).toEqual([]);
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8").split("\n")).toHaveLength(301);
+  });
+
   it("leaves the output of before where it is stopped in the middle", async () => {
     const bench = createBench();
     const job = `run: () => new Promise((done) => setTimeout(() => done(1), 400))`;

@@ -1,5 +1,5 @@
 // Records through a job type (R1–R4, R8): new ones and those that are due, each routed once, on every store.
-import { describe, expect, inject, it } from "vitest";
+import { describe, expect, inject, it, vi } from "vitest";
 import {
   defineJob,
   fixed,
@@ -8,6 +8,7 @@ import {
   type Redrive,
   type RedriveOptions,
 } from "../../src/index.ts";
+import { realSystem } from "../../src/system/real.ts";
 import { openQueue } from "../support/postgres-queue.ts";
 import { codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
 
@@ -132,6 +133,39 @@ describe("processBatch", () => {
     const summary = await redrive.processBatch(job, source(), { id: String, worker: WORKER, grace: 0 });
     expect(summary).toMatchObject({ records: 15_000, completed: 15_000 });
     expect(furthest).toBeLessThan(12_000);
+  });
+
+  it("does not wait for what it knows already, and reads no further than it has told", async () => {
+    const job = defineJob("count", { run: (n: number) => n });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const records = Array.from({ length: 12_000 }, (_, at) => at);
+    await redrive.processBatch(job, records, { id: String, grace: 0 });
+    const sleeps = vi.spyOn(realSystem, "sleep");
+    let [read, told, most] = [0, 0, 0];
+    async function* source(): AsyncGenerator<number> {
+      for (const record of records) {
+        most = Math.max(most, ++read - told);
+        yield record;
+      }
+    }
+    const onResult = async (): Promise<void> => {
+      if (++told % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    };
+    const again = await redrive.processBatch(job, source(), { id: String, grace: 0, onResult });
+    expect(again).toMatchObject({ records: 12_000, known: 12_000, completed: 0 });
+    expect(told).toBe(12_000);
+    // A pause of the reader is 20 ms; there is none.
+    expect(sleeps.mock.calls.filter((args) => args.length === 1 && args[0] === 20)).toEqual([]);
+    expect(most).toBeLessThan(4_000);
+  });
+
+  it("takes records as large as the queue allows, and no larger ones", async () => {
+    const job = defineJob("large", { run: ({ text }: { text: string }) => text.length });
+    const redrive = await openRedrive("memory", { jobs: [job], maxPayloadBytes: 3_000_000 });
+    const call = (size: number) =>
+      redrive.processBatch(job, [{ text: "x".repeat(size) }], { id: () => `${size}`, worker: WORKER, grace: 0 });
+    expect(await call(2_000_000)).toMatchObject({ completed: 1 });
+    await expect(call(4_000_000)).rejects.toThrow(/payload may have at most 3000000 bytes/);
   });
 
   it("does not wait for ever where nothing may start", async () => {
