@@ -2,6 +2,7 @@
 //   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
 //   chaos [--store S] [--kills N] [--pauses M] [--seed S] …   real processes and servers, killed; --help says more
 //   outages [--minutes N]                                     a service that is down so long, on virtual time
+//   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -20,16 +21,27 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   chaos     --store sqlite|postgres real processes, killed and halted, on one file or on a server that is killed too,
                                     behind a network that fails; --help says more
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
+  batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
 `;
 
-const SUBJECTS = { simulate, outages, checker: () => ({}) };
+/** Tests that do more when they are to prove it. */
+const INCLUDED = { outages: "test/worker/service-outage.test.ts", batch: "test/cli/batch.test.ts" };
+const SUBJECTS = { simulate, outages, batch, checker: () => ({}) };
 
 function outages(args) {
   const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
   return { REDRIVE_PROVE_OUTAGE_MINUTES: whole("--minutes", values.minutes ?? "40") };
+}
+
+function batch(args) {
+  const { values } = parseArgs({ args, options: { kills: { type: "string" }, seed: { type: "string" } } });
+  return {
+    REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "50"),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+  };
 }
 
 function simulate(args) {
@@ -91,7 +103,7 @@ const { startVitest } = await import("vitest/node");
 const vitest = await startVitest("test", [], {
   root,
   watch: false,
-  include: [subject === "outages" ? "test/worker/service-outage.test.ts" : "test/simulation/prove.ts"],
+  include: [INCLUDED[subject] ?? "test/simulation/prove.ts"],
   reporters: [["default", { summary: false }]],
   disableConsoleIntercept: true,
   execArgv: ["--max-old-space-size=6144"],

@@ -35,7 +35,8 @@ export function mergedDefaults(config: PolicyOptions, environment: PolicyOptions
   return { ...rest, ...environment };
 }
 
-function wholeNumber(env: Io["env"], name: string, least: number, most: number): number | undefined {
+/** A variable as a whole number; undefined where it is not set. */
+export function wholeNumber(env: Io["env"], name: string, least: number, most: number): number | undefined {
   const text = env[name];
   if (text === undefined || text.trim() === "") return undefined;
   const value = /^\d{1,9}$/.test(text.trim()) ? Number(text) : Number.NaN;

@@ -1,6 +1,7 @@
 // The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
 // and one code; nothing else in this folder decides how a call ends.
 import { Command } from "commander";
+import { registerBatch } from "./batch.ts";
 import { registerBreakers } from "./breakers.ts";
 import { openCli } from "./command.ts";
 import { complain } from "./complain.ts";
@@ -31,6 +32,7 @@ const COMMANDS = [
   registerEnqueue,
   registerWorker,
   registerDrain,
+  registerBatch,
   registerJobs,
   registerDlq,
   registerStuck,

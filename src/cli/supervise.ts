@@ -21,7 +21,7 @@ const SAME_SIGNAL_MS = 200;
 export async function supervise(
   session: Session,
   redrive: Redrive,
-  worker: RedriveWorker,
+  worker: Pick<RedriveWorker, "stop" | "counts">,
   options: { readonly work: () => Promise<unknown>; readonly within: Duration },
 ): Promise<number | null> {
   const signals = listen(session.io);
@@ -47,7 +47,12 @@ export async function supervise(
   }
 }
 
-function announce({ log }: Session, end: StopSignal | "spent", { counts }: RedriveWorker, within: Duration): void {
+function announce(
+  { log }: Session,
+  end: StopSignal | "spent",
+  { counts }: Pick<RedriveWorker, "counts">,
+  within: Duration,
+): void {
   if (end === "spent") {
     const message = "half of the slots are lost to handlers that ignore their abort: stopping, replace this process";
     log.error({ leaked: counts.leaked }, message);

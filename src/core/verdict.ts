@@ -11,7 +11,8 @@
 //          ── otherwise ─────────────────────► retry     after the backoff
 //   stuck ─── retries after it used up ──────► dead      stuck
 //          ── otherwise like failed, with words and a wait of its own
-//   lost ──── crash budget or attempts spent ► dead      crashed
+//   lost ──── ran in a process of its own ───► release   nothing charged
+//          ── crash budget or attempts spent ► dead      crashed
 //          ── otherwise ─────────────────────► retry     at once, as a suspect
 import { type Backoff, delayBefore } from "./backoff.ts";
 import { isRetryable } from "./classify.ts";
@@ -32,6 +33,7 @@ export const RELEASE_REASONS = [
   "contact_lost",
   "newer_version",
   "split",
+  "worker_died",
 ] as const;
 /** One of `RELEASE_REASONS`. */
 export type ReleaseReason = (typeof RELEASE_REASONS)[number];
@@ -94,6 +96,8 @@ export interface RetryPolicy {
   readonly backoff: Backoff;
   /** How long finished jobs are kept; with 0 a job that never failed goes as it completes. */
   readonly keepFinishedMs: number;
+  /** The handler runs in a process of its own: that a worker died says nothing against its jobs. */
+  readonly isOutside?: boolean;
 }
 
 /** The part of a job that judging needs. */
@@ -133,6 +137,7 @@ export function verdict(
     return keep ? { kind: "complete", result } : { kind: "complete", result, keep: false };
   }
   if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };
+  if (outcome.kind === "lost" && policy.isOutside) return { kind: "release", delayMs: 0, reason: "worker_died" };
   if (outcome.kind === "lost") return lostVerdict(job, outcome);
   if (outcome.kind === "late") return { kind: "dead", reason: "deadline", charge: UNCHARGED, failure: outcome.failure };
   if (outcome.kind === "blocked")

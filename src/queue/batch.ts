@@ -87,7 +87,18 @@ export interface BatchSettings {
   readonly retrySize: number;
   readonly waitMs: number;
   readonly onUnknown: "single" | "bisect";
+  /** How long the parts of a batch that was split wait. */
+  readonly splitDelayMs: number;
+  /** The handler runs in a process of its own, which outlives no worker and harms none. */
+  readonly isOutside: boolean;
   readonly run: RunBatch;
+}
+
+const OUTSIDE = Symbol.for("redrive.outside");
+
+/** Marks a batch handler that runs in a process of its own. */
+export function outside(run: RunBatch): RunBatch {
+  return Object.assign(run, { [OUTSIDE]: true });
 }
 
 /** The bounds of a batch. */
@@ -106,7 +117,16 @@ export function resolveBatch(options: BatchOptions | undefined, run: RunBatch, n
   const size = count("size", 10);
   const retrySize = count("retrySize", size);
   const waitMs = parseDuration(given.wait ?? 0, `${name}.batch.wait`, { maxMs: BATCH_BOUNDS.waitMs });
-  return Object.freeze({ size, retrySize: Math.min(size, retrySize), waitMs, onUnknown, run });
+  const isOutside = (run as { [OUTSIDE]?: unknown })[OUTSIDE] === true;
+  return Object.freeze({
+    size,
+    retrySize: Math.min(size, retrySize),
+    waitMs,
+    onUnknown,
+    splitDelayMs: 0,
+    isOutside,
+    run,
+  });
 }
 
 /** The outcomes that a handler returned, by id; throws where they cannot be told apart. */

@@ -8,8 +8,9 @@ import { GROUP_CONCURRENCY } from "../core/group.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
-import { type Policy, POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { type Policy, POLICY_FIELDS, type PolicyOptions, PRESETS, resolvePolicy } from "../core/policy.ts";
 import { type RateOptions, type RateSettings, resolveRate } from "../core/rate.ts";
+import type { RetryPolicy } from "../core/verdict.ts";
 import type { Log } from "../system/log.ts";
 import { type BatchOptions, type BatchSettings, resolveBatch, type RunBatch, runAsOne } from "./batch.ts";
 import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
@@ -213,6 +214,12 @@ function policyOf(type: string, options: PolicyOptions): Policy {
       { cause: error },
     );
   }
+}
+
+/** What judging needs to know of a type; the defaults for one that nobody knows. */
+export function retryPolicyOf(definition: JobDefinition | undefined): RetryPolicy {
+  if (!definition) return PRESETS.default;
+  return definition.batch?.isOutside ? { ...definition.policy, isOutside: true } : definition.policy;
 }
 
 /** True for a definition made by any copy of this library. */

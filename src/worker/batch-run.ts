@@ -148,12 +148,12 @@ export class BatchRun {
   async #split(suspects: readonly Run[], blamed: Outcome): Promise<void> {
     const { gate, log } = this.#options;
     const { type, batch } = this.definition;
-    const { onUnknown, retrySize } = batch as BatchSettings;
+    const { onUnknown, retrySize, splitDelayMs } = batch as BatchSettings;
     const [first, ...others] = suspects as [Run, ...Run[]];
     for (const { job } of suspects) this.#open.delete(job.id);
     const heard = first.job.service === null ? blamed : await gate.heard(first.job, blamed);
     const most = Math.min(retrySize, onUnknown === "single" ? 1 : Math.ceil(suspects.length / 2));
-    const again: Outcome = { kind: "released", reason: "split", delayMs: 0, batchMost: most };
+    const again: Outcome = { kind: "released", reason: "split", delayMs: splitDelayMs, batchMost: most };
     // A breaker that has just opened has the last word: the service is to blame, and the batch stays together.
     const outcome = heard.kind === "released" ? heard : again;
     const why = blamed.kind === "failed" ? `${blamed.failure.name}: ${blamed.failure.message}` : blamed.kind;

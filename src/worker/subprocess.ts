@@ -4,7 +4,7 @@
 //   lines   a line of JSON per item in, a line per outcome out (stdout, or descriptor 3); then also a long-lived child
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
-import { type BatchContext, type BatchItem, done, type RunBatch } from "../queue/batch.ts";
+import { type BatchContext, type BatchItem, done, outside, type RunBatch } from "../queue/batch.ts";
 import { realSystem } from "../system/real.ts";
 import { startSubprocess, type Subprocess, type SubprocessEnd } from "../system/subprocess.ts";
 import { hearLine } from "./subprocess-lines.ts";
@@ -49,9 +49,9 @@ const IDLE_MS = 10_000;
 /** A batch handler that runs a command. */
 export function subprocess(options: SubprocessOptions): RunBatch {
   const settings = resolveSubprocess(options);
-  if (settings.contract === "plain") return (items, context) => runPlain(settings, items, context);
+  if (settings.contract === "plain") return outside((items, context) => runPlain(settings, items, context));
   const idle: Kept[] = [];
-  return (items, context) => runLines(settings, idle, items, context);
+  return outside((items, context) => runLines(settings, idle, items, context));
 }
 
 /** Checks and completes the options. */

@@ -1,8 +1,7 @@
 // A worker: one process that takes work. Puts the parts together (claim loop, hands, settler, presence, reaping) and
 // owns their common life: start, stop, drain.
 import { textOf } from "../core/failure.ts";
-import { PRESETS } from "../core/policy.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import { type JobDefinition, retryPolicyOf } from "../queue/define-job.ts";
 import type { ReaperOptions } from "../upkeep/expired-runs.ts";
 import { ClaimLoop, type Look } from "./claim-loop.ts";
 import { type Contact, openContact } from "./contact.ts";
@@ -239,7 +238,7 @@ export class QueueWorker {
       self: this.id,
       host: process.host,
       isAlive: process.isAlive,
-      policyOf: (type) => this.#definitions.get(type)?.policy ?? PRESETS.default,
+      policyOf: (type) => retryPolicyOf(this.#definitions.get(type)),
       mayJudgeLeases: () => this.#presence.isHeard && this.#contact.unbrokenMs() >= settings.leaseMs,
       slowMs: settings.leaseMs / 2,
       report: this.#report,

@@ -245,6 +245,11 @@ describe("a stuck run", () => {
 });
 
 describe("a lost run", () => {
+  it("of a handler in a process of its own charges nobody", () => {
+    const answer = verdict(job({ crashes: 2 }), lost(true), policy({ isOutside: true }), NOW, middle);
+    expect(answer).toEqual({ kind: "release", delayMs: 0, reason: "worker_died" });
+  });
+
   it.each([true, false])("that had started (%s) is charged a crash, and an attempt only if so", (started) => {
     const answer = judge(job(), lost(started));
     const charge = { attempts: started ? 1 : 0, crashes: 1 };

@@ -125,6 +125,12 @@ select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 
   d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
 from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq;
 
+create view ${s}.item_errors as
+select j.id as item_id, substr(l.type, 7) as run_name, j.payload as item, a.attempt, a.worker, a.error_class, a.error_name,
+  a.error_message, a.error_stack, ${time("a.ended_at")} as created_at
+from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq join ${s}.lane l on l.base = j.lane - j.lane % 4
+where l.type like 'batch:%';
+
 create view ${s}.retry_queue as
 select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
   j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after

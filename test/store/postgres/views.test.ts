@@ -11,7 +11,7 @@ import { add, end, finish, start, takeOne } from "../../support/runs.ts";
 import { complete, dead, failure, retry } from "../../support/verdicts.ts";
 
 const SERVERS = [inject("postgres18"), inject("postgres15")].filter((url) => url !== null);
-const VIEWS = ["jobs", "attempts", "dead_letters", "retry_queue", "runs"];
+const VIEWS = ["jobs", "attempts", "dead_letters", "retry_queue", "runs", "item_errors"];
 const MINUTE = 60_000;
 
 /** A store under real time that a test may move, and a connection whose path leads to its schema. */

@@ -76,6 +76,7 @@ describe("the views", () => {
     ["attempts", ["job_id", "attempt", "status", "worker", "started_at", "ended_at", "error_message", "error_stack"]],
     ["dead_letters", ["job_id", "job_type", "status", "attempts", "max_attempts", "last_error"]],
     ["dead_letters", ["error_stacktrace", "input_data", "created_at"]],
+    ["item_errors", ["item_id", "run_name", "item", "attempt", "error_message", "error_stack", "created_at"]],
     ["retry_queue", ["record_id", "payload", "error_msg", "retry_count", "process_after"]],
   ])("%s has the documented columns", async (view, expected) => {
     const { path } = await inlineStore();
@@ -252,7 +253,9 @@ describe("the plans", () => {
 });
 
 describe("odd rows", () => {
-  const everything = ["jobs", "attempts", "dead_letters", "retry_queue"].map((view) => `SELECT * FROM ${view}`);
+  const everything = ["jobs", "attempts", "dead_letters", "retry_queue", "item_errors"].map(
+    (view) => `SELECT * FROM ${view}`,
+  );
 
   it("U+0000 and lone surrogates in payloads and errors are shown as text", async () => {
     const { path, store } = await inlineStore();

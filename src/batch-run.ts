@@ -1,0 +1,201 @@
+// A list of items through one batch handler, in a first pass and then in rounds of retries: a face of the queue and the
+// worker, in which every item is a job. Nothing is run or judged here. What a process that starts again has to know (which
+// run, which round) stands in one cell; everything else stands on the jobs.
+import { createHash } from "node:crypto";
+import { RedriveError } from "./core/errors.ts";
+import type { Job, State } from "./core/job.ts";
+import { fieldsFrom } from "./core/options.ts";
+import type { RunBatch } from "./queue/batch.ts";
+import { defineJob, type JobDefinition } from "./queue/define-job.ts";
+import { everyItem, PAGE } from "./queue/paging.ts";
+import type { Redrive } from "./redrive.ts";
+import type { RedriveWorker } from "./redrive-worker.ts";
+import type { Store } from "./store/store.ts";
+import { realSystem } from "./system/real.ts";
+
+/** What is to be done with the items. */
+export interface BatchPlan {
+  readonly name: string;
+  /** JSON texts. */
+  readonly items: readonly string[];
+  readonly run: RunBatch;
+  /** The handler says what became of each item, not only how the batch ended. */
+  readonly isExact: boolean;
+  readonly size: number;
+  readonly retrySize: number;
+  readonly maxRetries: number;
+  readonly parallel: number;
+}
+
+/** How far a run has come. */
+export interface BatchState {
+  /** Runs of this name are counted from 1. */
+  readonly run: number;
+  readonly digest: string;
+  readonly items: number;
+  /** Rounds of retries that were begun. */
+  rounds: number;
+  firstPassMs: number;
+  retryMs: number;
+  isDone: boolean;
+}
+
+/** What became of the items. */
+export interface BatchBooks {
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Items that were run in a round of retries. */
+  readonly retried: number;
+}
+
+const KIND = "batch";
+/** A round begins when the one before it has ended: until then what failed waits for so long. */
+const HOLD_MS = 7 * 86_400_000;
+
+/** The digest of a list of texts. */
+export function digestOf(texts: Iterable<string>): string {
+  const hash = createHash("sha256");
+  for (const text of texts) hash.update(`${text.length} `).update(text);
+  return hash.digest("hex");
+}
+
+/** The run that goes on, or a new one where there is none that is unfinished; `isResumed` says which. */
+export async function beginRun(
+  store: Store,
+  { name, items }: Pick<BatchPlan, "name" | "items">,
+): Promise<{ readonly state: BatchState; readonly isResumed: boolean }> {
+  const digest = digestOf(items);
+  for (;;) {
+    const { cells } = await store.cells([{ kind: KIND, name }]);
+    const before = cells[0] ? (fieldsFrom(cells[0].value) as unknown as BatchState) : null;
+    if (before && (!before.isDone || (await isWaiting(store, name, before.run)))) {
+      if (before.digest === digest) return { state: { ...before, isDone: false }, isResumed: true };
+      const message = `name: expected the input of the unfinished run ${name}, which has ${before.items} items; got another; finish that run first, or choose another --name`;
+      throw new RedriveError("conflict", message);
+    }
+    const run = (before?.run ?? 0) + 1;
+    const state: BatchState = {
+      run,
+      digest,
+      items: items.length,
+      rounds: 0,
+      firstPassMs: 0,
+      retryMs: 0,
+      isDone: false,
+    };
+    if (await save(store, name, state, cells[0]?.version ?? 0)) return { state, isResumed: false };
+  }
+}
+
+async function save(store: Store, name: string, state: BatchState, version: number | null): Promise<boolean> {
+  const [written] = await store.setCells([{ kind: KIND, name, holder: "", version, value: JSON.stringify(state) }]);
+  return written === true;
+}
+
+/** Dead items that somebody sent back to work make a run unfinished again. */
+async function isWaiting(store: Store, name: string, run: number): Promise<boolean> {
+  const page = await store.list({ type: typeOf(name), queue: queueOf(name, run), state: "queued", limit: 1 });
+  return page.items.length > 0;
+}
+
+const typeOf = (name: string): string => `batch:${name}`;
+const queueOf = (name: string, run: number): string => `${name}:${run}`;
+
+/** The job type of a run. */
+export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {
+  const { name, size, retrySize, maxRetries } = plan;
+  // Where only the end of a batch is known, its first run charges nobody, and every try that is charged is a retry.
+  const isCharged = plan.isExact || size === 1;
+  const job = defineJob(typeOf(name), {
+    preset: "batch",
+    queue: queueOf(name, run),
+    maxAttempts: Math.max(1, maxRetries + (isCharged ? 1 : 0)),
+    backoff: () => HOLD_MS,
+    keep: { finished: "30d", dead: "30d" },
+    batch: { size, retrySize },
+    runBatch: plan.run,
+  });
+  return { ...job, batch: job.batch && { ...job.batch, splitDelayMs: HOLD_MS } };
+}
+
+/** Whoever the run is for. */
+export interface BatchCaller {
+  /** True once the run is to stop. */
+  readonly isStopped: boolean;
+  /** The first pass (0) or a round of retries begins with so many items, and this worker. */
+  onRound(round: number, items: number, worker: RedriveWorker): void;
+}
+
+/** A run that was opened. */
+export interface BatchCall {
+  readonly redrive: Redrive;
+  readonly job: JobDefinition;
+  readonly plan: BatchPlan;
+  readonly state: BatchState;
+}
+
+/** Works until no item is left, or until it is to stop. */
+export async function workThrough({ redrive, job, plan, state }: BatchCall, caller: BatchCaller): Promise<void> {
+  const { store } = redrive;
+  await enqueueItems(redrive, job, plan);
+  let left = await jobsIn(store, job, "queued");
+  while (!caller.isStopped) {
+    const worker = redrive.worker({ concurrency: plan.parallel, queues: [job.queue] });
+    caller.onRound(state.rounds, left.length, worker);
+    const from = realSystem.monotonic();
+    await worker.drain({ grace: 0 });
+    const ms = Math.round(realSystem.monotonic() - from);
+    if (state.rounds === 0) state.firstPassMs += ms;
+    else state.retryMs += ms;
+    if (caller.isStopped) return;
+    left = await jobsIn(store, job, "queued");
+    state.isDone = left.length === 0 && (await jobsIn(store, job, "running")).length === 0;
+    if (left.length > 0) state.rounds += 1;
+    await save(store, plan.name, state, null);
+    if (state.isDone) return;
+    // In the order of the queue, so that the parts of a batch lie side by side again.
+    for (let at = 0; at < left.length; at += PAGE)
+      await store.reschedule(left.slice(at, at + PAGE).map(({ id }) => ({ id, delayMs: 0 })));
+  }
+}
+
+/** Items that are known already, from before a kill, stay as they are. */
+async function enqueueItems(redrive: Redrive, job: JobDefinition, { items, size }: BatchPlan): Promise<void> {
+  const { maxAttempts } = job.policy;
+  const isAlone = (at: number): boolean => size > 1 && items.length % size === 1 && at === items.length - 1;
+  const inputs = function* (): Generator<unknown> {
+    for (const item of items) yield JSON.parse(item);
+  };
+  await redrive.enqueueMany(job, inputs(), {
+    each: (_, at) => ({
+      key: `${job.queue}:${at}:${digestOf([items[at] as string]).slice(0, 16)}`.slice(-255),
+      // The last batch has this one alone, and its first run counts.
+      ...(isAlone(at) && { maxAttempts: Math.min(10_000, maxAttempts + 1) }),
+    }),
+  });
+}
+
+/** The jobs of a run in one state, oldest first. */
+export async function jobsIn(store: Store, { type, queue }: JobDefinition, state: State): Promise<Job[]> {
+  const jobs: Job[] = [];
+  for await (const job of everyItem((cursor) => store.list({ type, queue, state, limit: PAGE, cursor })))
+    jobs.push(job);
+  return jobs.reverse();
+}
+
+/** What the store says about the items. */
+export async function booksOf(
+  store: Store,
+  job: JobDefinition,
+): Promise<BatchBooks & { readonly dead: readonly Job[] }> {
+  const { type, queue } = job;
+  let [succeeded, retried] = [0, 0];
+  const done = everyItem((cursor) => store.list({ type, queue, state: "completed", limit: PAGE, cursor }));
+  for await (const { attempts, batchMost } of done) {
+    succeeded += 1;
+    if (attempts > 0 || batchMost !== null) retried += 1;
+  }
+  const dead = [...(await jobsIn(store, job, "dead")), ...(await jobsIn(store, job, "cancelled"))];
+  for (const { attempts, batchMost } of dead) if (attempts > 1 || batchMost !== null) retried += 1;
+  return { succeeded, failed: dead.length, retried, dead };
+}

@@ -1,0 +1,195 @@
+// `redrive batch`: a list of items through a command, a batch at a time, then what failed once more; killed at any moment
+// and started again it goes on.
+import {
+  type BatchBooks,
+  batchJob,
+  type BatchPlan,
+  type BatchState,
+  beginRun,
+  booksOf,
+  digestOf,
+  workThrough,
+} from "../batch-run.ts";
+import { formatDuration } from "../core/duration.ts";
+import type { Job } from "../core/job.ts";
+import { checkInteger, checkName } from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import { BATCH_BOUNDS } from "../queue/batch.ts";
+import { createRedrive } from "../redrive.ts";
+import type { RedriveWorker } from "../redrive-worker.ts";
+import { realSystem } from "../system/real.ts";
+import { zeroCounts } from "../worker/report.ts";
+import { subprocess } from "../worker/subprocess.ts";
+import { batchItems } from "./batch-input.ts";
+import { type Cli, collected, examples, type Flags, numeric, textual } from "./command.ts";
+import { wholeNumber } from "./environment.ts";
+import { EXIT } from "./exit.ts";
+import { oneLine } from "./safe-text.ts";
+import type { Session } from "./session.ts";
+import { supervise } from "./supervise.ts";
+import { bar, counted } from "./words.ts";
+
+const NOTES = `
+Every item is a job: \`jobs list\`, \`dlq list\` and the view item_errors show them.
+The command gets a batch as a JSON array on stdin and in JOB_INPUT, and says by
+its exit code whether all succeeded; with --contract lines it gets and answers
+one line per item. It sees PATH, LANG, TZ and HOME, and what --env names.
+
+An unfinished run of the same name is resumed: finished items are not run again.
+The default name is made of the command and the input. Exit code 0: every item
+succeeded in the end; 1: something did not.
+
+Environment: JOB_INPUT, BATCH_SIZE (10), RETRY_BATCH_SIZE (1), MAX_RETRIES (3).`;
+
+/** Registers `batch`. */
+export function registerBatch(cli: Cli): void {
+  const command = cli.program
+    .command("batch")
+    .description("run a list of items through a command, in batches, and retry what failed")
+    .argument("<command...>", "the command and its arguments, after --")
+    .option("--input <file>", "the items, - for stdin: a JSON array, NDJSON, or CSV with a header (default: JOB_INPUT)")
+    .option("--format <format>", "ndjson, csv or json (default: by the name of the input, or its first character)")
+    .option("--batch-size <n>", "items in a batch (default 10)")
+    .option("--retry-batch-size <n>", "items in a batch of the retries (default 1)")
+    .option("--max-retries <n>", "tries of an item after the first pass (default 3)")
+    .option("--parallel <n>", "commands at the same time (default 1)")
+    .option("--name <name>", "name of the run, to resume it by")
+    .option("--contract <contract>", "plain: an exit code; lines: a line of JSON per item (default plain)")
+    .option("--timeout <duration>", "how long a batch may take (default 1h)")
+    .option("--env <name>", "a variable that the command may see; may be given again", collected)
+    .addHelpText("after", NOTES);
+  examples(command, cli, [
+    "batch --input codes.json -- python3 entrypoint.py",
+    "batch --input items.csv --batch-size 50 --parallel 4 -- ./extract.sh",
+    "batch --input - --contract lines --name tonight -- node extract.mjs",
+  ]);
+  cli.act(command, batch, { level: "error" });
+}
+
+async function batch(session: Session, command: readonly string[], flags: Flags): Promise<number> {
+  const plan = await planOf(session, command, flags);
+  if (plan.items.length === 0) {
+    session.answer({ ...report(plan, null, { succeeded: 0, failed: 0, retried: 0 }), ms: 0 }, () => "no items\n");
+    return EXIT.ok;
+  }
+  const { store } = await session.open();
+  const { state, isResumed } = await beginRun(store, plan);
+  const job = batchJob(plan, state);
+  const { log, config } = session;
+  const redrive = await createRedrive({ store, jobs: [job], services: config.services, log });
+  if (isResumed) session.say(`resuming run ${state.run} of ${plan.name}`);
+  const from = realSystem.monotonic();
+  const course = openCourse(session, plan, await booksOf(store, job));
+  for (const kind of ["job.completed", "job.dead", "job.cancelled"] as const)
+    redrive.on(kind, () => course.ended(kind === "job.completed"));
+  let code: number | null;
+  try {
+    const work = (): Promise<void> => workThrough({ redrive, job, plan, state }, course);
+    code = await supervise(session, redrive, course, { work, within: "25s" });
+  } finally {
+    course.end();
+  }
+  if (code !== null) return code;
+  const { dead, ...books } = await booksOf(store, job);
+  const ms = Math.round(realSystem.monotonic() - from);
+  session.answer({ ...report(plan, state, books), isResumed, ms }, () => summary(plan, state, books, ms));
+  complain(session, dead, job.type);
+  await redrive.close();
+  return books.failed > 0 ? EXIT.failed : EXIT.ok;
+}
+
+async function planOf({ io }: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
+  const size = count(flags.batchSize, "batch-size", wholeNumber(io.env, "BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 10);
+  const again = wholeNumber(io.env, "RETRY_BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 1;
+  const retrySize = count(flags.retryBatchSize, "retry-batch-size", again);
+  const maxRetries = numeric(flags.maxRetries) ?? wholeNumber(io.env, "MAX_RETRIES", 0, 9_998) ?? 3;
+  checkInteger("max-retries", maxRetries, 0, 9_998);
+  const parallel = numeric(flags.parallel) ?? 1;
+  checkInteger("parallel", parallel, 1, 1_000);
+  const contract = (textual(flags.contract) ?? "plain") as "plain" | "lines";
+  const env = (flags.env as string[] | undefined) ?? [];
+  const run = subprocess({ command, contract, env, cwd: io.cwd, timeout: textual(flags.timeout) ?? "1h" });
+  const items = await batchItems(io, flags);
+  const name = textual(flags.name) ?? `run-${digestOf([...command, "", ...items]).slice(0, 12)}`;
+  checkName("name", name);
+  if (name.length > 100) throw invalid("name", "at most 100 characters", name, "choose a shorter one");
+  return { name, items, run, isExact: contract === "lines", size, retrySize, maxRetries, parallel };
+}
+
+function count(flag: Flags[string], name: string, fallback: number): number {
+  const value = numeric(flag) ?? fallback;
+  checkInteger(name, value, 1, BATCH_BOUNDS.size);
+  return value;
+}
+
+/** Says where the run is: a line per phase, and on a terminal a bar. To whoever stops it, it is one worker. */
+function openCourse(session: Session, { items, size, retrySize }: BatchPlan, before: BatchBooks) {
+  const total = items.length;
+  let { succeeded, failed } = before;
+  let phase = "first pass";
+  const from = realSystem.monotonic();
+  const already = succeeded + failed;
+  const show = (): string => {
+    const ended = succeeded + failed;
+    const rate = (ended - already) / Math.max(0.001, (realSystem.monotonic() - from) / 1_000);
+    const left = rate > 0 ? `, ${formatDuration(Math.ceil((total - ended) / rate) * 1_000)} left` : "";
+    const share = ended / total;
+    const counts = `${ended.toLocaleString("en-US")}/${counted(total, "item")}, ${failed} failed`;
+    return `${phase} ${bar(share, 20).padEnd(20)} ${Math.floor(share * 100)} %  ${counts}, ${rate.toFixed(1)}/s${left}`;
+  };
+  const hide = session.quiet ? () => undefined : session.progress.show(show);
+  let worker: RedriveWorker | null = null;
+  return {
+    isStopped: false,
+    get counts() {
+      return worker?.counts ?? zeroCounts();
+    },
+    async stop(options?: Parameters<RedriveWorker["stop"]>[0]) {
+      this.isStopped = true;
+      await worker?.stop(options);
+    },
+    onRound(round: number, waiting: number, next: RedriveWorker): void {
+      worker = next;
+      phase = round === 0 ? "first pass" : `retry round ${round}`;
+      session.say(`${phase}: ${counted(waiting, "item")} in batches of ${round === 0 ? size : retrySize}`);
+    },
+    ended(well: boolean): void {
+      if (well) succeeded += 1;
+      else failed += 1;
+    },
+    end: hide,
+  };
+}
+
+function report({ name, items }: BatchPlan, state: BatchState | null, books: BatchBooks): object {
+  const { run = 0, rounds = 0, firstPassMs = 0, retryMs = 0 } = state ?? {};
+  const { succeeded, failed, retried } = books;
+  return { items: items.length, succeeded, failed, retried, rounds, firstPassMs, retryMs, name, run };
+}
+
+function summary({ items }: BatchPlan, state: BatchState, books: BatchBooks, ms: number): string {
+  const { succeeded, failed, retried } = books;
+  const [all, good, bad, again] = [items.length, succeeded, failed, retried].map((n) => n.toLocaleString("en-US"));
+  const { firstPassMs, retryMs, rounds } = state;
+  const share = Math.round((100 * retryMs) / Math.max(1, firstPassMs + retryMs));
+  return [
+    `${all} items: ${good} succeeded, ${bad} failed, ${again} retried in ${counted(rounds, "round")}, ${formatDuration(ms)}`,
+    `first pass ${formatDuration(firstPassMs)}, retries ${formatDuration(retryMs)} (${share} % of the time)`,
+    "",
+  ].join("\n");
+}
+
+const SHOWN = 20;
+
+/** Items that failed for good, each with its error. */
+function complain(session: Session, dead: readonly Job[], type: string): void {
+  for (const { key, payload, attempts, failure } of dead.slice(0, SHOWN)) {
+    const place = Number(key?.split(":").at(-2)) + 1;
+    const error = failure ? `${failure.name}: ${failure.message}` : "cancelled";
+    session.say(
+      `failed: item ${place} ${oneLine(payload).slice(0, 200)} after ${counted(attempts, "try", "tries")}: ${oneLine(error)}`,
+    );
+  }
+  if (dead.length > SHOWN) session.say(`and ${dead.length - SHOWN} more`);
+  if (dead.length > 0) session.say(`all of them, with their output: ${session.suggest(`dlq list --type ${type}`)}`);
+}

@@ -1,0 +1,179 @@
+// `redrive batch`: batches, rounds, the summary, and a run that is killed again and again.
+import { chmodSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, inject, it } from "vitest";
+import { batchKills } from "../support/batch-kills.ts";
+import { createBench, type Document, type World } from "../support/cli.ts";
+import { connect } from "../support/database-file.ts";
+import { testSchema } from "../support/postgres-queue.ts";
+import { sql } from "../support/postgres-world.ts";
+
+/** A bench with a command that notes its batches and fails for what the pattern names. */
+function setup(pattern = "no-such-thing") {
+  const bench = createBench();
+  const script = bench.write(
+    "entry.sh",
+    `text=$(cat); echo "$text" >> runs.txt
+case "$text" in *${pattern}*) echo "cannot do it" >&2; exit 3;; esac
+`,
+  );
+  chmodSync(script, 0o755);
+  const runs = (): unknown[][] =>
+    readFileSync(join(bench.folder, "runs.txt"), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown[]);
+  // After -- every word belongs to the command.
+  const json = async (args: readonly string[], world?: World): Promise<{ code: number; document: Document }> => {
+    const { code, out } = await bench.run(["--json", ...args], world);
+    return { code, document: JSON.parse(out) as Document };
+  };
+  return { ...bench, json, runs, command: ["--", "sh", "entry.sh"] };
+}
+
+describe("batch", () => {
+  it("runs JOB_INPUT in batches, retries what failed, and says how it ended", async () => {
+    const { run, runs, command, sql: ask } = setup("'\"bad\"'");
+    const env = { PATH: process.env.PATH ?? "", JOB_INPUT: '[1,2,3,"bad",5,6,7]', BATCH_SIZE: "3", MAX_RETRIES: "2" };
+    const { code, out, err } = await run(["batch", ...command], { env });
+    expect(code).toBe(1);
+    expect(runs()).toEqual([[1, 2, 3], ["bad", 5, 6], [7], ["bad"], [5], [6], ["bad"]]);
+    expect(out).toMatch(/^7 items: 6 succeeded, 1 failed, 3 retried in 2 rounds, /);
+    expect(out).toMatch(/\nfirst pass .*, retries .* \(\d+ % of the time\)\n$/);
+    const [first, round1, round2, failed, hint] = err.trim().split("\n");
+    expect([first, round1, round2]).toEqual([
+      "first pass: 7 items in batches of 3",
+      "retry round 1: 3 items in batches of 1",
+      "retry round 2: 1 item in batches of 1",
+    ]);
+    expect(failed).toMatch(
+      /^failed: item 4 "bad" after 2 tries: ExitCode: sh entry.sh ended with exit code 3\. .*cannot do it$/,
+    );
+    expect(hint).toContain("dlq list --type batch:run-");
+    const errors = ask("select item, attempt, error_name, error_stack from item_errors order by attempt");
+    const stack = "Last output of sh entry.sh:\ncannot do it";
+    expect(errors).toEqual([
+      ['"bad"', 1, "ExitCode", stack],
+      ['"bad"', 2, "ExitCode", stack],
+    ]);
+  });
+
+  it("answers in JSON, begins anew after a finished run, and takes files and stdin in every form", async () => {
+    const { json, write, runs, command } = setup();
+    write("items.csv", "code,n\na,1\nb,2\n");
+    write("items.ndjson", '{"code":"c"}\n{"code":"d"}\n');
+    const document = { items: 2, succeeded: 2, failed: 0, retried: 0, rounds: 0, run: 1, isResumed: false };
+    expect((await json(["batch", "--input", "items.csv", ...command])).document).toMatchObject(document);
+    expect((await json(["batch", "--input", "items.csv", ...command])).document).toMatchObject({ ...document, run: 2 });
+    expect((await json(["batch", "--input", "items.ndjson", ...command])).document).toMatchObject(document);
+    const stdin = await json(["batch", "--input", "-", "--name", "tonight", ...command], { stdin: "[1, 2]" });
+    expect(stdin).toMatchObject({ code: 0, document: { ...document, name: "tonight" } });
+    expect(runs()[0]).toEqual([
+      { code: "a", n: "1" },
+      { code: "b", n: "2" },
+    ]);
+    expect(runs().slice(2)).toEqual([
+      [{ code: "c" }, { code: "d" }],
+      [1, 2],
+    ]);
+    expect(await json(["batch", "--input", "-", ...command], { stdin: "[]" })).toMatchObject({
+      code: 0,
+      document: { items: 0, failed: 0 },
+    });
+  });
+
+  it("splits by --retry-batch-size, and charges nobody for the company of a bad one", async () => {
+    const { json, runs, command, sql: ask } = setup("13");
+    const stdin = JSON.stringify(Array.from({ length: 16 }, (_, at) => at));
+    const flags = ["--input", "-", "--batch-size", "16", "--retry-batch-size", "4", "--max-retries", "1"];
+    const { code, document } = await json(["batch", ...flags, ...command], { stdin });
+    expect({ code, document }).toMatchObject({ code: 1, document: { succeeded: 15, failed: 1, rounds: 3 } });
+    expect(runs().map(({ length }) => length)).toEqual([16, 4, 4, 4, 4, 2, 2, 1, 1]);
+    expect(ask("select count(*) from job where attempts > 0")).toEqual([[1]]);
+  });
+
+  it("hears of each item where the command speaks in lines", async () => {
+    const { json, write, sql: ask } = setup();
+    write(
+      "entry.mjs",
+      `let text = ""; for await (const chunk of process.stdin) text += chunk;
+      for (const line of text.trim().split("\\n")) {
+        const { id, input, attempt } = JSON.parse(line);
+        const word = input < 9 ? { status: "done", result: input * 2 } : attempt < 3 ? { status: "transient", error: "busy" } : { status: "done" };
+        console.log(JSON.stringify({ id, ...word }));
+      }`,
+    );
+    const stdin = JSON.stringify(Array.from({ length: 10 }, (_, at) => at));
+    const args = ["batch", "--input", "-", "--contract", "lines", "--", process.execPath, "entry.mjs"];
+    const { code, document } = await json(args, { stdin });
+    expect({ code, document }).toMatchObject({ code: 0, document: { succeeded: 10, retried: 1, rounds: 2 } });
+    expect(ask("select attempts, count(*) from job group by attempts")).toEqual([
+      [0, 9],
+      [2, 1],
+    ]);
+  });
+
+  it("refuses other input for a run that is not finished, and what it cannot use", async () => {
+    const { run, sql: ask, command, folder } = setup();
+    const named = ["batch", "--name", "mine", "--input", "-", ...command];
+    expect((await run(named, { stdin: "[1]" })).code).toBe(0);
+    connect(join(folder, "redrive.db")).exec(
+      `update cell set value = json_set(value, '$.isDone', json('false')) where kind = 'batch'`,
+    );
+    const other = await run(named, { stdin: "[2]" });
+    expect(other).toMatchObject({ code: 4 });
+    expect(other.err).toContain("the unfinished run mine");
+    expect(await run(named, { stdin: "[1]" })).toMatchObject({
+      code: 0,
+      err: expect.stringContaining("resuming run 1"),
+    });
+    expect(ask("select count(*) from job")).toEqual([[1]]);
+    for (const [args, text] of [
+      [["batch", ...command], "input: expected a file, - for stdin"],
+      [["batch", "--input", "none.json", ...command], "there is no such file"],
+      [["batch", "--batch-size", "x", ...command], "batch-size: expected a whole number"],
+      [["batch", "--contract", "tcp", ...command], 'subprocess.contract: expected "plain" or "lines"'],
+      [["batch", "--input", "-"], "command"],
+    ] as const) {
+      const { code, err } = await run(args);
+      expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining(text) });
+    }
+    const bad = await run(["batch", ...command], { env: { JOB_INPUT: "[1]", BATCH_SIZE: "0" } });
+    expect(bad).toMatchObject({ code: 78, err: expect.stringContaining("BATCH_SIZE: expected") });
+  });
+
+  it("does the same on Postgres", async () => {
+    const { json, runs, command } = setup("13");
+    const server = inject("postgres18");
+    const { schema, url } = testSchema(server);
+    const stdin = JSON.stringify(Array.from({ length: 25 }, (_, at) => at));
+    const { code, document } = await json(["--store", url, "batch", "--input", "-", ...command], { stdin });
+    expect({ code, document }).toMatchObject({
+      code: 1,
+      document: { succeeded: 24, failed: 1, retried: 10, rounds: 3 },
+    });
+    expect(runs()).toHaveLength(3 + 10 + 1 + 1);
+    const errors = await sql(server, `select item, attempt, error_name from ${schema}.item_errors order by attempt`);
+    expect(errors).toEqual([1, 2, 3].map((attempt) => ({ item: "13", attempt, error_name: "ExitCode" })));
+  });
+
+  it("shows a bar on a terminal", async () => {
+    const { run, command } = setup();
+    const { err } = await run(["batch", "--input", "-", ...command], { stdin: "[1,2,3]", columns: 120 });
+    expect(err).toMatch(/first pass .*\d+ % {2}\d\/3 items, 0 failed, \d/);
+  });
+});
+
+// `npm run prove -- batch` plays the whole of it.
+const KILLS = Number(process.env.REDRIVE_PROVE_KILLS ?? 5);
+const SEED = Number(process.env.REDRIVE_PROVE_SEED ?? 7);
+
+it("killed again and again, it goes on: each item completes once, and only what was in flight runs again", async () => {
+  const start = [fileURLToPath(new URL("../../bin/redrive.js", import.meta.url))];
+  const seconds = KILLS > 10 ? 0.4 : 0.2;
+  const report = await batchKills({ start, items: KILLS * 40, kills: KILLS, seconds, seed: SEED, longestMs: 1_600 });
+  if (process.env.REDRIVE_PROVE === "batch") console.log(JSON.stringify(report));
+  expect(report.wrong).toEqual([]);
+  expect(report.kills).toBeGreaterThanOrEqual(KILLS * 0.6);
+}, 600_000);
