@@ -63,7 +63,7 @@ export function registerBatch(cli: Cli): void {
     "batch --input items.csv --batch-size 50 --parallel 4 -- ./extract.sh",
     "batch --input - --contract lines --name tonight -- node extract.mjs",
   ]);
-  cli.act(command, batch, { level: "error" });
+  cli.act(command, batch, { level: () => "error" });
 }
 
 async function batch(session: Session, command: readonly string[], flags: Flags): Promise<number> {

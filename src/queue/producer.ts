@@ -207,7 +207,7 @@ function isPromise(value: unknown): value is Promise<unknown> {
 }
 
 /** Writes a stream in chunks: while one is being written the next is made, and sent too where their order means nothing. */
-function chunkWriter(parts: ProducerParts, tx: unknown, onChunk: EnqueueManyOptions<never>["onChunk"]) {
+function chunkWriter(parts: ProducerParts, tx: unknown, onChunk: StreamOptions<never>["onChunk"]) {
   const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
   const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
   const teller = tx === undefined ? parts : { ...parts, events: null };
