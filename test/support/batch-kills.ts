@@ -44,6 +44,8 @@ export interface KillsReport {
   /** Items in flight at a kill, summed over the kills. */
   readonly interrupted: number;
   readonly reruns: number;
+  /** Commands whose input was cut short, because the kill came while it was handed over. */
+  readonly cut: number;
   readonly wrong: readonly string[];
 }
 
@@ -131,7 +133,8 @@ interface Told {
 function judged(folder: string, { items, killed, answer, inFlight }: Told): KillsReport {
   const journal = readFileSync(join(folder, "journal"), "utf8").trim().split("\n");
   const starts = new Map<string, number>();
-  for (const line of journal)
+  const whole = journal.filter((line) => line.endsWith("]"));
+  for (const line of whole)
     for (const item of JSON.parse(line) as number[]) starts.set(String(item), (starts.get(String(item)) ?? 0) + 1);
   const books = read(join(folder, "redrive.db"), "select state, count(*), sum(attempts) from job group by state");
   const wrong: string[] = [];
@@ -147,5 +150,13 @@ function judged(folder: string, { items, killed, answer, inFlight }: Told): Kill
       wrong.push(`item ${item} ran ${started} times without a reason`);
   }
   const interrupted = [...inFlight.values()].reduce((sum, times) => sum + times, 0);
-  return { items, kills: killed, commands: journal.length, interrupted, reruns, wrong };
+  return {
+    items,
+    kills: killed,
+    commands: journal.length,
+    interrupted,
+    reruns,
+    cut: journal.length - whole.length,
+    wrong,
+  };
 }
