@@ -5,66 +5,12 @@
 //    ▲                               │ nothing due: rest until the next due time, at most one poll
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
 import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
-import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
-import type { ClaimedJob, Control, Store } from "../store/store.ts";
-import type { System } from "../system/system.ts";
-import type { Allowances } from "./allowances.ts";
+import { jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
+import type { Control } from "../store/store.ts";
 import { openBell } from "./bell.ts";
-import type { Contact } from "./contact.ts";
+import type { ClaimLoopOptions } from "./claim-options.ts";
 import { CLAIM_MOST } from "./pace.ts";
 import { Survey } from "./survey.ts";
-import type { WorkerSettings } from "./settings.ts";
-
-/** What the loop asks its worker. */
-export interface ClaimLoopOptions {
-  readonly store: Store;
-  readonly system: System;
-  readonly contact: Contact;
-  readonly settings: Pick<WorkerSettings, "pollMs" | "leaseMs">;
-  readonly worker: () => string;
-  /** True while nothing else is taken because a job with its last crash left waits for empty hands. */
-  readonly isReserved: () => boolean;
-  /** How many slots to fill with ordinary jobs now; 0 for none. */
-  readonly want: () => number;
-  /** Whether a suspect may be taken now, and whether one with its last crash left. */
-  readonly wantSuspect: () => { readonly suspect: boolean; readonly last: boolean };
-  /** What this worker serves at all. */
-  readonly served: () => Pick<Appetite, "serves" | "queues">;
-  readonly appetite: (control: Control) => Pick<Appetite, "grants" | "weightOf" | "perSlot">;
-  /** Takes probes for services among these lanes whose time has come. */
-  readonly probe: (lanes: readonly ActiveLane[], control: Control) => Promise<void>;
-  /** What is spread over time by rate limits, ramps and budgets; null while nothing is. */
-  readonly spread: () => Pick<Allowances, "withdraw" | "covers" | "lowered" | "spentUp" | "most"> | null;
-  /** How long until more may be started of what is spread over time; null where nothing is. */
-  readonly nextGrantMs: (lanes: readonly ActiveLane[]) => number | null;
-  /** Numbers for a claim of these quotas: its first ticket, and the last one that may have started when it is written. */
-  readonly tickets: (
-    limit: number,
-    quotas: readonly Quota[],
-  ) => { readonly ticket: number; readonly startedThrough: number };
-  readonly startedThrough: () => number;
-  /** Takes over what was claimed; `single` for a suspect, which starts at once. */
-  readonly accept: (jobs: readonly ClaimedJob[], single: boolean) => void;
-  /** Takes care of a lane of jobs with their last crash left, elsewhere; null where they run alone in this process. */
-  readonly isolate: ((lane: number, control: number) => void) | null;
-  /** A claim was written or not, nobody knows: hands back what is held without our knowledge. */
-  readonly onUnknown: () => Promise<void>;
-  /** The store says that this worker was given up; resolves when there is a new one. */
-  readonly onGivenUp: () => Promise<void>;
-  readonly onLook: (look: Look) => void;
-}
-
-/** What a look at the lanes found. */
-export interface Look {
-  /** Something is due that this worker serves. */
-  readonly due: boolean;
-  /** A suspect is due. */
-  readonly suspect: boolean;
-  /** A job with its last crash left is due. */
-  readonly last: boolean;
-  readonly nextRunAt: number | null;
-  readonly now: number;
-}
 
 /** Plans in one turn, where what comes first turns out to be used up. */
 const PASSES = 3;
@@ -73,6 +19,8 @@ const LOOK_AGAIN_MS = 100;
 /** Where there are so many lanes that a look takes its time, it may take this share of ours, but nobody waits longer. */
 const LOOK_SHARE = 0.1;
 const LOOK_LATEST_MS = 200;
+/** Lanes that are taken from without a look. */
+const BEFORE_MOST = 20;
 const NEVER = Number.NEGATIVE_INFINITY;
 
 type Lower = (grants: ReadonlyMap<string, number>) => ReadonlyMap<string, number>;
@@ -84,6 +32,9 @@ export class ClaimLoop {
   #turn = 0;
   #control: Control | null = null;
   #lanes: readonly ActiveLane[] = [];
+  /** Where there was work when there last was some, if nothing speaks against taking more from there unseen. */
+  #before: readonly ActiveLane[] = [];
+  #woken = false;
   #lookedAt = NEVER;
   #lookAgainMs = LOOK_AGAIN_MS;
   /** Lanes of groups were asked since the look and are not in the picture any more. */
@@ -123,7 +74,9 @@ export class ClaimLoop {
 
   /** Work may be due: look again. */
   wake(): void {
-    if (!this.#handsFull) this.#bell.ring();
+    if (this.#handsFull) return;
+    this.#woken = true;
+    this.#bell.ring();
   }
 
   /** Go on, whatever we rest for. */
@@ -149,6 +102,7 @@ export class ClaimLoop {
     const singles = wantSuspect();
     this.#handsFull = this.#wanted() === 0;
     if (this.#handsFull && !singles.suspect && !singles.last && !isReserved()) return pollMs;
+    if ((await this.#takeAtOnce()) > 0) return 0;
     const idleMs = await this.#look();
     if (idleMs > 0) return idleMs;
     const suspects = await this.#takeSuspect();
@@ -168,6 +122,22 @@ export class ClaimLoop {
     return Math.min(pollMs, againMs, this.#options.nextGrantMs(this.#lanes) ?? LOOK_AGAIN_MS);
   }
 
+  /**
+   * Somebody woke us: what they enqueued is mostly where there was work before, and a look would only tell us so. Not on
+   * SQLite, where a look costs less than a claim in vain, and not in the middle of work.
+   */
+  async #takeAtOnce(): Promise<number> {
+    const { store, isReserved, spread } = this.#options;
+    const isHurried =
+      this.#woken && store.name === "postgres" && this.#lookedAt === NEVER && !isReserved() && !spread();
+    this.#woken = false;
+    const wanted = isHurried ? this.#wanted() : 0;
+    if (wanted === 0) return 0;
+    const quotas = this.#plan(this.#before, wanted, 0);
+    this.#turn += quotas.length;
+    return this.#take(quotas, wanted, false);
+  }
+
   /** How many ordinary jobs to take now. */
   #wanted(): number {
     const want = this.#options.want();
@@ -184,6 +154,7 @@ export class ClaimLoop {
     this.#control = control;
     const { lanes, nextRunAt, now, next } = page;
     this.#lanes = lanes;
+    if (lanes.length > 0) this.#before = isPlain(lanes) ? lanes : [];
     this.#dropped = false;
     this.#took = false;
     this.#lookedAt = system.monotonic();
@@ -296,4 +267,11 @@ export class ClaimLoop {
     this.#lookedAt = NEVER;
     return this.#took;
   }
+}
+
+/** True for a few lanes that can be taken from in any order. */
+function isPlain(lanes: readonly ActiveLane[]): boolean {
+  const [first] = lanes;
+  if (lanes.length > BEFORE_MOST) return false;
+  return lanes.every(({ priority, kind, group }) => priority === first?.priority && group === null && !isSuspect(kind));
 }

@@ -4,7 +4,7 @@ import type { Store, WorkerRecord } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { lostProcesses } from "../upkeep/expired-runs.ts";
-import type { Look } from "./claim-loop.ts";
+import type { Look } from "./claim-options.ts";
 import type { Contact } from "./contact.ts";
 import type { WorkerSettings } from "./settings.ts";
 

@@ -140,9 +140,11 @@ export function makeReady(run: Run, options: ExecutorOptions): Ready | Promise<R
 
 async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {
   const { job, definition } = run;
-  let ready = makeReady(run, options);
-  if (ready instanceof Promise) ready = await ready;
+  // From here on the stack is the handler's own: one that throws takes none of our frames along, which cost more than a turn.
+  const ready = await makeReady(run, options);
   if (ready.outcome) return ready.outcome;
+  // Whoever gave the run up meanwhile may have given the job to somebody else.
+  if (run.stopped) return outcomeOfStop(run, run.stopped, options);
   options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
     const value = await definition.run(ready.input, new RunContext(run, options));

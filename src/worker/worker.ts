@@ -3,7 +3,8 @@
 import { textOf } from "../core/failure.ts";
 import { type JobDefinition, retryPolicyOf } from "../queue/define-job.ts";
 import type { ReaperOptions } from "../upkeep/expired-runs.ts";
-import { ClaimLoop, type Look } from "./claim-loop.ts";
+import { ClaimLoop } from "./claim-loop.ts";
+import type { Look } from "./claim-options.ts";
 import { type Contact, openContact } from "./contact.ts";
 import { drained } from "./drain.ts";
 import { Hands } from "./hands.ts";

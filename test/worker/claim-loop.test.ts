@@ -64,6 +64,50 @@ describe("an idle worker", () => {
   });
 });
 
+describe("a worker on a store that is far away", () => {
+  /** A worker that has worked before, idles, and writes down what it asks. */
+  async function idling() {
+    const bench = createBench();
+    const asked: string[] = [];
+    const near = around(bench.store, (verb, next) => {
+      asked.push(verb);
+      return next();
+    });
+    const through = new Proxy(near, {
+      get: (target, key) => (key === "name" ? "postgres" : Reflect.get(target, key)),
+    });
+    const job = defineJob("thumbnail", { run: () => 1 });
+    const { worker } = await bench.employ([job], { poll: "1m", through });
+    await bench.add(job);
+    await bench.until(() => worker.counts.completed === 1);
+    await bench.advance(10_000);
+    asked.length = 0;
+    return { bench, job, worker, asked };
+  }
+
+  it("claims at once where there was work before, when it is woken", async () => {
+    const { bench, job, worker, asked } = await idling();
+    await bench.add(job);
+    expect(await bench.until(() => worker.counts.completed === 2)).toBe(0);
+    expect(asked[0]).toBe("claim");
+  });
+
+  it("looks where else there is work if that gave nothing", async () => {
+    const { bench, job, worker, asked } = await idling();
+    await bench.add(job, { tenant: "new", priority: 9 });
+    expect(await bench.until(() => worker.counts.completed === 2)).toBe(0);
+    expect(asked.filter((verb) => verb === "claim").length).toBeGreaterThanOrEqual(2);
+  });
+
+  it("takes nothing of what was paused meanwhile", async () => {
+    const { bench, job, worker } = await idling();
+    await bench.store.pause({ kind: "type", name: "thumbnail" }, { forMs: null, reason: "test" });
+    await bench.add(job);
+    await bench.advance(10_000);
+    expect(worker.counts.completed).toBe(1);
+  });
+});
+
 describe("a wake-up", () => {
   // The store answers from a picture made before the job came, and the hint comes before the loop has gone to rest.
   for (const verb of ["control", "lanes"] as const) {

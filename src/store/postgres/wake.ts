@@ -48,7 +48,7 @@ const AGAIN_MS = 500;
 const COMMIT_MS = 20;
 /** Whoever saw work that is theirs has taken it after this long. */
 const TAKES_MS = 20;
-/** A process that found work this long ago is not idle any more. */
+/** A process that has found work for this long is not idle any more; to say so for less would leave moments unheard. */
 const BUSY_AFTER_MS = 250;
 
 /**
@@ -61,7 +61,8 @@ export class Listener {
   readonly #watching: Promise<void>;
   #client: pg.Client | null = null;
   #idle = false;
-  #emptyAt = Number.NEGATIVE_INFINITY;
+  /** When work was found first since there was none. */
+  #busySince: number | null = null;
   #tookAt = Number.NEGATIVE_INFINITY;
   #changing: Promise<void> = Promise.resolve();
 
@@ -76,7 +77,7 @@ export class Listener {
     const at = system.monotonic();
     const settle = (): void => {
       if (this.#tookAt >= at) return;
-      this.#emptyAt = at;
+      this.#busySince = null;
       if (!this.#idle) this.#say(true);
     };
     if (nothing) settle();
@@ -86,7 +87,8 @@ export class Listener {
   /** Hears that somebody took work. */
   took(): void {
     this.#tookAt = this.#options.system.monotonic();
-    if (this.#idle && this.#tookAt - this.#emptyAt > BUSY_AFTER_MS) this.#say(false);
+    this.#busySince ??= this.#tookAt;
+    if (this.#idle && this.#tookAt - this.#busySince > BUSY_AFTER_MS) this.#say(false);
   }
 
   async close(): Promise<void> {
