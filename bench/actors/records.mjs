@@ -7,7 +7,7 @@ import { finished } from "node:stream/promises";
 import { createRedrive, defineJob } from "../../dist/index.js";
 import { actor } from "../actor.mjs";
 
-const enrich = ({ email }) => ({ length: email.length });
+const enrich = async ({ email }) => ({ length: email.length });
 
 async function* recordsIn(input) {
   for await (const line of createInterface({ input: createReadStream(input) })) yield JSON.parse(line);

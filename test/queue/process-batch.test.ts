@@ -2,11 +2,14 @@
 import { describe, expect, inject, it, vi } from "vitest";
 import {
   defineJob,
+  done,
   fixed,
+  permanent,
   PermanentError,
   type RecordResult,
   type Redrive,
   type RedriveOptions,
+  transient,
 } from "../../src/index.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { openQueue } from "../support/postgres-queue.ts";
@@ -119,7 +122,29 @@ describe.each(STORES)("processBatch on %s", (_name, open) => {
 });
 
 describe("processBatch", () => {
-  it("reads no further ahead than it can run", async () => {
+  it("makes one call for many records where the type has batches, and routes each of them", async () => {
+    const sizes: number[] = [];
+    const job = defineJob("label", {
+      maxAttempts: 2,
+      batch: { size: 50 },
+      runBatch(items: readonly { id: string; input: Order }[]) {
+        sizes.push(items.length);
+        return items.map(({ input: { id, fate } }) => {
+          if (fate === "never") return permanent("no such customer");
+          return fate === "later" ? transient("try again", { delay: "1h" }) : done({ length: id.length });
+        });
+      },
+    });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const results: string[] = [];
+    const onResult = ({ id }: RecordResult): void => void results.push(id);
+    const summary = await redrive.processBatch(job, orders(300), { id: ({ id }) => id, grace: 0, onResult });
+    expect(summary).toMatchObject({ records: 300, completed: 100, retried: 100, dead: 100, retryQueue: 100 });
+    expect(new Set(results).size).toBe(100);
+    expect(sizes.length).toBeLessThan(30);
+  });
+
+  it("reads no further ahead than it can run", { timeout: 60_000 }, async () => {
     let ran = 0;
     let furthest = 0;
     const job = defineJob("count", { run: () => void (ran += 1) });
@@ -135,7 +160,9 @@ describe("processBatch", () => {
     expect(furthest).toBeLessThan(12_000);
   });
 
-  it("does not wait for what it knows already, and reads no further than it has told", async () => {
+  it("does not wait for what it knows already, and reads no further than it has told", {
+    timeout: 60_000,
+  }, async () => {
     const job = defineJob("count", { run: (n: number) => n });
     const redrive = await openRedrive("memory", { jobs: [job] });
     const records = Array.from({ length: 12_000 }, (_, at) => at);
