@@ -24,7 +24,7 @@ import type { WorkerParts } from "./worker/parts.ts";
 import { openReporter, type WorkerCounts } from "./worker/report.ts";
 import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
-import { STOP_WITHIN_MS } from "./worker/wind-down.ts";
+import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS } from "./worker/wind-down.ts";
 import { createWorker } from "./worker/worker.ts";
 
 /** What users write about a worker; durations as `"5s"` or milliseconds. */
@@ -188,9 +188,10 @@ function openCompanions(
     async stop() {
       // A start that failed has been told to whoever asked for it.
       await begun?.catch(() => undefined);
-      await Promise.all([upkeep?.stop(), port?.close()]);
+      const ending = Promise.all([upkeep?.stop(), port?.close()]).then(() => around.records.end());
       upkeep = port = null;
-      await around.records.end();
+      // A store that does not answer now does not keep us; what a step was about, the next one does.
+      await atMost(around.system, ending, LAST_WORDS_MS);
     },
   };
 }
