@@ -10,6 +10,8 @@ import {
   digestOf,
   workThrough,
 } from "../batch-run.ts";
+import { existsSync } from "node:fs";
+import { delimiter, resolve } from "node:path";
 import { formatDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
 import { checkInteger, checkName } from "../core/new-job.ts";
@@ -99,6 +101,7 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
 }
 
 async function planOf({ io }: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
+  checkProgram(command[0] ?? "", io);
   const size = count(flags.batchSize, "batch-size", wholeNumber(io.env, "BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 10);
   const again = wholeNumber(io.env, "RETRY_BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 1;
   const retrySize = count(flags.retryBatchSize, "retry-batch-size", again);
@@ -114,6 +117,15 @@ async function planOf({ io }: Session, command: readonly string[], flags: Flags)
   checkName("name", name);
   if (name.length > 100) throw invalid("name", "at most 100 characters", name, "choose a shorter one");
   return { name, items, run, isExact: contract === "lines", size, retrySize, maxRetries, parallel };
+}
+
+/** A program that is not there would fail every item. */
+function checkProgram(program: string, { env, cwd }: Session["io"]): void {
+  const isPath = program.includes("/") || program.includes("\\");
+  const places = isPath ? [cwd] : env.PATH?.split(delimiter);
+  // On Windows the ending may be left out; there the system says what it finds.
+  if (process.platform === "win32" || !places || places.some((place) => existsSync(resolve(place, program)))) return;
+  throw invalid("command", isPath ? "a program that is there" : "a program in PATH", program, "check its name");
 }
 
 function count(flag: Flags[string], name: string, fallback: number): number {
@@ -169,11 +181,11 @@ function report({ name, items }: BatchPlan, state: BatchState | null, books: Bat
 
 function summary({ items }: BatchPlan, state: BatchState, books: BatchBooks, ms: number): string {
   const { succeeded, failed, retried } = books;
-  const [all, good, bad, again] = [items.length, succeeded, failed, retried].map((n) => n.toLocaleString("en-US"));
+  const [good, bad, again] = [succeeded, failed, retried].map((n) => n.toLocaleString("en-US"));
   const { firstPassMs, retryMs, rounds } = state;
   const share = Math.round((100 * retryMs) / Math.max(1, firstPassMs + retryMs));
   return [
-    `${all} items: ${good} succeeded, ${bad} failed, ${again} retried in ${counted(rounds, "round")}, ${formatDuration(ms)}`,
+    `${counted(items.length, "item")}: ${good} succeeded, ${bad} failed, ${again} retried in ${counted(rounds, "round")}, ${formatDuration(ms)}`,
     `first pass ${formatDuration(firstPassMs)}, retries ${formatDuration(retryMs)} (${share} % of the time)`,
     "",
   ].join("\n");

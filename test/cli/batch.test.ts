@@ -1,5 +1,5 @@
 // `redrive batch`: batches, rounds, the summary, and a run that is killed again and again.
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, inject, it } from "vitest";
@@ -33,6 +33,16 @@ case "$text" in *${pattern}*) echo "cannot do it" >&2; exit 3;; esac
 }
 
 describe("batch", () => {
+  it("refuses a program that is not there before anything is written", async () => {
+    const { run, folder } = setup();
+    const env = { PATH: process.env.PATH ?? "", JOB_INPUT: "[1]" };
+    for (const program of ["no-such-program", "./no-such-file"]) {
+      const { code, err } = await run(["batch", "--", program], { env });
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`command: expected a program`) });
+    }
+    expect(existsSync(join(folder, "redrive.db"))).toBe(false);
+  });
+
   it("runs JOB_INPUT in batches, retries what failed, and says how it ended", async () => {
     const { run, runs, command, sql: ask } = setup("'\"bad\"'");
     const env = { PATH: process.env.PATH ?? "", JOB_INPUT: '[1,2,3,"bad",5,6,7]', BATCH_SIZE: "3", MAX_RETRIES: "2" };
