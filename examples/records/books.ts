@@ -67,17 +67,20 @@ export async function balance(redrive: Redrive, run: Run): Promise<Check[]> {
   const letters = new Map<string, DeadLetter>();
   for await (const letter of redrive.deadLetters.all({ type: enrich.type }))
     if (letter.job.key?.startsWith(`${run.label}-`)) letters.set(letter.job.key, letter);
-  const tried = [...jobs.values()].filter(({ attempts }) => attempts > 0);
-  const details = await Promise.all(tried.map(({ id }) => redrive.jobs.show(id)));
+  const details = new Map<string, JobDetails>();
+  for (const [id, job] of jobs) {
+    const isPlain = job.attempts + job.crashes === 0;
+    details.set(id, isPlain ? { job, history: [] } : await redrive.jobs.show(job.id));
+  }
   const calls = new Map<string, Call[]>();
   for (const call of run.journal) calls.set(call.id, [...(calls.get(call.id) ?? []), call]);
   return [
     checkSums(run, jobs),
     checkTurns(run),
-    checkFates(run, jobs, letters),
-    checkCalls(run, jobs, calls),
+    checkFates(run, details, letters),
+    checkCalls(run, details, calls),
     checkAnswers(run, jobs, calls),
-    checkWaits(details),
+    checkWaits([...details.values()]),
     checkClock(calls),
     await checkOutput(run, jobs),
     checkKill(run),
@@ -116,34 +119,64 @@ function checkTurns({ turns, records }: Run): Check {
   };
 }
 
-/** Each ended as its fate wanted it. The killed turn charged one attempt to each record that it held. */
-function checkFates({ records }: Run, jobs: ReadonlyMap<string, Job>, letters: ReadonlyMap<string, DeadLetter>): Check {
-  const right = [...jobs].filter(([id, { state, attempts, crashes }]) => {
+/** The runs of a record that failed, by what they failed of; a crash is nobody's answer, and a time-out may be none. */
+interface Failures {
+  /** Runs that the API refused, as the store heard of it. */
+  readonly refused: number;
+  /** Runs that took too long: the slow ones, and on a busy machine others, whose call may never have arrived. */
+  readonly late: number;
+  /** Runs that died with the killed turn. */
+  readonly crashed: number;
+}
+
+function failuresOf({ history }: JobDetails): Failures {
+  const count = (...classes: string[]): number =>
+    history.filter(({ failure }) => classes.includes(failure.class)).length;
+  const [late, crashed] = [count("timeout"), count("crashed")];
+  return { refused: history.length - late - crashed, late, crashed };
+}
+
+/** Each ended as its fate wanted it; a refusal that went to a killed or a late run was heard by nobody. */
+function checkFates(
+  { records }: Run,
+  details: ReadonlyMap<string, JobDetails>,
+  letters: ReadonlyMap<string, DeadLetter>,
+): Check {
+  const wrong = [...details].filter(([id, detail]) => {
     const fate = fateIn(id);
+    const { state, attempts } = detail.job;
     const reason = letters.get(id)?.reason;
-    const refused = attempts - crashes;
-    if (fate === "unknown") return state === "dead" && reason === "permanent" && refused >= 1;
-    if (fate === "cursed") return state === "dead" && reason === "exhausted" && attempts === MOST_ATTEMPTS;
-    const wanted = fate === "fine" ? 0 : fate === "flaky" ? refusalsOf(numberIn(id)) : 1;
-    // One of the refusals may have gone to the killed turn, which nobody heard of; a busy machine may add time-outs.
-    return state === "completed" && reason === undefined && attempts < MOST_ATTEMPTS && refused >= wanted - crashes;
-  }).length;
-  const count = (fate: Fate): number => [...jobs.keys()].filter((id) => fateIn(id) === fate).length;
+    const { refused, late, crashed } = failuresOf(detail);
+    if (fate === "unknown") return state !== "dead" || reason !== "permanent" || refused !== 1;
+    if (fate === "cursed") return state !== "dead" || reason !== "exhausted" || attempts !== MOST_ATTEMPTS;
+    const wanted = fate === "flaky" ? refusalsOf(numberIn(id)) : fate === "busy" ? 1 : 0;
+    const unheard = late + crashed;
+    const isSlow = fate !== "slow" || unheard > 0;
+    return state !== "completed" || reason !== undefined || refused > wanted || refused + unheard < wanted || !isSlow;
+  });
+  const count = (fate: Fate): number => [...details.keys()].filter((id) => fateIn(id) === fate).length;
   const text = `${count("unknown")} unknown ids dead at once, ${count("cursed")} cursed ones after ${MOST_ATTEMPTS} attempts`;
-  return { ok: right === records, text: `${text}; ${right} of ${records} ended as they should` };
+  const ended = `${records - wrong.length} of ${records} ended as they should`;
+  const named = wrong.slice(0, 3).map(([id, { job }]) => `; ${id} (${fateIn(id)}) is ${job.state}`);
+  return { ok: wrong.length === 0, text: `${text}; ${ended}${named.join("")}` };
 }
 
 /** The API was called once for each run in the books, and once more for what was in flight at the kill. */
-function checkCalls(run: Run, jobs: ReadonlyMap<string, Job>, calls: ReadonlyMap<string, readonly Call[]>): Check {
+function checkCalls(
+  run: Run,
+  details: ReadonlyMap<string, JobDetails>,
+  calls: ReadonlyMap<string, readonly Call[]>,
+): Check {
   let extra = 0;
   let missing = 0;
-  for (const [id, { state, attempts, crashes }] of jobs) {
-    const runs = attempts - crashes + (state === "completed" ? 1 : 0);
+  for (const [id, detail] of details) {
+    const { refused, late } = failuresOf(detail);
+    const answered = refused + (detail.job.state === "completed" ? 1 : 0);
     const seen = calls.get(id)?.length ?? 0;
-    extra += Math.max(0, seen - runs);
-    missing += Math.max(0, runs - seen);
+    extra += Math.max(0, seen - answered - late);
+    missing += Math.max(0, answered - seen);
   }
-  const strangers = [...calls.keys()].filter((id) => !jobs.has(id)).length;
+  const strangers = [...calls.keys()].filter((id) => !details.has(id)).length;
   const held = heldAtKill(run);
   const ok = missing === 0 && strangers === 0 && extra <= held;
   const text = `${run.journal.length} calls in the API's journal: one for each run, and ${extra} more for records in flight`;
