@@ -167,7 +167,8 @@ async function stream<Input>(
   let index = 0;
   const next = async (step: Step<Input> | Promise<Step<Input>>): Promise<Step<Input>> => {
     const { done = false, value } = await step;
-    return { done, value: await value } as Step<Input>;
+    // An array of promises is a source as well.
+    return { done, value: await (value as Promise<Input>) } as Step<Input>;
   };
   try {
     for (;;) {

@@ -94,6 +94,7 @@ const asText = (text: string): string => text;
 const types = { getTypeParser: (oid: number) => PARSERS.get(oid) ?? asText };
 
 /** What JSON writes differently from what Postgres reads. */
+// oxlint-disable-next-line no-control-regex
 const NOT_AS_JSON = /[\u0000-\u001f\ud800-\udfff]/;
 /** A text inside an array. Quotes and backslashes are escaped as in JSON, which the engine writes fastest. */
 const quoted = (text: string): string =>
