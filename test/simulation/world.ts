@@ -8,7 +8,8 @@ import { createDice, type Dice } from "./dice.ts";
 /** When the world begins: an ordinary day, so that stored instants look like instants. */
 export const GENESIS = 1_700_000_000_000;
 
-const MOST_TURNS = 10_000;
+/** Real time: what takes longer than this hangs. */
+const MOST_REAL_MS = 30_000;
 /** How many things happen before Node's own event loop has a turn; in between only promises and ticks are served. */
 const EVENTS_PER_TURN = 50;
 
@@ -64,6 +65,7 @@ export function createWorld(seed: number): World {
   let now = GENESIS;
   let order = 0;
   let busy = 0;
+  let onIdle = (): void => undefined;
   let failure: { readonly error: unknown } | null = null;
 
   const schedule = (ms: number, owner: ActorState | null, act: () => void): (() => void) => {
@@ -84,13 +86,27 @@ export function createWorld(seed: number): World {
     failure ??= { error };
   };
 
+  /** Resolves when the real work that is under way has ended. */
+  const idle = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const late = new Error(`Seed ${seed}: a store call did not finish within ${MOST_REAL_MS} ms.`);
+      const timer = setTimeout(() => reject(late), MOST_REAL_MS);
+      onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+
   /** Runs everything that is ready, then the real work somebody started. */
   const settle = async (): Promise<void> => {
     // A tick comes when no promise has anything left to do, which is far cheaper to wait for than the event loop.
     await new Promise<void>((resolve) => process.nextTick(resolve));
-    for (let turn = stats.events % EVENTS_PER_TURN === 0 ? -1 : 0; turn < 0 || busy > 0; turn++) {
-      if (turn > MOST_TURNS) throw new Error(`Seed ${seed}: a store call did not finish within ${MOST_TURNS} turns.`);
+    let hasTurn = stats.events % EVENTS_PER_TURN === 0;
+    while (hasTurn || busy > 0) {
+      if (busy > 0) await idle();
+      // What ended may have set more in motion.
       await new Promise<void>((resolve) => setImmediate(resolve));
+      hasTurn = false;
     }
     if (failure) throw failure.error;
   };
@@ -117,7 +133,7 @@ export function createWorld(seed: number): World {
       try {
         return await work;
       } finally {
-        busy--;
+        if (--busy === 0) onIdle();
       }
     },
     async run(until, done = () => false) {

@@ -1,4 +1,4 @@
-// A bench for workers: the real worker code on virtual time over a memory store. Time passes only when a test lets it,
+// A bench for workers: the real worker code on virtual time over a memory store, or another one that is given. Time passes only when a test lets it,
 // so "at once" and "at its due time" are exact, and nothing here ever sleeps.
 import { resolveLimits, type ServiceOptions, type TenantOptions } from "../../src/core/service.ts";
 import { RedriveError } from "../../src/core/errors.ts";
@@ -47,6 +47,9 @@ export interface Hiring extends WorkerOptions {
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
 }
 
+/** What is different about a job; where there are many, by its number. */
+type Overrides = Partial<NewJob> | ((n: number) => Partial<NewJob>);
+
 /** The bench. */
 export interface Bench {
   readonly world: World;
@@ -58,7 +61,7 @@ export interface Bench {
   /** Enqueues a job with the limits of its definition; answers its id. */
   add(definition: JobDefinition | string, overrides?: Partial<NewJob>): Promise<string>;
   /** Enqueues many; answers their ids. */
-  addMany(count: number, definition: JobDefinition | string, overrides?: Partial<NewJob>): Promise<string[]>;
+  addMany(count: number, definition: JobDefinition | string, overrides?: Overrides): Promise<string[]>;
   read(id: string): Promise<Job>;
   /** A wait on the world's clock, cut short by the signal. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -69,11 +72,9 @@ export interface Bench {
   finish<T>(promise: Promise<T>, withinMs?: number): Promise<T>;
 }
 
-/** A bench of its own for each test. */
-export function createBench(seed = 1, kind: "memory" | "sqlite" = "memory"): Bench {
-  const world = createWorld(seed);
-  const clock = (): number => world.now;
-  const store = kind === "memory" ? createMemoryStore({ clock }) : createInlineSqliteStore({ path: ":memory:", clock });
+/** A bench of its own for each test; a store that is given has the clock of the world that comes with it. */
+export function createBench(seed = 1, kind: "memory" | "sqlite" | Store = "memory", world = createWorld(seed)): Bench {
+  const store = typeof kind === "string" ? openStore(kind, () => world.now) : kind;
   const staff: Hired[] = [];
   const isAlive = (pid: number): boolean => staff[pid - 1]?.actor.alive ?? false;
 
@@ -114,7 +115,8 @@ export function createBench(seed = 1, kind: "memory" | "sqlite" = "memory"): Ben
     add: async (definition, overrides) => (await bench.addMany(1, definition, overrides))[0] as string,
     async addMany(count, definition, overrides = {}) {
       const own = typeof definition === "string" ? { type: definition } : limitsOf(definition);
-      const jobs = Array.from({ length: count }, () => newJob({ ...own, ...overrides }));
+      const other = typeof overrides === "function" ? overrides : () => overrides;
+      const jobs = Array.from({ length: count }, (_, n) => newJob({ ...own, ...other(n) }));
       await store.enqueue(jobs);
       return jobs.map(({ id }) => id);
     },
@@ -145,6 +147,10 @@ export function createBench(seed = 1, kind: "memory" | "sqlite" = "memory"): Ben
     },
   };
   return bench;
+}
+
+function openStore(kind: "memory" | "sqlite", clock: () => number): Store {
+  return kind === "memory" ? createMemoryStore({ clock }) : createInlineSqliteStore({ path: ":memory:", clock });
 }
 
 function limitsOf({ type, queue, service, policy }: JobDefinition): Partial<NewJob> {
