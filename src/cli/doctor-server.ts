@@ -1,4 +1,4 @@
-// What the doctor checks about a Postgres server: its version, how safely it commits, its clock, its schema.
+// What the doctor checks about a Postgres server: its version, how safely it commits, its clock, its schema, our rights.
 import type { Store } from "../store/store.ts";
 import type { PostgresStore } from "../store/postgres/index.ts";
 import { realSystem } from "../system/real.ts";
@@ -28,5 +28,17 @@ export async function serverFindings(store: Store, shown: string): Promise<Findi
         )
       : finding("clock", "ok", new Date(now).toISOString()),
     finding("schema", from === to ? "ok" : "warning", `version ${from} of ${to}`),
+    rightsFinding(await postgres.missingRights()),
   ];
+}
+
+const NAMED = 5;
+
+function rightsFinding(missing: readonly string[]): Finding {
+  if (missing.length === 0) return finding("rights", "ok", "all that is needed");
+  const more = missing.length - NAMED;
+  const message = `missing: ${missing.slice(0, NAMED).join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
+  const remedy =
+    "grant select, insert, update, delete on all tables and usage on all sequences of the schema, after every `migrate`";
+  return finding("rights", "problem", message, remedy);
 }

@@ -21,6 +21,7 @@ import { openParts, type Parts, type Surroundings } from "./parts.ts";
 import type { PostgresOptions } from "./place.ts";
 import { startPulse } from "./pulse.ts";
 import { retentionVerbs } from "./retention.ts";
+import { missingRights } from "./rights.ts";
 import { MIGRATIONS } from "./schema.ts";
 import { completeWithin, settleVerb } from "./settle.ts";
 import { type Transaction, within } from "./transaction.ts";
@@ -44,6 +45,8 @@ export interface PostgresStore extends Store {
     readonly synchronousCommit: string;
     readonly now: number;
   }>;
+  /** What the role may not do with the tables and sequences of the schema, as it would be granted; nothing where all is well. */
+  missingRights(): Promise<readonly string[]>;
 }
 
 /** Opens a store on a server, by its URL, by a pool of yours, or with more to say; nothing is asked of it before it is used. */
@@ -95,6 +98,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
       const [version, fsync, synchronousCommit, now] = row as [string, string, string, number];
       return { version, fsync, synchronousCommit, now };
     },
+    missingRights: () => missingRights(db.ask, s),
   };
 }
 

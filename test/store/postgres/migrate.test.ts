@@ -203,6 +203,25 @@ describe("a role that may not make tables", () => {
     expect(await sql(SERVER, `select count(*)::int as n from ${schema}.job`)).toEqual([{ n: 0 }]);
   });
 
+  it.each([
+    [
+      "only reading",
+      "select on all tables in schema @",
+      /missing: insert, update, delete on attempt; .*; and \d+ more/,
+    ],
+    ["no sequence", "select, insert, update, delete on all tables in schema @", /missing: usage on lane_n\n/],
+  ])("learns from the doctor what it lacks where it has %s", async (_what, grant, missing) => {
+    const { schema, url: owner } = testSchema(SERVER);
+    const { role, url } = await testRole(SERVER);
+    const bench = createBench();
+    await bench.run(["migrate", "--store", owner]);
+    expect((await bench.run(["doctor", "--store", owner])).out).toMatch(/ok +rights/);
+    await sql(SERVER, `grant usage on schema ${schema} to ${role}; grant ${grant.replace("@", schema)} to ${role}`);
+    const { code, out } = await bench.run(["doctor", "--store", url(schema)]);
+    expect({ code, out }).toEqual({ code: 1, out: expect.stringMatching(missing) });
+    expect(out).toMatch(/problem +rights .*\n +→ grant/);
+  });
+
   it("is told that it may not even connect", async () => {
     const { schema } = testSchema(SERVER);
     const { url } = await testRole(SERVER);
