@@ -46,8 +46,10 @@ export interface ServiceRecord {
   readonly breaker: FleetBreaker;
   /** Until when the service asked to be left alone (`Retry-After`); 0 for not at all. */
   readonly holdUntil: number;
-  /** When its work was held back, the last times; deadlines do not count them. */
+  /** When its work was held back by the breaker, the last times; deadlines do not count them. */
   readonly parked: readonly ParkedSpan[];
+  /** When it was left alone because it asked to be, the last times; on their own, because there may be many. */
+  readonly held?: readonly ParkedSpan[];
 }
 
 /** Spans that are remembered. */
@@ -67,10 +69,13 @@ export const initialRecord: ServiceRecord = Object.freeze({
 /** The record of a text from the store; a text that is none counts as a service nobody knows. */
 export function recordFrom(text: string): ServiceRecord {
   const value = fieldsFrom(text);
-  const { breaker, parked } = value;
-  const spans = Array.isArray(parked) && parked.every((span) => hasNumbers(span, ["from"]) && hasEnd(span));
-  const isWhole = hasNumbers(value, ["holdUntil"]) && spans && isBreaker(breaker);
+  const { breaker, parked, held = [] } = value;
+  const isWhole = hasNumbers(value, ["holdUntil"]) && areSpans(parked) && areSpans(held) && isBreaker(breaker);
   return isWhole ? (value as unknown as ServiceRecord) : initialRecord;
+}
+
+function areSpans(value: unknown): boolean {
+  return Array.isArray(value) && value.every((span) => hasNumbers(span, ["from"]) && hasEnd(span));
 }
 
 function isBreaker(value: unknown): boolean {
@@ -156,12 +161,20 @@ export function withoutBreaker(record: ServiceRecord, now: number): ServiceRecor
 
 /** The record of a service nobody has complained of: closed, no ramp, no hold, and no evidence from before counts. */
 export function resetAt(record: ServiceRecord, now: number): ServiceRecord {
-  return parkedUntil({ ...record, holdUntil: 0, breaker: { state: "closed", since: now, rampUntil: 0 } }, now);
+  const held = record.held?.map(({ from, until }) => ({ from, until: Math.min(until ?? now, now) }));
+  const breaker = { state: "closed", since: now, rampUntil: 0 } as const;
+  return parkedUntil({ ...record, ...(held && { held }), holdUntil: 0, breaker }, now);
 }
 
 /** The record after the service asked to be left alone for a time; as it is where it has asked for as much before. */
 export function heldFor(record: ServiceRecord, ms: number, now: number): ServiceRecord {
-  return now + ms < record.holdUntil + HOLD_STEP_MS ? record : { ...record, holdUntil: now + ms };
+  const holdUntil = now + ms;
+  if (holdUntil < record.holdUntil + HOLD_STEP_MS) return record;
+  const before = record.held ?? [];
+  const last = record.holdUntil > now ? before.at(-1) : undefined;
+  const earlier = last ? before.slice(0, -1) : before;
+  const held = [...earlier, { from: last?.from ?? now, until: holdUntil }].slice(-SPANS_MOST);
+  return { ...record, holdUntil, held };
 }
 
 /** How far apart starts are while the load returns; 0 where there is no ramp. From as many a second as there are probes. */
@@ -172,8 +185,8 @@ export function rampStepMs({ breaker }: ServiceRecord, { probes }: BreakerSettin
 }
 
 /** The times in which the work of the service was held back, which deadlines count as little as a pause of it. */
-export function parkedSpans({ parked }: ServiceRecord, service: string): PausedSpan[] {
-  return parked.map(({ from, until }) => ({ kind: "service", name: service, from, until }));
+export function parkedSpans({ parked, held = [] }: ServiceRecord, service: string): PausedSpan[] {
+  return [...parked, ...held].map(({ from, until }) => ({ kind: "service", name: service, from, until }));
 }
 
 function parkedFrom(record: ServiceRecord, now: number): ServiceRecord {

@@ -198,6 +198,28 @@ describe("a hold", () => {
     expect(heldFor(held, 20_000, NOW).holdUntil).toBe(NOW + 20_000);
     expect(resetAt(held, NOW).holdUntil).toBe(0);
   });
+
+  test("is remembered for deadlines: longer where it is asked for again meanwhile, no longer than until a reset", () => {
+    const spans = (record: ServiceRecord) => parkedSpans(record, "s").map(({ from, until }) => [from, until]);
+    const once = heldFor(initialRecord, 10_000, NOW);
+    const longer = heldFor(once, 10_000, NOW + 5_000);
+    expect(spans(longer)).toEqual([[NOW, NOW + 15_000]]);
+    const again = heldFor(longer, 1_000, NOW + 20_000);
+    expect(spans(again)).toEqual([
+      [NOW, NOW + 15_000],
+      [NOW + 20_000, NOW + 21_000],
+    ]);
+    expect(spans(resetAt(again, NOW + 20_500)).at(-1)).toEqual([NOW + 20_000, NOW + 20_500]);
+    expect(recordFrom(JSON.stringify(again))).toEqual(again);
+    expect(recordFrom(JSON.stringify({ ...again, held: [{}] }))).toBe(initialRecord);
+  });
+
+  test("takes no place from what the breaker held back", () => {
+    let record = closed(openedByHand(initialRecord, "r", null, NOW), 0, NOW + 60_000);
+    for (let n = 1; n <= 200; n++) record = heldFor(record, 1_000, NOW + 60_000 + n * 5_000);
+    expect(parkedSpans(record, "s")[0]).toMatchObject({ from: NOW, until: NOW + 60_000 });
+    expect(parkedSpans(record, "s")).toHaveLength(51);
+  });
 });
 
 describe("the ramp", () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import type { Job } from "../../src/core/job.ts";
 import type { ServiceOptions } from "../../src/core/service.ts";
-import { closed, openedByHand, recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
+import { closed, heldFor, openedByHand, recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
 import { defineJob, type JobOptions, type JobDefinition } from "../../src/queue/define-job.ts";
 import { around, type Bench, createBench, cuttable, forever, type Hired } from "../support/worker-bench.ts";
 
@@ -164,6 +164,20 @@ describe("work whose breaker is open", () => {
     expect(await bench.read(id)).toMatchObject({ state: "queued" });
     await bench.advance(10_000);
     expect(await bench.read(id)).toMatchObject({ state: "completed" });
+  });
+
+  it("keeps its deadline also while its service asked to be left alone", async () => {
+    const made = scene({ deadline: "20s" });
+    made.down = false;
+    const { bench } = made;
+    await write(bench, (record, now) => heldFor(record, 60_000, now));
+    const id = await bench.add(made.quote);
+    const hired = await bench.employ([made.quote], { services: QUICK });
+    await bench.advance(58_000);
+    expect(await bench.read(id)).toMatchObject({ state: "queued" });
+    await bench.advance(5_000);
+    expect(await bench.read(id)).toMatchObject({ state: "completed" });
+    expect(deaths(hired)).toEqual([]);
   });
 
   it("has time that was both parked and paused taken off its deadline once", async () => {
