@@ -1,15 +1,13 @@
 // What a worker tells about itself: what it serves and how much fits into its hands. A plain value, kept as JSON in a cell
 // of the worker's own, so that a job can be asked why nobody takes it.
 
-/** What a worker serves, and how full it is. */
+/** What a worker serves, and how much of it at a time. */
 export interface WorkerLoad {
   readonly types: readonly ServedType[];
   /** Queues it serves; null for all. */
   readonly queues: readonly string[] | null;
   /** Slots it can use; those lost to handlers that ignore their abort are not among them. */
   readonly concurrency: number;
-  /** Jobs in its hands when it said so, those fetched ahead included. */
-  readonly held: number;
 }
 
 /** A job type that a worker has a handler for. */

@@ -1,4 +1,4 @@
-// What a worker writes down for people who ask: once what it was configured with, and what it serves and how full it is.
+// What a worker writes down for people who ask: once what it was configured with, and what it serves and how much at a time.
 // Only what is not as before is written, because every write wakes the other processes of a file.
 import type { WorkerLoad } from "../core/load.ts";
 import type { Limits } from "../core/service.ts";
@@ -8,6 +8,9 @@ import type { System } from "../system/system.ts";
 import type { Contact } from "./contact.ts";
 import type { WorkerSettings } from "./settings.ts";
 
+/** Written again this often though it is as before: a store forgets after a day what nobody writes any more. */
+const AGAIN_MS = 3_600_000;
+
 /** What a notice is made from. */
 export interface NoticeOptions {
   readonly store: Pick<Store, "setCells">;
@@ -16,7 +19,8 @@ export interface NoticeOptions {
   readonly settings: Pick<WorkerSettings, "queues" | "heartbeatMs">;
   readonly jobs: readonly JobDefinition[];
   readonly limits: Limits;
-  readonly hands: () => Pick<WorkerLoad, "concurrency" | "held">;
+  /** Slots it can use now. */
+  readonly slots: () => number;
 }
 
 /** The notice of a worker under one id. */
@@ -25,6 +29,7 @@ export class Notice {
   readonly #worker: string;
   readonly #ending = new AbortController();
   #written: string | null = null;
+  #writtenAt = 0;
 
   constructor(worker: string, options: NoticeOptions) {
     this.#worker = worker;
@@ -62,16 +67,19 @@ export class Notice {
   }
 
   async #write(beside: readonly CellChange[]): Promise<void> {
-    const { jobs, settings, hands } = this.#options;
+    const { jobs, settings, slots, system } = this.#options;
     const types = jobs.map(({ type, queue, concurrency }) => ({
       type,
       queue,
       concurrency: Number.isFinite(concurrency) ? concurrency : null,
     }));
-    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], ...hands() };
+    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: slots() };
     const text = JSON.stringify(load);
-    if (text === this.#written || !(await this.#set([...beside, this.#load(text)]))) return;
+    const now = system.monotonic();
+    const isSaid = text === this.#written && now - this.#writtenAt < AGAIN_MS;
+    if (isSaid || !(await this.#set([...beside, this.#load(text)]))) return;
     this.#written = text;
+    this.#writtenAt = now;
     // It ended while this was on its way.
     if (this.#ending.signal.aborted) await this.end();
   }

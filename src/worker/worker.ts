@@ -205,7 +205,7 @@ export class QueueWorker {
       startedThrough: () => this.#hands.startedThrough,
       runs: this.#hands.running,
       isSettling: this.#settler.isSettling,
-      hands: () => ({ concurrency: this.#hands.slots, held: this.#hands.held }),
+      slots: () => this.#hands.slots,
       ending: this.#ending.signal,
       onCancel: (leases) => this.#hands.cancel(leases),
       onGivenUp: (worker) => {

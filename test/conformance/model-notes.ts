@@ -69,7 +69,7 @@ export const note = command("note", noteSpec, (shared, given) => {
       case "load": {
         const types = given.types.map((type) => ({ type, queue: "default", concurrency: given.own }));
         const { queues, concurrency } = given;
-        return [cell("load", "", workerAt(shared, given.worker), { types, queues, concurrency, held: 0 })];
+        return [cell("load", "", workerAt(shared, given.worker), { types, queues, concurrency })];
       }
       case "settings": {
         const { whenOpen, rate: limit, name } = given;

@@ -57,7 +57,7 @@ const FAILURE: Failure = {
 
 function worker(overrides: Partial<LivingWorker> = {}): LivingWorker {
   const types = [{ type: "mail", queue: "default", concurrency: null }];
-  const load = { types, queues: null, concurrency: 10, held: 0 };
+  const load = { types, queues: null, concurrency: 10 };
   return { id: "w", running: 0, runningOfType: 0, load, sickUntil: 0, ...overrides };
 }
 
@@ -96,7 +96,7 @@ const pause = { kind: "queue", name: "default", from: NOW - 10, until: null, rea
 const budget = { share: 0.2, floorPerSecond: 10, capacity: 100 };
 const rate = { limit: 5, perMs: 1_000, burst: 1 };
 const served = (concurrency: number | null, queues: string[] | null = null) => ({
-  load: { types: [{ type: "mail", queue: "default", concurrency }], queues, concurrency: 10, held: 0 },
+  load: { types: [{ type: "mail", queue: "default", concurrency }], queues, concurrency: 10 },
 });
 
 const why = (job: Partial<Job>, snapshot: Partial<Snapshot> = {}) =>

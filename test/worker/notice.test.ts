@@ -1,20 +1,24 @@
-// What a worker writes down about itself: what it was configured with, what it serves, how full it is; and nothing twice.
+// What a worker writes down about itself: what it was configured with, what it serves, how much at a time; and nothing twice.
 import { describe, expect, it, onTestFinished } from "vitest";
 import { loadFrom } from "../../src/core/load.ts";
 import { createRedrive, defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
+import { NO_LIMITS } from "../../src/queue/holding.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { CellChange, Store } from "../../src/store/store.ts";
+import { realSystem } from "../../src/system/real.ts";
+import type { Contact } from "../../src/worker/contact.ts";
+import { Notice } from "../../src/worker/notice.ts";
 
 const FAST = { poll: 20, lease: "1s", heartbeat: 20 } as const;
 
-/** A queue on a memory store that notes every write of cells. */
+/** A queue on a memory store that notes every write of cells, but for the records of upkeep. */
 async function noted(options: Omit<RedriveOptions, "store">) {
   const store = createMemoryStore({ clock: () => Date.now() });
   const writes: (readonly CellChange[])[] = [];
   const watched: Store = {
     ...store,
     setCells(changes) {
-      writes.push(changes);
+      if (changes.some(({ kind }) => kind !== "upkeep")) writes.push(changes);
       return store.setCells(changes);
     },
   };
@@ -36,8 +40,8 @@ function gated() {
 }
 
 describe("the notice of a worker", () => {
-  it("says what it serves and how full it is, and goes with the worker", async () => {
-    const { job, open } = gated();
+  it("says what it serves and how much at a time, and goes with the worker", async () => {
+    const { job } = gated();
     const plain = defineJob("plain", { run: (_input: object) => null });
     const { redrive, store } = await noted({ jobs: [job, plain] });
     const worker = redrive.worker({ ...FAST, concurrency: 7, queues: ["slow", "default"] });
@@ -46,12 +50,8 @@ describe("the notice of a worker", () => {
       { type: "gated", queue: "slow", concurrency: 3 },
       { type: "plain", queue: "default", concurrency: null },
     ];
-    const load = { types, queues: ["slow", "default"], concurrency: 7, held: 0 };
+    const load = { types, queues: ["slow", "default"], concurrency: 7 };
     expect(await loads({ store })).toEqual([{ name: "", holder: worker.id, load }]);
-    await redrive.enqueue(job, {});
-    await expect.poll(async () => (await loads({ store }))[0]?.load?.held, { timeout: 5_000 }).toBe(1);
-    open();
-    await expect.poll(async () => (await loads({ store }))[0]?.load?.held, { timeout: 5_000 }).toBe(0);
     await worker.stop();
     expect(await loads({ store })).toEqual([]);
   });
@@ -61,13 +61,29 @@ describe("the notice of a worker", () => {
     const { redrive, writes } = await noted({ jobs: [job] });
     const worker = redrive.worker(FAST);
     await worker.start();
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(writes).toHaveLength(1);
     await redrive.enqueue(job, {});
-    await expect.poll(() => writes.length, { timeout: 5_000 }).toBe(2);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(writes).toHaveLength(2);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(writes).toHaveLength(1);
     open();
+  });
+
+  it("outlasts a quiet day, after which a store forgets what nobody writes", async () => {
+    const writes: number[] = [];
+    let hour = 0;
+    const system = { ...realSystem, monotonic: () => hour * 3_600_000 };
+    const notice = new Notice("worker", {
+      store: { setCells: async () => (writes.push(hour), []) },
+      system,
+      contact: { attempt: (_cause: string, call: () => unknown) => call() } as unknown as Contact,
+      settings: { queues: null, heartbeatMs: 5 },
+      jobs: [],
+      limits: NO_LIMITS,
+      slots: () => 1,
+    });
+    await notice.begin();
+    onTestFinished(() => notice.end());
+    for (hour = 1; hour <= 12; hour += 1) await expect.poll(() => writes.at(-1), { interval: 5 }).toBe(hour);
+    expect(writes).toHaveLength(13);
   });
 
   it("tells once, for everybody, what was configured", async () => {
