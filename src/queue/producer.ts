@@ -1,5 +1,5 @@
 // The way in: single enqueues that share writes, and streams of them in chunks.
-import { RedriveError } from "../core/errors.ts";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
 import type { State } from "../core/job.ts";
 import type { NewJob } from "../core/new-job.ts";
@@ -214,7 +214,7 @@ function chunkWriter(parts: ProducerParts, tx: unknown, onChunk: StreamOptions<n
   const teller = tx === undefined ? parts : { ...parts, events: null };
   let count = 0;
   const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
-    const answers = await to.enqueue(jobs);
+    const answers = await patiently(() => to.enqueue(jobs));
     await before;
     count += jobs.length;
     const enqueued = answers.flatMap((answer, at) => {
@@ -249,6 +249,21 @@ function chunkWriter(parts: ProducerParts, tx: unknown, onChunk: StreamOptions<n
 /** True for a job that nobody expects before or behind another. */
 function isOnItsOwn({ key, group }: NewJob): boolean {
   return key === null && group === null;
+}
+
+/** How often a chunk is tried while somebody's open transaction has one of its keys; a store waits a moment each time. */
+const KEY_TRIES = 40;
+
+/** Writes a chunk as often as it takes until its keys are free: nothing of it is written before. */
+async function patiently<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await write();
+    } catch (error) {
+      const isKeyTaken = isRedriveError(error, "store_unavailable") && error.details.key === "locked";
+      if (!isKeyTaken || tries >= KEY_TRIES) throw error;
+    }
+  }
 }
 
 const COUNTED = {

@@ -107,6 +107,19 @@ describe.each(TRANSACTIONS)("a transaction of %s", (_name, inTransaction: InTran
     expect((await redrive.jobs.count()).queued).toBe(1);
   });
 
+  it("keeps a stream waiting that has its key, longer than a shared write waits", async () => {
+    const { redrive, pool } = await openQueue(SERVER, { jobs: [note] });
+    const others: Promise<unknown>[] = [];
+    const inputs = [{ n: 1 }, { n: 2 }, { n: 3 }];
+    await inTransaction(pool, async (tx) => {
+      await redrive.enqueue(note, { n: 1 }, { key: "k1", tx });
+      others.push(redrive.enqueueMany(note, inputs, { each: ({ n }) => ({ key: `k${n}` }) }));
+      const early = await Promise.race([...others, new Promise((resolve) => setTimeout(resolve, 700, "waits"))]);
+      expect(early).toBe("waits");
+    });
+    expect(await Promise.all(others)).toEqual([{ enqueued: 2, duplicates: 1, replaced: 0, conflicts: 0 }]);
+  });
+
   it("tells the second of the first where that commits", async () => {
     const { redrive, pool } = await openQueue(SERVER, { jobs: [note] });
     const others: Promise<EnqueuedJob>[] = [];
