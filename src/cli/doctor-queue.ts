@@ -66,7 +66,8 @@ function workFinding({ workers, oldestDueMs, waitingTypes, jobs }: HealthFacts, 
   if (oldestDueMs === null || oldestDueMs < STUCK_MS)
     return finding("work", "ok", `${counted(jobs.queued, "job")} waiting, ${jobs.running} running`);
   const message = `due for ${formatDuration(oldestDueMs)} and not taken: ${named(waitingTypes)}`;
-  const remedy = "no worker that is alive serves these types, or all are busy: start one that does";
+  const remedy =
+    "`jobs explain ID` says why: nobody serves these types, all are busy, or a limit holds them back (see `limits`)";
   return finding("work", "problem", message, remedy);
 }
 
