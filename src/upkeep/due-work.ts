@@ -3,6 +3,7 @@
 import { type Holding, holdUntilOf, isHeld, parkedBy, pausesOf } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
+import { bucketFrom } from "../core/rate.ts";
 import { readHolding } from "../queue/holding.ts";
 import type { JobQuery, Page, Store } from "../store/store.ts";
 
@@ -13,6 +14,8 @@ const PAGES_MOST = 100;
 export interface DueLane {
   readonly type: string;
   readonly queue: string;
+  readonly service: string | null;
+  readonly tenant: string | null;
   /** How long its oldest job has been due. */
   readonly dueMs: number;
 }
@@ -21,8 +24,17 @@ export interface DueLane {
 export async function* dueLanes(store: Store, holding: Holding): AsyncGenerator<DueLane> {
   for await (const { lane, now } of activeLanes(store)) {
     if (isHeld(lane, holding)) continue;
-    yield { type: lane.type, queue: lane.queue, dueMs: Math.max(0, now - lane.headRunAt) };
+    const { type, queue, service, tenant, headRunAt } = lane;
+    yield { type, queue, service, tenant, dueMs: Math.max(0, now - headRunAt) };
   }
+}
+
+/** Tells the lanes whose next start a rate limit or a ramp puts off: workers take their work as fast as they may. */
+export async function pacedLanes(store: Pick<Store, "cells">): Promise<(lane: DueLane) => boolean> {
+  const { cells, now } = await store.cells([{ kind: "rate" }]);
+  const used = new Set(cells.filter(({ value }) => (bucketFrom(value)?.nextAt ?? 0) > now).map(({ name }) => name));
+  return ({ type, service, tenant }) =>
+    used.has(`type:${type}`) || used.has(`service:${service}`) || used.has(`tenant:${tenant}`);
 }
 
 async function* activeLanes(store: Store): AsyncGenerator<{ readonly lane: ActiveLane; readonly now: number }> {

@@ -2,10 +2,10 @@
 // these are the ones of the old systems.
 import type { State } from "../core/job.ts";
 import { formatDuration } from "../core/duration.ts";
-import { pausesInForce } from "../core/holding.ts";
+import { type Holding, pausesInForce } from "../core/holding.ts";
 import { readHolding } from "../queue/holding.ts";
 import type { Store } from "../store/store.ts";
-import { dueLanes } from "./due-work.ts";
+import { type DueLane, dueLanes, pacedLanes } from "./due-work.ts";
 import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
 
 /** What the judgement goes by. */
@@ -15,7 +15,7 @@ export interface HealthFacts {
   readonly workers: number;
   /** Runs in the hands of workers whose lease has ended. */
   readonly orphans: number;
-  /** How long the oldest job has been due that nothing holds back; null if none is due. */
+  /** How long the oldest job has been due that nothing holds back, a rate limit included; null if none is due. */
   readonly oldestDueMs: number | null;
   /** Types with work that is due, not held back, and has waited for a minute. */
   readonly waitingTypes: readonly string[];
@@ -90,23 +90,35 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
   const { now, services } = holding;
   const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
   const lost = workers.filter((worker) => !alive.includes(worker));
-  let oldestDueMs: number | null = null;
-  const waitingTypes = new Set<string>();
-  for await (const { type, dueMs } of dueLanes(store, holding)) {
-    oldestDueMs = Math.max(oldestDueMs ?? 0, dueMs);
-    if (dueMs >= LATE_MS) waitingTypes.add(type);
-  }
   const orphans = lost.reduce((sum, { running }) => sum + running, 0);
   const finished = jobs.completed + jobs.cancelled + jobs.dead;
   return {
     jobs,
     workers: alive.length,
     orphans,
-    oldestDueMs,
-    waitingTypes: [...waitingTypes],
+    ...(await gatherLate(store, holding, alive.length > 0)),
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
     breakers: [...services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name),
     deadLetters: tally.total,
     upkeep: await gatherUpkeep(store, { alive: new Set(alive.map(({ id }) => id)), orphans, finished }),
   };
+}
+
+/** What has been due for how long; what a rate limit spreads over time is not late, if there is a worker to take it. */
+async function gatherLate(
+  store: Store,
+  holding: Holding,
+  isAttended: boolean,
+): Promise<Pick<HealthFacts, "oldestDueMs" | "waitingTypes">> {
+  let oldestDueMs: number | null = null;
+  const waitingTypes = new Set<string>();
+  let isPaced: ((lane: DueLane) => boolean) | null = null;
+  for await (const lane of dueLanes(store, holding)) {
+    const isLate = lane.dueMs >= LATE_MS;
+    if (isLate && isAttended) isPaced ??= await pacedLanes(store);
+    if (isLate && isPaced?.(lane)) continue;
+    oldestDueMs = Math.max(oldestDueMs ?? 0, lane.dueMs);
+    if (isLate) waitingTypes.add(lane.type);
+  }
+  return { oldestDueMs, waitingTypes: [...waitingTypes] };
 }

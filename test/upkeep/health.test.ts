@@ -4,7 +4,9 @@ import { gatherHealth, type HealthFacts, judgeHealth } from "../../src/upkeep/he
 import { openEvents } from "../../src/queue/events.ts";
 import { openSchedules } from "../../src/queue/schedules.ts";
 import { realSystem } from "../../src/system/real.ts";
+import { defineJob } from "../../src/index.ts";
 import { collectLog } from "../../src/testing/collect-log.ts";
+import { createTestRedrive } from "../../src/testing/index.ts";
 import { openRecords } from "../../src/upkeep/records.ts";
 import { inlineStore } from "../support/database-file.ts";
 import { newJob } from "../support/new-job.ts";
@@ -78,6 +80,23 @@ describe("the facts", () => {
       waitingTypes: ["b"],
       paused: ["type a"],
     });
+  });
+});
+
+describe("work behind a rate limit", () => {
+  it("is not late while workers use the limit, and is when none is left", async () => {
+    const mail = defineJob("mail", { rateLimit: { limit: 10, per: "1m" }, run: () => null });
+    await using test = await createTestRedrive({ jobs: [mail] });
+    for (let n = 0; n < 200; n += 1) await test.enqueue(mail, {});
+    const worker = test.worker({ poll: "1s" });
+    await worker.start();
+    await test.clock.advance("5m");
+    for (let look = 0; look < 20; look += 1) {
+      await test.clock.advance(1_700);
+      expect(await gatherHealth(test.store)).toMatchObject({ oldestDueMs: null, waitingTypes: [] });
+    }
+    await worker.stop();
+    expect(await gatherHealth(test.store)).toMatchObject({ workers: 0, waitingTypes: ["mail"] });
   });
 });
 
