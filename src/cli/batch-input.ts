@@ -2,7 +2,7 @@
 import { invalid } from "../core/options.ts";
 import { type Flags, textual } from "./command.ts";
 import type { Io } from "./io.ts";
-import { formatOf, itemsOf, openInput, type PlacedRecord, recordsOf } from "./records-in.ts";
+import { formatOf, itemsOf, openInput, parsedRecord, type PlacedRecord, recordsOf } from "./records-in.ts";
 
 /** The items as JSON texts, in their order. */
 export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
@@ -12,7 +12,10 @@ export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
     throw invalid("input", "a file, - for stdin, or a JSON array in JOB_INPUT", undefined, "pass --input FILE");
   const records = input === undefined ? itemsOf(variable as string, "JOB_INPUT") : await recordsIn(io, input, flags);
   const items: string[] = [];
-  for await (const { text } of records) items.push(text);
+  for await (const record of records) {
+    parsedRecord(record);
+    items.push(record.text);
+  }
   return items;
 }
 
@@ -27,10 +30,10 @@ async function recordsIn(
   if (said !== undefined || /\.(csv|json|jsonl|ndjson)$/i.test(input)) return recordsOf(stream, formatOf(said, input));
   const parts: Buffer[] = [];
   for await (const chunk of stream) parts.push(Buffer.from(chunk));
-  const text = Buffer.concat(parts).toString("utf8");
-  return text.trimStart().startsWith("[") ? itemsOf(text) : recordsOf(once(text), "ndjson");
+  const bytes = Buffer.concat(parts);
+  return recordsOf(once(bytes), bytes.toString("utf8").trimStart().startsWith("[") ? "json" : "ndjson");
 }
 
-async function* once(text: string): AsyncGenerator<string> {
-  yield text;
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }

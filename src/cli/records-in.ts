@@ -94,7 +94,7 @@ async function wholeOf(stream: AsyncIterable<Uint8Array | string>): Promise<stri
 async function* rowsOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<PlacedRecord> {
   const [{ parse }, { Readable }] = await Promise.all([import("csv-parse"), import("node:stream")]);
   // A row that does not fit is told by us, so that those before it are not lost.
-  const rows = parse({ columns: true, bom: true, info: true, skip_empty_lines: true, relax_column_count: true });
+  const rows = parse({ columns: namedOnce, bom: true, info: true, skip_empty_lines: true, relax_column_count: true });
   const source = Readable.from(stream);
   source.on("error", (error) => rows.destroy(error));
   source.pipe(rows);
@@ -113,18 +113,29 @@ async function* rowsOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerat
   }
 }
 
-/** The id in a field of a record; throws with its place where there is none. */
-export function idIn({ text, place }: PlacedRecord, field: string): string {
-  let value: unknown;
+/** Of two columns of one name the first would be lost. */
+function namedOnce(header: string[]): string[] {
+  const twice = header.find((name, at) => header.indexOf(name) < at);
+  if (twice === undefined) return header;
+  throw badLine(1, `expected a name of its own for every column; got ${JSON.stringify(twice)} twice; rename one`);
+}
+
+/** What a record says; throws with its place where it is no JSON. */
+export function parsedRecord({ text, place }: PlacedRecord): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
     throw new RedriveError("invalid_argument", `${place}: expected JSON; got something else (${said})`, { cause });
   }
+}
+
+/** The id in a field of a record; throws with its place where there is none. */
+export function idIn(record: PlacedRecord, field: string): string {
+  const value = parsedRecord(record);
   const id = typeof value === "object" && value !== null && Object.hasOwn(value, field) ? value[field as never] : null;
   // Larger numbers lose their last digits when they are read, and two records would share an id.
   if ((typeof id === "string" && id !== "") || Number.isSafeInteger(id)) return String(id);
-  const message = `${place}: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${id === null ? "none" : typeof id}; add it, or name the field of the id with --id-field`;
+  const message = `${record.place}: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${id === null ? "none" : typeof id}; add it, or name the field of the id with --id-field`;
   throw new RedriveError("invalid_argument", message);
 }

@@ -1,5 +1,5 @@
 // `redrive batch`: batches, rounds, the summary, and a run that is killed again and again.
-import { chmodSync, existsSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, inject, it } from "vitest";
@@ -151,6 +151,25 @@ describe("batch", () => {
     }
     const bad = await run(["batch", ...command], { env: { JOB_INPUT: "[1]", BATCH_SIZE: "0" } });
     expect(bad).toMatchObject({ code: 78, err: expect.stringContaining("BATCH_SIZE: expected") });
+  });
+
+  it.each([
+    ["a line that is no JSON", "ndjson", '{"a":1}\n{nope\n', "line 2: expected JSON"],
+    ["the same where nobody says the format", null, '{"a":1}\n{nope\n', "line 2: expected JSON"],
+    ["an array that is cut short", null, "[1,2", "input: expected a JSON array"],
+    ["other bytes than UTF-8", null, Buffer.from([0x22, 0xff, 0x22]), "line 1: expected UTF-8"],
+    [
+      "two columns of one name",
+      "csv",
+      "a,b,a\n1,2,3\n",
+      'line 1: expected a name of its own for every column; got "a"',
+    ],
+  ] as const)("refuses %s before anything is written", async (_name, format, text, message) => {
+    const { run, folder, command } = setup();
+    writeFileSync(join(folder, "items"), text);
+    const { code, err } = await run(["batch", "--input", "items", ...(format ? ["--format", format] : []), ...command]);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) });
+    expect(existsSync(join(folder, "redrive.db"))).toBe(false);
   });
 
   it("does the same on Postgres", async () => {

@@ -128,6 +128,7 @@ describe("drain --input", () => {
       "id,name\n1,a,b\n",
       "line 2: expected as many values",
     ],
+    ["two columns of one name", ["--input", "-", "--format", "csv"], "id,id\n1,2\n", 'got "id" twice'],
     ["an open quote", ["--input", "-", "--format", "csv"], 'id,name\n1,"a\n', "expected CSV"],
     ["an object for an array", ["--input", "-", "--format", "json"], "{}", "input: expected a JSON array"],
     ["an unknown format", ["--input", "-", "--format", "xml"], "", "format: expected ndjson, csv, json"],
