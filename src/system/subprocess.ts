@@ -11,6 +11,8 @@ export interface SubprocessEnd {
   readonly signal: string | null;
   /** The last of what it printed. */
   readonly output: string;
+  /** The last of what it printed on stderr. */
+  readonly complaint: string;
   /** Why it could not be started; null if it was. */
   readonly refused: string | null;
 }
@@ -47,6 +49,9 @@ export interface Subprocess {
 /** How long we wait for the last words of a command whose process is gone but whose pipes are still held open. */
 const LAST_WORDS_MS = 500;
 
+/** How much of stderr is kept for its last line. */
+const COMPLAINT_BYTES = 4_096;
+
 /** Starts a command. */
 export function startSubprocess(request: SubprocessRequest): Subprocess {
   const { command, cwd, env, added, outputBytes, killAfterMs, onLine } = request;
@@ -62,8 +67,11 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
   const group = child.pid ?? 0;
   const unguard = group === 0 ? () => undefined : guardGroup(group, killAfterMs);
   const tail = openTail(outputBytes);
+  // What waits in a buffer of stdout comes after the error that ended the command, and would hide it.
+  const complaint = openTail(COMPLAINT_BYTES);
   const [, stdout, stderr, outcomes] = child.stdio as unknown as [unknown, Readable, Readable, Readable];
   for (const stream of [stdout, stderr]) stream.on("data", (chunk: Buffer) => tail.add(chunk));
+  stderr.on("data", (chunk: Buffer) => complaint.add(chunk));
   for (const stream of [stdout, outcomes]) readLines(stream, outputBytes, onLine);
   // Whoever does not read its stdin to the end says so by its exit code, if that matters.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
@@ -75,7 +83,7 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
     // Where we end before that, the guard does it.
     killing = setTimeout(() => signalGroup(group, "SIGKILL"), killAfterMs).unref();
   };
-  const ended = endOf(child, tail, () => {
+  const ended = endOf(child, { tail, complaint }, () => {
     if (killing) clearTimeout(killing);
     clearTimeout(resting);
     // What it left behind in its group goes with it.
@@ -114,19 +122,23 @@ function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL"): void {
   }
 }
 
-function endOf(child: ChildProcess, tail: Tail, onExit: () => void): Promise<SubprocessEnd> {
+function endOf(
+  child: ChildProcess,
+  { tail, complaint }: Record<"tail" | "complaint", Tail>,
+  onExit: () => void,
+): Promise<SubprocessEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {
       if (child.pid !== undefined) return;
       onExit();
-      resolve({ code: null, signal: null, output: "", refused: error.message });
+      resolve({ code: null, signal: null, output: "", complaint: "", refused: error.message });
     });
     child.on("exit", (code, signal) => {
       onExit();
       const finish = (): void => {
         clearTimeout(late);
         for (const stream of child.stdio) stream?.destroy();
-        resolve({ code, signal, output: tail.text(), refused: null });
+        resolve({ code, signal, output: tail.text(), complaint: complaint.text(), refused: null });
       };
       const late = setTimeout(finish, LAST_WORDS_MS);
       child.on("close", finish);

@@ -179,10 +179,11 @@ function within(ms: number, signal: AbortSignal, child: Subprocess): { readonly 
 const SHOWN_OUTPUT = 6_000;
 
 /** What the end of a command says: exit code, signal, and the last of what it printed. */
-function failureOf(settings: Settings, { code, signal, output, refused }: SubprocessEnd, isLate: boolean): Error {
+function failureOf(settings: Settings, end: SubprocessEnd, isLate: boolean): Error {
+  const { code, signal, output, refused } = end;
   const name = nameOf(settings);
   const said = output.trim();
-  const last = said.split("\n").at(-1)?.trim().slice(0, 500) ?? "";
+  const last = (end.complaint.trim() || said).split("\n").at(-1)?.trim().slice(0, 500) ?? "";
   const words = last === "" ? "" : ` Its last words: ${last}`;
   const stack = said === "" ? undefined : `Last output of ${name}:\n${said.slice(-SHOWN_OUTPUT)}`;
   const fail = (kind: string, message: string, how?: string): Error => named(kind, message + words, stack, how);

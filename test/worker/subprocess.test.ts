@@ -120,6 +120,13 @@ describe("the plain contract", () => {
   });
 });
 
+it("tells the error of a command, not what its stdout held back until the end", async () => {
+  const script = `trap 'echo 3 files read' EXIT; echo "no video ABC" >&2; exit 1`;
+  const { jobs } = await ran(["a"], { command: ["/bin/sh", "-c", script] });
+  expect(jobs[0]?.failure?.message).toMatch(/Its last words: no video ABC$/);
+  expect(jobs[0]?.failure?.stack).toContain("3 files read");
+});
+
 describe("the contract of lines", () => {
   it("settles each item by its own word, and runs no good one again", async () => {
     const journal = join(folder, "journal-lines");
