@@ -14,13 +14,9 @@ import { type Jobs, openJobs } from "./queue/jobs.ts";
 import { type LimitView, readLimits } from "./queue/limit-views.ts";
 import type { EnqueueOptions } from "./queue/new-jobs.ts";
 import { outcomeOf, type RunOutcome } from "./queue/outcome.ts";
-import {
-  type EnqueuedJob,
-  type EnqueueManyOptions,
-  type EnqueueSummary,
-  openProducer,
-  type Producer,
-} from "./queue/producer.ts";
+import type { EnqueueManyOptions, EnqueueSummary } from "./queue/enqueue-stream.ts";
+import type { EnqueuedJob } from "./queue/enqueued.ts";
+import { openProducer, type Producer } from "./queue/producer.ts";
 import { openRuns, type Runs } from "./queue/runs.ts";
 import { openStuck, type Stuck } from "./queue/stuck.ts";
 import { type QueueView, readQueues } from "./queue/queue-views.ts";

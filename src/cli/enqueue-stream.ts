@@ -4,7 +4,7 @@ import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
-import type { EnqueuedJob } from "../queue/producer.ts";
+import type { EnqueuedJob } from "../queue/enqueued.ts";
 import type { Redrive } from "../redrive.ts";
 import { EXIT } from "./exit.ts";
 import { badLine, linesOf, type NumberedLine } from "./ndjson.ts";
