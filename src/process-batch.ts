@@ -158,11 +158,12 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
   try {
     await worker.start();
     let skipped = 0;
-    const source = atPace(call, system, results, () => skipped);
-    const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, source, (known, soFar) => {
+    const { records, failure } = untilFailure(atPace(call, system, results, () => skipped));
+    const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, records, (known, soFar) => {
       skipped = soFar.duplicates + soFar.conflicts;
       results.known(known);
     });
+    if (failure.is) throw sourceFailed(failure.error, enqueued + duplicates + conflicts);
     const counts = await worker.drain({ grace: graceMs });
     await results.written();
     const { completed, dead } = counts;
@@ -178,23 +179,34 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
       deadLetters: (await store.tally({ type: definition.type })).total,
       ms: Math.round(system.monotonic() - began),
     };
-  } catch (error) {
-    throw withoutWrapping(error);
   } finally {
     for (const stop of quiet) stop();
     await worker.stop();
   }
 }
 
-/** A source that failed with words of ours is told with these, and with how far it came. */
-function withoutWrapping(error: unknown): unknown {
-  if (!isRedriveError(error, "aborted") || !isRedriveError(error.cause)) return error;
-  const { code, message, details } = error.cause;
-  const { written } = error.details;
-  const came = { ...details, written };
-  return new RedriveError(code, `${message} (${String(written)} before it were enqueued)`, {
-    cause: error,
-    details: came,
+/** The records of a source up to where it fails, so that those before are enqueued; then its failure. */
+function untilFailure(source: AsyncIterable<NewRecord>) {
+  const failure = { is: false, error: undefined as unknown };
+  async function* records(): AsyncGenerator<NewRecord> {
+    try {
+      yield* source;
+    } catch (error) {
+      Object.assign(failure, { is: true, error });
+    }
+  }
+  return { records: records(), failure };
+}
+
+/** A source that failed with words of ours is told with these. */
+function sourceFailed(cause: unknown, written: number): RedriveError {
+  const came = `(${written} before it were enqueued)`;
+  if (isRedriveError(cause))
+    return new RedriveError(cause.code, `${cause.message} ${came}`, { cause, details: { ...cause.details, written } });
+  const said = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
+  return new RedriveError("aborted", `The source of the records failed: ${said} ${came}`, {
+    cause,
+    details: { written },
   });
 }
 

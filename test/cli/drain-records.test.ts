@@ -70,6 +70,19 @@ describe("drain --input", () => {
     expect(document).toMatchObject({ records: 2, completed: 2, successRate: 1 });
   });
 
+  it("has what came before a bad line, and goes on with the rest when it is mended", async () => {
+    const bench = withJobs();
+    const drain = (stdin: string) => bench.run(["drain", "--jobs", "jobs.mjs", "--input", "-"], { stdin, env: QUIET });
+    const bad = await drain('{"id":1,"name":"a"}\n{"id":2,"name":"b"}\n{nope\n');
+    expect(bad).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/line 3: expected JSON.*\(2 before it were enqueued\)/),
+    });
+    const good = await drain('{"id":1,"name":"a"}\n{"id":2,"name":"b"}\n{"id":3,"name":"c"}\n');
+    expect(good).toMatchObject({ code: 0, out: expect.stringContaining("3 records: 1 new, 2 known") });
+    expect(bench.sql("select key from job where state = 'completed' order by key")).toEqual([["1"], ["2"], ["3"]]);
+  });
+
   it("logs what died, and not every record", async () => {
     const bench = withJobs();
     const stdin = '{"id":1,"name":"ada"}\n{"id":2,"name":"gone"}\n{"id":3,"name":"late"}\n';
