@@ -25,7 +25,7 @@ export function withinOf(store: Store, tx: unknown): Within {
   return store.within(tx);
 }
 /** Whom to tell; nobody listens to what a transaction may still take back. */
-export type Teller = { readonly log: Log } & { readonly events: Events | null };
+export type Teller = { readonly log: Log | null; readonly events: Events | null };
 
 /** Tells the caller, and whoever listens, what became of a job. */
 export function told({ log, events }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
@@ -35,9 +35,8 @@ export function told({ log, events }: Teller, job: NewJob, answer: EnqueueAnswer
     const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another body. Use another key, or unique: "replace".`;
     throw new RedriveError("conflict", message, { details: { id, type, key } });
   }
-  if (kind === "duplicate" && answer.state === "dead") {
-    log.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
-  }
+  if (kind === "duplicate" && answer.state === "dead")
+    log?.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
   if (kind === "created") events?.emit({ kind: "job.enqueued", id, type });
   const state = kind === "duplicate" ? answer.state : "queued";
   return { id, type, duplicate: kind === "duplicate", replaced: kind === "replaced", state };

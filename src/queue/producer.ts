@@ -74,7 +74,8 @@ export function openProducer(parts: ProducerParts): Producer {
       });
     },
     enqueueRecords: (definition, records, onChunk) =>
-      enqueueStream(parts, known(definition), records, {
+      // Dead ones are fed again with every turn; whoever feeds them is told their number.
+      enqueueStream({ ...parts, log: null }, known(definition), records, {
         onChunk,
         each: ({ id }) => ({ key: id }),
         payload: (record) =>

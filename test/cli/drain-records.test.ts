@@ -91,6 +91,9 @@ describe("drain --input", () => {
     expect(err.trim().split("\n")).toEqual([
       expect.stringContaining("no such customer (attempt 1/6), moved to the dead"),
     ]);
+    // Fed again, the dead one is a number and no news.
+    const again = await bench.run(call, { stdin });
+    expect(again).toMatchObject({ code: 0, err: "", out: expect.stringContaining("1 dead letter") });
     const all = await bench.run(call, { stdin: stdin.replaceAll('"id":', '"id":1'), env: { REDRIVE_LOG: "info" } });
     expect(all.err.match(/processing/g)).toHaveLength(3);
   });
