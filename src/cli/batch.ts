@@ -10,7 +10,7 @@ import {
   digestOf,
   workThrough,
 } from "../batch-run.ts";
-import { existsSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { formatDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
@@ -119,13 +119,30 @@ async function planOf({ io }: Session, command: readonly string[], flags: Flags)
   return { name, items, run, isExact: contract === "lines", size, retrySize, maxRetries, parallel };
 }
 
-/** A program that is not there would fail every item. */
+/** A program that cannot be run would fail every item. */
 function checkProgram(program: string, { env, cwd }: Session["io"]): void {
   const isPath = program.includes("/") || program.includes("\\");
   const places = isPath ? [cwd] : env.PATH?.split(delimiter);
   // On Windows the ending may be left out; there the system says what it finds.
-  if (process.platform === "win32" || !places || places.some((place) => existsSync(resolve(place, program)))) return;
-  throw invalid("command", isPath ? "a program that is there" : "a program in PATH", program, "check its name");
+  if (process.platform === "win32" || !places) return;
+  const found = places.map((place) => resolve(place, program)).filter(isFile);
+  if (found.length === 0)
+    throw invalid("command", isPath ? "a program that is there" : "a program in PATH", program, "check its name");
+  if (!found.some(mayRun))
+    throw invalid("command", "a program that may be run", program, "chmod +x it, or name its interpreter before it");
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function mayRun(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function count(flag: Flags[string], name: string, fallback: number): number {

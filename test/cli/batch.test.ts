@@ -33,10 +33,11 @@ case "$text" in *${pattern}*) echo "cannot do it" >&2; exit 3;; esac
 }
 
 describe("batch", () => {
-  it("refuses a program that is not there before anything is written", async () => {
-    const { run, folder } = setup();
+  it("refuses a program that is not there or may not be run before anything is written", async () => {
+    const { run, folder, write } = setup();
+    write("plain.sh", "exit 0\n");
     const env = { PATH: process.env.PATH ?? "", JOB_INPUT: "[1]" };
-    for (const program of ["no-such-program", "./no-such-file"]) {
+    for (const program of ["no-such-program", "./no-such-file", "./", "./plain.sh"]) {
       const { code, err } = await run(["batch", "--", program], { env });
       expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`command: expected a program`) });
     }
