@@ -41,7 +41,7 @@ await actor(async ({ url, count }, go) => {
     for (let spent = []; ; ) {
       const nonce = realSystem.nonce();
       const from = [[BOTTOM.runAt], [BOTTOM.seq]];
-      const rows = await ask(claim, [worker, ticket, version, [lane], [SET], SET, nonce, ticket, spent, ...from]);
+      const rows = await ask(claim, [worker, ticket, version, [lane], [SET], SET, nonce, ticket, spent, [1], ...from]);
       if (rows.length === 0) return;
       ticket += SET;
       rows.sort((a, b) => a[SEQ] - b[SEQ]);
