@@ -96,7 +96,7 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
   const teller = tx === undefined ? parts : { ...parts, events: null };
   let count = 0;
   const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
-    const answers = await patiently(() => to.enqueue(jobs));
+    const answers = await (tx === undefined ? patiently(() => to.enqueue(jobs)) : to.enqueue(jobs));
     await before;
     count += jobs.length;
     const enqueued = answers.flatMap((answer, at) => {

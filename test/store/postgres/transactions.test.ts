@@ -1,5 +1,6 @@
 // Enqueueing inside the caller's own transaction: nobody sees the job before the commit, everybody after it, and after a
 // rollback it was never there. The same with every library that users have.
+import type pg from "pg";
 import { describe, expect, inject, it } from "vitest";
 import { defineJob, type EnqueuedJob, type RedriveEvent } from "../../../src/index.ts";
 import { openQueue } from "../../support/postgres-queue.ts";
@@ -156,6 +157,19 @@ describe.each(TRANSACTIONS)("a transaction of %s", (_name, inTransaction: InTran
 
 describe("a job of a transaction", () => {
   const [, withPg] = TRANSACTIONS[0] as (typeof TRANSACTIONS)[number];
+
+  it("repeats nothing inside a transaction that does not want to wait", async () => {
+    const { redrive, pool } = await openQueue(SERVER, { jobs: [note] });
+    const each = ({ n }: { n: number }) => ({ key: `k${n}` });
+    await withPg(pool, async (tx) => {
+      await redrive.enqueueMany(note, [{ n: 1 }], { tx, each });
+      const hasty = withPg(pool, async (other) => {
+        await (other as pg.PoolClient).query("set local lock_timeout = '50ms'");
+        await redrive.enqueueMany(note, [{ n: 1 }, { n: 2 }], { tx: other, each });
+      });
+      await expect(hasty).rejects.toThrow(/A key is being taken by a transaction that is still open/);
+    });
+  });
 
   it("shares no write with the jobs of others", async () => {
     const { redrive, pool } = await openQueue(SERVER, { jobs: [note] });
