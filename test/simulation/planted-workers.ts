@@ -71,7 +71,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
   {
     name: "a worker that was given up goes on with the runs of its old id",
     rules: ["R9"],
-    within: 20,
+    within: 80,
     plant: async () => ({
       settings: { longRuns: 0.5 },
       ...(await replaced<HandsModule>("../../src/worker/hands.ts", ({ Hands }) => ({

@@ -102,7 +102,8 @@ function signed(store: Store, process: OwnProcess, actor: Actor, { scribe }: Sce
     ...store,
     register(worker) {
       process.signs(worker.id);
-      scribe.write(actor.name, "mark", "ok", { answer: "watched", worker: worker.id });
+      // A run may have killed the process in this very turn; the dead sign nothing.
+      if (actor.alive) scribe.write(actor.name, "mark", "ok", { answer: "watched", worker: worker.id });
       return store.register(worker);
     },
   };
