@@ -119,7 +119,9 @@ describe("a service that is down, on postgres", () => {
         maxAttempts: 20,
         async run() {
           runs[member] = (runs[member] as number) + 1;
-          if (member === 7) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+          // The network of one breaks when all of them have called: whoever is the first to call at all is believed alone.
+          if (member === 7 && runs.every((each) => each > 5))
+            throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
           await pause(20);
         },
       });
