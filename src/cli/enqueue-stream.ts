@@ -8,6 +8,7 @@ import type { EnqueuedJob } from "../queue/enqueued.ts";
 import type { Redrive } from "../redrive.ts";
 import { EXIT } from "./exit.ts";
 import { badLine, linesOf, type NumberedLine } from "./ndjson.ts";
+import { keyIn } from "./record-key.ts";
 import type { Session } from "./session.ts";
 import { type StreamedDocument, streamDocument } from "./streamed-document.ts";
 import { counted } from "./words.ts";
@@ -25,6 +26,8 @@ export interface StreamOptions {
 
 /** Enqueues that are under way at most. */
 const PENDING_MOST = 500;
+
+const KEY_FIELD = { place: "key-field", remedy: "add it" };
 
 interface Sum {
   enqueued: number;
@@ -103,22 +106,13 @@ async function checked({ number, text }: NumberedLine, options: StreamOptions): 
   const { known, fields, keyField } = options;
   try {
     const payload = await payloadOfText(known, text);
-    const all = keyField === undefined ? fields : { ...fields, key: keyOf(text, keyField) };
+    const all = keyField === undefined ? fields : { ...fields, key: keyIn(JSON.parse(text), keyField, KEY_FIELD) };
     newJobOf(known, payload, "check", all);
     return all;
   } catch (error) {
     if (!isRedriveError(error)) throw error;
     throw badLine(number, error.message, error);
   }
-}
-
-function keyOf(text: string, field: string): string {
-  const value: unknown = JSON.parse(text);
-  const key = typeof value === "object" && value !== null && Object.hasOwn(value, field) ? value[field as never] : null;
-  // Larger numbers lose their last digits when they are read, and two records would share a key.
-  if (typeof key === "string" || Number.isSafeInteger(key)) return String(key);
-  const message = `key-field: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${key === null ? "none" : typeof key}; add it`;
-  throw new RedriveError("invalid_argument", message);
 }
 
 function summary({ enqueued, duplicates, replaced, conflicts }: Sum): string {

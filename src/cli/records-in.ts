@@ -5,6 +5,7 @@ import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { Io } from "./io.ts";
 import { badLine, linesOf } from "./ndjson.ts";
+import { keyIn } from "./record-key.ts";
 
 /** How records are written down. */
 export const RECORD_FORMATS = ["ndjson", "csv", "json"] as const;
@@ -132,10 +133,6 @@ export function parsedRecord({ text, place }: PlacedRecord): unknown {
 
 /** The id in a field of a record; throws with its place where there is none. */
 export function idIn(record: PlacedRecord, field: string): string {
-  const value = parsedRecord(record);
-  const id = typeof value === "object" && value !== null && Object.hasOwn(value, field) ? value[field as never] : null;
-  // Larger numbers lose their last digits when they are read, and two records would share an id.
-  if ((typeof id === "string" && id !== "") || Number.isSafeInteger(id)) return String(id);
-  const message = `${record.place}: expected text or a whole number below 2^53 in ${JSON.stringify(field)}; got ${id === null ? "none" : typeof id}; add it, or name the field of the id with --id-field`;
-  throw new RedriveError("invalid_argument", message);
+  const remedy = "add it, or name the field of the id with --id-field";
+  return keyIn(parsedRecord(record), field, { place: record.place, remedy });
 }

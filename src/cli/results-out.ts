@@ -3,6 +3,7 @@ import { createWriteStream, existsSync, renameSync, rmSync, statSync } from "nod
 import { dirname, extname, resolve } from "node:path";
 import { once } from "node:events";
 import { finished } from "node:stream/promises";
+import { csvCell } from "../core/csv.ts";
 import { invalid } from "../core/options.ts";
 import type { RecordResult } from "../process-batch.ts";
 import type { Io } from "./io.ts";
@@ -87,6 +88,7 @@ function csvLines(): (done: RecordResult) => string {
 }
 
 function csvValue(value: unknown): string {
-  const text = value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return csvCell(
+    value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value),
+  );
 }

@@ -1,4 +1,5 @@
 // Dead letters as text for other tools: NDJSON with everything, or CSV with what fits into a table.
+import { csvCell } from "../core/csv.ts";
 import { nothingHeld } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
@@ -85,7 +86,7 @@ function csvLine(values: readonly (string | number | null)[]): string {
   const cell = (value: string | number | null): string => {
     const text = value === null ? "" : String(value);
     const safe = typeof value === "string" && /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    return csvCell(safe);
   };
   return `${values.map(cell).join(",")}\r\n`;
 }

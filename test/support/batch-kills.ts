@@ -4,23 +4,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { seededDice } from "../../src/testing/fake-system.ts";
 import { openDatabase } from "../../src/store/sqlite/driver.ts";
 
 const COMMAND = `text=$(cat)
 echo "$text" >> journal
 sleep "$1"
 `;
-
-/** A small generator of numbers from 0 to 1, the same for every seed. */
-function dice(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** What to do. */
 export interface KillsOptions {
@@ -55,7 +45,8 @@ type Answer = { readonly code: number } | null;
 export async function batchKills(options: KillsOptions): Promise<KillsReport> {
   const { start, items, kills, seconds, seed, longestMs } = options;
   const folder = mkdtempSync(join(tmpdir(), "redrive-batch-"));
-  const random = dice(seed);
+  const bits = seededDice(seed, "kills");
+  const random = (): number => bits() / 2 ** 32;
   try {
     writeFileSync(join(folder, "entry.sh"), COMMAND);
     writeFileSync(join(folder, "items.json"), JSON.stringify(Array.from({ length: items }, (_, at) => at)));
