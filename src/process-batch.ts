@@ -242,7 +242,7 @@ async function* atPace(
 /** Those who hear of results. */
 interface Results {
   add(done: { readonly id: string; readonly result: string | null; readonly attempts: number }): void;
-  /** Records of a chunk that were known: those that are done are told too. */
+  /** Records of a chunk that were known: those that others did, or a call before, are told too. */
   known(jobs: readonly EnqueuedJob[]): void;
   /** How many wait to be told. */
   behind(): number;
@@ -251,7 +251,9 @@ interface Results {
 }
 
 /** Tells results in the order in which they come, one after the other. */
-function openResults(store: Store, { onResult }: RecordsCall): Results {
+function openResults(store: Store, { onResult, worker }: RecordsCall): Results {
+  // The ids this call's worker has had: what it did was told when it was done.
+  const own = new Set<string | null>();
   let writing: Promise<void> = Promise.resolve();
   let behind = 0;
   const then = (count: number, step: () => Promise<void> | void): void => {
@@ -264,14 +266,17 @@ function openResults(store: Store, { onResult }: RecordsCall): Results {
     onResult?.({ ...done, result: done.result === null ? null : (JSON.parse(done.result) as unknown) });
   return {
     add(done) {
+      own.add(worker.id);
       if (onResult) then(1, () => tell(done));
     },
     known(jobs) {
+      own.add(worker.id);
       const before = jobs.filter(({ duplicate, state }) => duplicate && state === "completed").map(({ id }) => id);
       if (!onResult || before.length === 0) return;
       then(before.length, async () => {
         for (const job of await store.get(before))
-          if (job) await tell({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
+          if (job && !own.has(job.worker))
+            await tell({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
       });
     },
     behind: () => behind,

@@ -100,6 +100,20 @@ describe.each(STORES)("processBatch on %s", (_name, open) => {
     expect(retried).toMatchObject({ records: 0, completed: 1, averageRetries: 1, retryQueue: 0 });
   });
 
+  it("tells a result once, also where it is done before its record is read", async () => {
+    const { job } = enrichment(1);
+    const redrive = await open({ jobs: [job] });
+    await redrive.enqueue(job, { id: "a", fate: "done" }, { key: "a" });
+    const told: string[] = [];
+    async function* late(): AsyncGenerator<Order> {
+      await vi.waitFor(() => expect(told).toEqual(["a"]), 10_000);
+      yield { id: "a", fate: "done" };
+    }
+    const onResult = ({ id }: RecordResult) => void told.push(id);
+    const summary = await redrive.processBatch(job, late(), { id: ({ id }) => id, worker: WORKER, grace: 0, onResult });
+    expect([summary.known, summary.completed, told]).toEqual([1, 1, ["a"]]);
+  });
+
   it("sends a record that does not fit its schema to the dead letters, and stops no other", async () => {
     const schema = {
       "~standard": {
