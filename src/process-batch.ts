@@ -2,6 +2,7 @@
 // retry with its time lock, or as a dead letter. A face of the queue and the worker: nothing is run or judged here.
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { isRedriveError, RedriveError } from "./core/errors.ts";
+import type { Job } from "./core/job.ts";
 import { invalid, parseOptions } from "./core/options.ts";
 import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
@@ -147,7 +148,7 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
       if (job.type !== definition.type) return;
       ended.count += 1;
       ended.retries += job.attempts;
-      results.add({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
+      results.add(job);
     }),
     events.on("job.dead", ({ job }) => {
       if (job.type !== definition.type) return;
@@ -239,9 +240,12 @@ async function* atPace(
   }
 }
 
+/** What a result is made of. */
+type DoneJob = Pick<Job, "id" | "key" | "result" | "attempts">;
+
 /** Those who hear of results. */
 interface Results {
-  add(done: { readonly id: string; readonly result: string | null; readonly attempts: number }): void;
+  add(done: DoneJob): void;
   /** Records of a chunk that were known: those that others did, or a call before, are told too. */
   known(jobs: readonly EnqueuedJob[]): void;
   /** How many wait to be told. */
@@ -262,8 +266,8 @@ function openResults(store: Store, { onResult, worker }: RecordsCall): Results {
     // Whoever waits for it next hears of it.
     writing.catch(() => undefined);
   };
-  const tell = (done: { id: string; result: string | null; attempts: number }): void | Promise<void> =>
-    onResult?.({ ...done, result: done.result === null ? null : (JSON.parse(done.result) as unknown) });
+  const tell = ({ id, key, result, attempts }: DoneJob): void | Promise<void> =>
+    onResult?.({ id: key ?? id, result: result === null ? null : JSON.parse(result), attempts: attempts + 1 });
   return {
     add(done) {
       own.add(worker.id);
@@ -274,9 +278,7 @@ function openResults(store: Store, { onResult, worker }: RecordsCall): Results {
       const before = jobs.filter(({ duplicate, state }) => duplicate && state === "completed").map(({ id }) => id);
       if (!onResult || before.length === 0) return;
       then(before.length, async () => {
-        for (const job of await store.get(before))
-          if (job && !own.has(job.worker))
-            await tell({ id: job.key ?? job.id, result: job.result, attempts: job.attempts + 1 });
+        for (const job of await store.get(before)) if (job && !own.has(job.worker)) await tell(job);
       });
     },
     behind: () => behind,
