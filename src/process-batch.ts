@@ -2,13 +2,12 @@
 // retry with its time lock, or as a dead letter. A face of the queue and the worker: nothing is run or judged here.
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { isRedriveError, RedriveError } from "./core/errors.ts";
-import type { Job } from "./core/job.ts";
 import { invalid, parseOptions } from "./core/options.ts";
 import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
 import { everyItem, PAGE } from "./queue/paging.ts";
-import type { EnqueuedJob } from "./queue/enqueued.ts";
 import type { NewRecord, Producer } from "./queue/producer.ts";
+import { openResults, type Results } from "./record-results.ts";
 import type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
 import type { Store } from "./store/store.ts";
 import type { System } from "./system/system.ts";
@@ -141,7 +140,7 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
   if (!jobs.some(({ type }) => type === definition.type))
     throw invalid("job", "one of the job types of this Redrive", definition.type, "add it to createRedrive's jobs");
   const began = system.monotonic();
-  const results = openResults(store, call);
+  const results = openResults(store, worker, call.onResult);
   const ended = { count: 0, retries: 0 };
   const quiet = [
     events.on("job.completed", ({ job }) => {
@@ -238,60 +237,6 @@ async function* atPace(
     ahead += 1;
     yield record;
   }
-}
-
-/** What a result is made of. */
-type DoneJob = Pick<Job, "id" | "key" | "result" | "attempts">;
-
-/** Those who hear of results. */
-interface Results {
-  add(done: DoneJob): void;
-  /** Records of a chunk that were known: those that others did, or a call before, are told too. */
-  known(jobs: readonly EnqueuedJob[]): void;
-  /** How many wait to be told. */
-  behind(): number;
-  /** Resolves when all that came before is told. */
-  written(): Promise<void>;
-}
-
-/** Tells results in the order in which they come, one after the other. */
-function openResults(store: Store, { onResult, worker }: RecordsCall): Results {
-  // The ids this call's worker has had: what it did was told when it was done.
-  const own = new Set<string | null>();
-  let writing: Promise<void> = Promise.resolve();
-  let behind = 0;
-  const then = (count: number, step: () => Promise<void> | void): void => {
-    behind += count;
-    writing = writing.then(step).finally(() => (behind -= count));
-    // Whoever waits for it next hears of it.
-    writing.catch(() => undefined);
-  };
-  const tell = ({ id, key, result, attempts }: DoneJob): void | Promise<void> =>
-    onResult?.({ id: key ?? id, result: result === null ? null : JSON.parse(result), attempts: attempts + 1 });
-  return {
-    add(done) {
-      own.add(worker.id);
-      if (onResult) then(1, () => tell(done));
-    },
-    known(jobs) {
-      own.add(worker.id);
-      const before = jobs.filter(({ duplicate, state }) => duplicate && state === "completed").map(({ id }) => id);
-      if (!onResult || before.length === 0) return;
-      then(before.length, async () => {
-        for (const job of await store.get(before)) if (job && !own.has(job.worker)) await tell(job);
-      });
-    },
-    behind: () => behind,
-    async written() {
-      try {
-        await writing;
-      } catch (error) {
-        if (error instanceof RedriveError) throw error;
-        const said = error instanceof Error ? error.message : String(error);
-        throw new RedriveError("aborted", `A result could not be passed on: ${said}`, { cause: error });
-      }
-    },
-  };
 }
 
 async function countRetries(store: Store, type: string): Promise<number> {
