@@ -21,24 +21,46 @@ export async function sql(url: string, text: string, values: unknown[] = []): Pr
   }
 }
 
-const free = new Map<string, string[]>();
-
 const NUMBERED = ["job", "claim", "dead_letter", "worker", "pause"];
+
+/** How the schemas of a server are emptied: on one connection, because a new one knows none of their tables yet. */
+function openEmptier(url: string): (schema: string) => Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  // The server ends with all tests, and this connection with it.
+  client.on("error", () => undefined);
+  const connected = client.connect().then(() => (client as unknown as { unref(): void }).unref());
+  let names: Promise<string[]> | null = null;
+  const tables = async (schema: string): Promise<string[]> => {
+    const { rows } = await client.query<{ name: string }>(
+      "select tablename as name from pg_tables where schemaname = $1 and tablename <> 'migration'",
+      [schema],
+    );
+    return rows.map(({ name }) => name);
+  };
+  return async (schema) => {
+    await connected;
+    names ??= tables(schema);
+    const numbers = NUMBERED.map((table) => {
+      const column = table === "claim" ? "n" : "seq";
+      return `select setval(pg_get_serial_sequence('${schema}.${table}', '${column}'), 1, false);`;
+    });
+    await client.query(
+      `${(await names).map((name) => `delete from ${schema}.${name};`).join(" ")} ${numbers.join(" ")}
+       alter sequence ${schema}.lane_n restart; insert into ${schema}.control values (1, 1)`,
+    );
+  };
+}
+
+const emptiers = new Map<string, (schema: string) => Promise<void>>();
 
 /** Empties a schema for the next test; making a new one, or truncating this one, takes ten times as long. */
 export async function empty(url: string, schema: string): Promise<void> {
-  const numbers = NUMBERED.map((table) => {
-    const column = table === "claim" ? "n" : "seq";
-    return `select setval(pg_get_serial_sequence('${schema}.${table}', '${column}'), 1, false);`;
-  });
-  const tables = await sql(url, "select tablename as name from pg_tables where schemaname = $1", [schema]);
-  const names = tables.map(({ name }) => String(name)).filter((name) => name !== "migration");
-  await sql(
-    url,
-    `${names.map((name) => `delete from ${schema}.${name};`).join(" ")} ${numbers.join(" ")}
-     alter sequence ${schema}.lane_n restart; insert into ${schema}.control values (1, 1)`,
-  );
+  const emptier = emptiers.get(url) ?? openEmptier(url);
+  emptiers.set(url, emptier);
+  await emptier(schema);
 }
+
+const free = new Map<string, string[]>();
 
 /** A Postgres store under a clock of the test's, on a schema that nobody else uses meanwhile. */
 export async function postgresWorld(
