@@ -26,6 +26,19 @@ export function laneName({ type, queue, service, tenant, group, groupConcurrency
   return group === null ? name : `${name.length} ${name} ${groupConcurrency} ${group}`;
 }
 
+/** True for jobs of one lane. */
+export function isSameBelonging(a: Belonging, b: Belonging): boolean {
+  return (
+    a.type === b.type &&
+    a.queue === b.queue &&
+    a.service === b.service &&
+    a.tenant === b.tenant &&
+    a.group === b.group &&
+    a.groupConcurrency === b.groupConcurrency &&
+    a.priority === b.priority
+  );
+}
+
 /** The sibling of a lane for another kind. */
 export function laneOfKind(lane: number, kind: LaneKind): number {
   return lane - (lane % KINDS) + LANE_KINDS.indexOf(kind);

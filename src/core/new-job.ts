@@ -64,6 +64,8 @@ export const JOB_BOUNDS = {
   resultBytes: 65_536,
 } as const;
 
+/** Of UTF-8, at most. */
+const BYTES_PER_UNIT = 3;
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** The last instant that a date can name. */
@@ -99,9 +101,7 @@ export function checkNewJob(job: NewJob): void {
   if (typeof job.payload !== "string" || !job.payload.isWellFormed()) {
     refuse("payload", "well-formed JSON text, lone surrogates escaped", job.payload);
   }
-  if (byteLength(job.payload) > JOB_BOUNDS.payloadBytesMost) {
-    throw tooLarge("payload", JOB_BOUNDS.payloadBytesMost, byteLength(job.payload));
-  }
+  checkBytes("payload", job.payload, JOB_BOUNDS.payloadBytesMost);
 }
 
 function checkStuck({ stuckMs, stuckRetryMs, stuckLimit }: NewJob): void {
@@ -168,6 +168,11 @@ export function byteLength(text: string): number {
     if (pair) i += 1;
   }
   return bytes;
+}
+
+/** Throws `payload_too_large` for a text over its byte limit; one that is far below it is not counted. */
+export function checkBytes(field: string, text: string, most: number): void {
+  if (text.length * BYTES_PER_UNIT > most && byteLength(text) > most) throw tooLarge(field, most, byteLength(text));
 }
 
 /** The error for something over its byte limit. */

@@ -1,19 +1,18 @@
 // From a value to the JSON text that stores keep, without losing anything on the way. What JSON would drop or change
 // in silence (`undefined`, functions, dates, cycles, big integers) is refused with the path where it stands.
 import { isRedriveError, RedriveError } from "./errors.ts";
-import { byteLength, JOB_BOUNDS, tooLarge } from "./new-job.ts";
+import { byteLength, checkBytes, JOB_BOUNDS } from "./new-job.ts";
 
 /** The JSON text of a payload; throws `invalid_payload` or `payload_too_large`. */
 export function encodePayload(value: unknown, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
   try {
-    check(value, "payload", 1, { above: new Set(), left: maxBytes });
+    if (!isPlain(value, 1, { left: maxBytes })) check(value, "payload", 1, { above: new Set(), left: maxBytes });
   } catch (error) {
     if (isRedriveError(error)) throw error;
     throw refuse("payload", "a property that throws when it is read", "send plain data");
   }
   const text = JSON.stringify(value);
-  const bytes = byteLength(text);
-  if (bytes > maxBytes) throw tooLarge("payload", maxBytes, bytes);
+  checkBytes("payload", text, maxBytes);
   return text;
 }
 
@@ -34,8 +33,7 @@ export function encodeResult(value: unknown): string | null {
 /** Checks a payload that came as JSON text, which is kept as it is but for lone surrogates, which are escaped. */
 export function checkPayloadText(text: string, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
   if (typeof text !== "string") throw refuse("payload", `a ${typeof text}`, "send JSON as text");
-  const bytes = byteLength(text);
-  if (bytes > maxBytes) throw tooLarge("payload", maxBytes, bytes);
+  checkBytes("payload", text, maxBytes);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -54,6 +52,22 @@ function escapeLone(text: string): string {
   return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (found) =>
     found.length === 2 ? found : `\\u${found.charCodeAt(0).toString(16)}`,
   );
+}
+
+/** True for what JSON carries as it is; whether and where it is not, `check` says, which notes the way to every value. */
+function isPlain(value: unknown, depth: number, walk: { left: number }): boolean {
+  if (--walk.left < 0) return false;
+  if (value === null || typeof value === "string" || typeof value === "boolean") return true;
+  if (typeof value === "number") return Number.isFinite(value);
+  // A cycle goes deeper than anything may.
+  if (typeof value !== "object" || depth > JOB_BOUNDS.payloadDepth) return false;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) if (!isPlain(value[at], depth + 1, walk)) return false;
+    return true;
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype || "toJSON" in value) return false;
+  for (const key in value) if (!isPlain((value as Record<string, unknown>)[key], depth + 1, walk)) return false;
+  return Object.getOwnPropertySymbols(value).length === 0;
 }
 
 /** Objects above the present one, and how many values may still follow: each is at least a byte of JSON. */

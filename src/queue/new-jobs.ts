@@ -65,7 +65,6 @@ const FIELDS = [
   "tx",
 ] as const;
 const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
-const NONE: EnqueueOptions = Object.freeze({});
 
 /** What a type says about its jobs, whether it is defined here or only known by name. */
 export interface KnownType {
@@ -78,6 +77,8 @@ export interface KnownType {
   readonly policy: Policy;
   /** The layers the policy was made of, so that a job can add its own. */
   readonly layers: { readonly library: PolicyOptions; readonly type: PolicyOptions };
+  /** A job of the type of which nothing more was said, once there was one: all others are alike. */
+  plain: NewJob | null;
 }
 
 /** A type with the defaults of its queue; a name alone is enough, but then nothing is validated. */
@@ -93,6 +94,7 @@ export function knownType(definition: JobDefinition | string, library: PolicyOpt
     definition: defined,
     policy: resolvePolicy(layers).policy,
     layers,
+    plain: null,
   };
 }
 
@@ -111,7 +113,13 @@ export async function payloadOfText(known: KnownType, text: string, maxBytes?: n
 }
 
 /** The new job; throws for anything that may not be stored. */
-export function newJobOf(known: KnownType, payload: string, id: string, options: EnqueueOptions = NONE): NewJob {
+export function newJobOf(known: KnownType, payload: string, id: string, options?: EnqueueOptions): NewJob {
+  if (options !== undefined) return jobWith(known, payload, id, options);
+  known.plain ??= jobWith(known, payload, id, {});
+  return { ...known.plain, payload, id };
+}
+
+function jobWith(known: KnownType, payload: string, id: string, options: EnqueueOptions): NewJob {
   const given = parseOptions(options, FIELDS, "enqueue");
   const saysLimits = LIMITS.some((field) => given[field] !== undefined);
   const policy = saysLimits ? resolvePolicy({ ...known.layers, job: limitsOf(given) }).policy : known.policy;

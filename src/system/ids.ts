@@ -32,20 +32,21 @@ export function randomWorkerId(): string {
 }
 
 let lastMs = 0;
+let lastTime = "";
 let counter = 0;
+
+function begin(ms: number, first: number): void {
+  const time = ms.toString(16).padStart(12, "0");
+  [lastMs, lastTime, counter] = [ms, `${time.slice(0, 8)}-${time.slice(8)}`, first];
+}
 
 /** A UUID of version 7 that is greater than every one this process made before, even if the clock steps back. */
 export function ascendingId(now: number): string {
   if (now > lastMs) {
-    lastMs = now;
-    counter = (POOL[randomBytes(1)] as number) << 2;
-  } else if (++counter > 0xfff) {
-    lastMs += 1;
-    counter = 0;
-  }
-  const time = lastMs.toString(16).padStart(12, "0");
+    begin(now, (POOL[randomBytes(1)] as number) << 2);
+  } else if (++counter > 0xfff) begin(lastMs + 1, 0);
   const from = randomBytes(8);
   POOL[from] = ((POOL[from] as number) & 0x3f) | 0x80;
   const tail = hex(from, 8);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${counter.toString(16).padStart(3, "0")}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+  return `${lastTime}-7${counter.toString(16).padStart(3, "0")}-${tail.slice(0, 4)}-${tail.slice(4)}`;
 }

@@ -1,22 +1,30 @@
 // Writes new jobs on Postgres: those without a key in one statement, those with a key after the keys were locked in
 // their order. A job that is already there, by its id or by its key, is answered and not written again.
 import type { State } from "../../core/job.ts";
+import { isSameBelonging } from "../../core/lane.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import { stateOf } from "./columns.ts";
+import type { LaneOf } from "./lanes.ts";
 import { type Context, NOW, placed, rounds } from "./context.ts";
 import type { Ask, Cell, Statement } from "./driver.ts";
 import { isRepeated } from "./errors.ts";
 import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
 
+/** The statements that insert jobs: any, and those that are alike. */
+interface Inserts {
+  readonly any: Statement;
+  readonly alike: Statement;
+}
+
 /** Writes jobs with a way to ask: the pool's, or that of a caller's transaction. */
-export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: (job: NewJob) => number) => Promise<EnqueueAnswer[]>;
+export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf) => Promise<EnqueueAnswer[]>;
 
 /** Writes jobs. */
 export function enqueuer({ s }: Pick<Context, "s">, waker: Waker): Enqueue {
   const statesOf = stateReader(s);
-  const insert = inserter(insertOf(s, waker, "on conflict (id) do nothing"), statesOf);
+  const insert = inserter(insertsOf(s, waker, "enqueue", "on conflict (id) do nothing"), statesOf);
   const keyed = keyedEnqueuer(s, insert, statesOf);
   const unkeyed: Enqueue = (ask, jobs, laneOf) =>
     byTurns(
@@ -61,8 +69,8 @@ function stateReader(s: string): StatesOf {
 /** Writes new jobs without keys, each of another id; null, and nothing is written, where one of them is there already. */
 export function freshEnqueuer({ db, s }: Pick<Context, "db" | "s">, waker: Waker) {
   // To look for each id first, and to mark each row as meant, would cost a fifth of the whole.
-  const insert = inserter({ ...insertOf(s, waker, ""), name: "enqueue_fresh" }, stateReader(s));
-  return (jobs: readonly NewJob[], laneOf: (job: NewJob) => number): Promise<EnqueueAnswer[] | null> =>
+  const insert = inserter(insertsOf(s, waker, "enqueue_fresh", ""), stateReader(s));
+  return (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> =>
     insert(db.ask, jobs, laneOf).catch((error: unknown) => {
       if (isRepeated(error)) return null;
       throw error;
@@ -70,9 +78,13 @@ export function freshEnqueuer({ db, s }: Pick<Context, "db" | "s">, waker: Waker
 }
 
 /** Inserts jobs of different ids. */
-function inserter(statement: Statement, statesOf: StatesOf): Enqueue {
+function inserter({ any, alike }: Inserts, statesOf: StatesOf): Enqueue {
   return async (ask, jobs, laneOf) => {
-    const [row] = await ask(statement, ...columnsOf(jobs, laneOf), jobs.length);
+    const isAlike = areAlike(jobs);
+    const columns = COLUMNS.map(([, , read], at) =>
+      isAlike && at >= OWN ? read(jobs[0] as NewJob, laneOf) : jobs.map((job) => read(job, laneOf)),
+    );
+    const [row] = await ask(isAlike ? alike : any, ...columns, jobs.length);
     const [count, ids] = row as [number | string, string | null];
     if (Number(count) === jobs.length) return jobs.map(({ id }) => ({ kind: "created", id }));
     const written = new Set(ids === null ? [] : ids.slice(1, -1).split(","));
@@ -88,11 +100,7 @@ function inserter(statement: Statement, statesOf: StatesOf): Enqueue {
 /** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
 function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf): Enqueue {
   const keys = keyKeeper(s);
-  const group = async (
-    ask: Ask,
-    jobs: readonly NewJob[],
-    laneOf: (job: NewJob) => number,
-  ): Promise<EnqueueAnswer[]> => {
+  const group = async (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[]> => {
     const answers = new Map<NewJob, EnqueueAnswer>();
     const known = await statesOf(
       ask,
@@ -139,40 +147,61 @@ function segments(jobs: readonly NewJob[]): NewJob[][] {
   return groups;
 }
 
-function insertOf(s: string, waker: Waker, onConflict: string): Statement {
-  return {
-    name: "enqueue",
-    text: `with new as (
+/** What each job sends, and its type; those behind the first three are mostly alike. */
+const COLUMNS: readonly (readonly [string, string, (job: NewJob, laneOf: LaneOf) => Exclude<Cell, number[]>])[] = [
+  ["id", "text", ({ id }) => id],
+  ["payload", "text", ({ payload }) => payload],
+  ["key", "text", ({ key }) => key],
+  ["lane", "bigint", (job, laneOf) => laneOf(job)],
+  ["run_at", "bigint", ({ runAt }) => runAt],
+  ["delay_ms", "bigint", ({ delayMs }) => delayMs],
+  ["max_attempts", "int", ({ maxAttempts }) => maxAttempts],
+  ["max_crashes", "int", ({ maxCrashes }) => maxCrashes],
+  ["deadline_ms", "bigint", ({ deadlineMs }) => deadlineMs],
+  ["stuck_ms", "bigint", ({ stuckMs }) => stuckMs],
+  ["version", "int", ({ version }) => version],
+  ["limited", "boolean", ({ limited }) => limited],
+  ["stuck_retry_ms", "bigint", ({ stuckRetryMs }) => stuckRetryMs],
+  ["stuck_limit", "int", ({ stuckLimit }) => stuckLimit],
+];
+const OWN = 3;
+
+/** The statements that insert jobs: any jobs, and jobs that differ in nothing but what is their own. */
+function insertsOf(s: string, waker: Waker, name: string, onConflict: string): Inserts {
+  const own = COLUMNS.slice(0, OWN);
+  const arrays = (columns: typeof COLUMNS): string =>
+    `unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")}) as u (${columns.map(([column]) => column).join(", ")})`;
+  const shared = COLUMNS.slice(OWN).map(([column, type], at) => `$${at + 1 + OWN}::${type} as ${column}`);
+  const from = (jobs: string): string => `with new as (
       insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, max_attempts, max_crashes, deadline_ms,
         stuck_ms, version, key, payload, limited, stuck_retry_ms, stuck_limit)
       select id, lane, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload, limited,
         stuck_retry_ms, stuck_limit
-      from (select u.*, coalesce(u.run_at, ${NOW}) + u.delay_ms as due
-        from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::int[], $8::bigint[],
-          $9::bigint[], $10::int[], $11::text[], $12::boolean[], $13::bigint[], $14::int[])
-          as u (id, lane, payload, run_at, delay_ms, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, limited,
-            stuck_retry_ms, stuck_limit)) as due
+      from (select u.*, coalesce(u.run_at, ${NOW}) + u.delay_ms as due from ${jobs}) as due
       ${onConflict} returning id, lane, run_at, seq),
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
-    select count(*) as count, case when count(*) <> $15 then array_agg(id)::text end as ids, ${waker.notify} as notified from new`,
+    select count(*) as count, case when count(*) <> $${COLUMNS.length + 1} then array_agg(id)::text end as ids, ${waker.notify} as notified from new`;
+  return {
+    any: { name, text: from(arrays(COLUMNS)) },
+    alike: { name: `${name}_alike`, text: from(`(select u.*, ${shared.join(", ")} from ${arrays(own)}) as u`) },
   };
 }
 
-function columnsOf(jobs: readonly NewJob[], laneOf: (job: NewJob) => number): (readonly Exclude<Cell, number[]>[])[] {
-  return [
-    jobs.map(({ id }) => id),
-    jobs.map(laneOf),
-    jobs.map(({ payload }) => payload),
-    jobs.map(({ runAt }) => runAt),
-    jobs.map(({ delayMs }) => delayMs),
-    jobs.map(({ maxAttempts }) => maxAttempts),
-    jobs.map(({ maxCrashes }) => maxCrashes),
-    jobs.map(({ deadlineMs }) => deadlineMs),
-    jobs.map(({ stuckMs }) => stuckMs),
-    jobs.map(({ version }) => version),
-    jobs.map(({ key }) => key),
-    jobs.map(({ limited }) => limited),
-    jobs.map(({ stuckRetryMs }) => stuckRetryMs),
-    jobs.map(({ stuckLimit }) => stuckLimit),
-  ];
+/** True for jobs that belong together and have the same settings. */
+function areAlike(jobs: readonly NewJob[]): boolean {
+  const one = jobs[0] as NewJob;
+  return jobs.every(
+    (job) =>
+      isSameBelonging(job, one) &&
+      job.runAt === one.runAt &&
+      job.delayMs === one.delayMs &&
+      job.maxAttempts === one.maxAttempts &&
+      job.maxCrashes === one.maxCrashes &&
+      job.deadlineMs === one.deadlineMs &&
+      job.stuckMs === one.stuckMs &&
+      job.version === one.version &&
+      job.limited === one.limited &&
+      job.stuckRetryMs === one.stuckRetryMs &&
+      job.stuckLimit === one.stuckLimit,
+  );
 }

@@ -110,6 +110,7 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
   return {
     migrate: async () => void (await migrate(db, s, place.shown)),
     enqueue: async (jobs) => {
+      if (jobs.length === 0) return [];
       const laneOf = await lanes.intern(jobs);
       const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
       if (plain) return (await fresh(jobs, laneOf)) ?? enqueue(db.ask, jobs, laneOf);

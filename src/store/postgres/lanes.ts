@@ -1,6 +1,6 @@
 // The numbers of lanes on Postgres: interned once, cached, never changed.
 import type { Belonging } from "../../core/job.ts";
-import { firstLane, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
+import { firstLane, isSameBelonging, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
 import { IMPATIENT } from "./context.ts";
 import type { Ask, Cell, Database } from "./driver.ts";
 import { isLocked } from "./errors.ts";
@@ -121,7 +121,10 @@ export function openLanes(db: Database, s: string): Lanes {
   const laneOf = async (belongings: readonly Belonging[], find: Make): Promise<LaneOf> => {
     const all = new Map<string, number>();
     const unknown = new Map<string, Belonging>();
+    let last: Belonging | null = null;
     for (const belonging of belongings) {
+      if (last && isSameBelonging(belonging, last)) continue;
+      last = belonging;
       const name = laneName(belonging);
       const base = byName.get(name);
       if (base === undefined) unknown.set(name, belonging);
