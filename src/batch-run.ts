@@ -12,6 +12,7 @@ import type { Redrive } from "./redrive.ts";
 import type { RedriveWorker } from "./redrive-worker.ts";
 import type { Store } from "./store/store.ts";
 import { realSystem } from "./system/real.ts";
+import { mostWith } from "./worker/gathering.ts";
 
 /** What is to be done with the items. */
 export interface BatchPlan {
@@ -118,12 +119,21 @@ export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {
   return { ...job, batch: job.batch && { ...job.batch, splitDelayMs: HOLD_MS } };
 }
 
+/** A pass over the items. */
+export interface BatchRound {
+  /** 0 for the first pass. */
+  readonly round: number;
+  readonly items: number;
+  /** Items in a batch, at least and at most: halves of what failed before go together no more. */
+  readonly sizes: readonly [number, number];
+}
+
 /** Whoever the run is for. */
 export interface BatchCaller {
   /** True once the run is to stop. */
   readonly isStopped: boolean;
-  /** The first pass (0) or a round of retries begins with so many items, and this worker. */
-  onRound(round: number, items: number, worker: RedriveWorker): void;
+  /** The first pass (0) or a round of retries begins, with this worker. */
+  onRound(round: BatchRound, worker: RedriveWorker): void;
 }
 
 /** A run that was opened. */
@@ -141,7 +151,7 @@ export async function workThrough({ redrive, job, plan, state }: BatchCall, call
   let left = await jobsIn(store, job, "queued");
   while (!caller.isStopped) {
     const worker = redrive.worker({ concurrency: plan.parallel, queues: [job.queue] });
-    caller.onRound(state.rounds, left.length, worker);
+    caller.onRound(roundOf(plan, job, state, left), worker);
     const from = realSystem.monotonic();
     await worker.drain({ grace: 0 });
     const ms = Math.round(realSystem.monotonic() - from);
@@ -157,6 +167,20 @@ export async function workThrough({ redrive, job, plan, state }: BatchCall, call
     for (let at = 0; at < left.length; at += PAGE)
       await store.reschedule(left.slice(at, at + PAGE).map(({ id }) => ({ id, delayMs: 0 })));
   }
+}
+
+function roundOf(
+  { size }: BatchPlan,
+  { batch }: JobDefinition,
+  { rounds }: BatchState,
+  left: readonly Job[],
+): BatchRound {
+  let sizes: readonly [number, number] = [size, size];
+  if (rounds > 0 && batch) {
+    const most = left.map((job) => mostWith(job, batch));
+    sizes = most.reduce(([least, largest], each) => [Math.min(least, each), Math.max(largest, each)], [size, 1]);
+  }
+  return { round: rounds, items: left.length, sizes };
 }
 
 /** Items that are known already, from before a kill, stay as they are. */

@@ -4,6 +4,7 @@ import {
   type BatchBooks,
   batchJob,
   type BatchPlan,
+  type BatchRound,
   type BatchState,
   beginRun,
   booksOf,
@@ -152,7 +153,7 @@ function count(flag: Flags[string], name: string, fallback: number): number {
 }
 
 /** Says where the run is: a line per phase, and on a terminal a bar. To whoever stops it, it is one worker. */
-function openCourse(session: Session, { items, size, retrySize }: BatchPlan, before: BatchBooks) {
+function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks) {
   const total = items.length;
   let { succeeded, failed } = before;
   let phase = "first pass";
@@ -177,10 +178,10 @@ function openCourse(session: Session, { items, size, retrySize }: BatchPlan, bef
       this.isStopped = true;
       await worker?.stop(options);
     },
-    onRound(round: number, waiting: number, next: RedriveWorker): void {
+    onRound({ round, items: waiting, sizes: [least, most] }: BatchRound, next: RedriveWorker): void {
       worker = next;
       phase = round === 0 ? "first pass" : `retry round ${round}`;
-      session.say(`${phase}: ${counted(waiting, "item")} in batches of ${round === 0 ? size : retrySize}`);
+      session.say(`${phase}: ${counted(waiting, "item")} in batches of ${least === most ? most : `up to ${most}`}`);
     },
     ended(well: boolean): void {
       if (well) succeeded += 1;

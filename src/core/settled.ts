@@ -28,8 +28,8 @@ function charged(job: Job, verdict: Extract<Verdict, { readonly failure: unknown
   const { charge, failure } = verdict;
   const bad = { ...job, failure, attempts: job.attempts + charge.attempts, crashes: job.crashes + charge.crashes };
   if (verdict.kind === "dead") return { ...bad, state: "dead", finishedAt: now, updatedAt: now };
-  const { delayMs } = verdict;
-  return { ...bad, state: "queued", runAt: now + delayMs, lastDelayMs: delayMs, updatedAt: now };
+  const { delayMs, batchMost = job.batchMost } = verdict;
+  return { ...bad, state: "queued", runAt: now + delayMs, lastDelayMs: delayMs, updatedAt: now, batchMost };
 }
 
 /** True if the job as it is `now` is what the verdict made of the run that `job` was claimed for. */

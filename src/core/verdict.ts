@@ -41,7 +41,7 @@ export type ReleaseReason = (typeof RELEASE_REASONS)[number];
 /** How a run ended. */
 export type Outcome =
   | { readonly kind: "completed"; readonly result: string | null }
-  | { readonly kind: "failed"; readonly failure: Failure }
+  | { readonly kind: "failed"; readonly failure: Failure; readonly batchMost?: number }
   | { readonly kind: "released"; readonly reason: ReleaseReason; readonly delayMs: number; readonly batchMost?: number }
   | { readonly kind: "cancelled" }
   /** The deadline passed before the run could begin. */
@@ -80,12 +80,14 @@ export type Verdict =
       readonly lane: LaneKind;
       readonly charge: Charge;
       readonly failure: Failure;
+      /** From now on the job is run in batches of at most so many; absent, nothing changes. */
+      readonly batchMost?: number;
     }
   | {
       readonly kind: "release";
       readonly delayMs: number;
       readonly reason: ReleaseReason;
-      /** From now on the job is run in batches of at most so many; absent, nothing changes. */
+      /** As for `retry`. */
       readonly batchMost?: number;
     }
   | { readonly kind: "dead"; readonly reason: DeathReason; readonly charge: Charge; readonly failure: Failure }
@@ -154,7 +156,9 @@ export function verdict(
   const { failure } = outcome;
   if (!isRetryable(failure.class)) return { kind: "dead", reason: "permanent", charge: FAILED, failure };
   if (attempts >= job.maxAttempts) return { kind: "dead", reason: "exhausted", charge: FAILED, failure };
-  return retryBefore(job, failure, attempts, null, policy, now, random, heldMs);
+  const again = retryBefore(job, failure, attempts, null, policy, now, random, heldMs);
+  const { batchMost } = outcome;
+  return again.kind === "retry" && batchMost !== undefined ? { ...again, batchMost } : again;
 }
 
 /** True when a job's deadline has passed, so that it dies instead of being run. */

@@ -1,6 +1,7 @@
-// Carries several jobs of a type through one call of their handler. What the handler says of an item is settled at once;
-// items that it says nothing about are of unknown outcome: one alone is charged for it, several go back uncharged, to be
-// run again in smaller batches, until the guilty one is alone. Judging and settling are the executor's, item by item.
+// Carries several jobs of a type through their handler. What it says of an item is settled at once; items that it says
+// nothing about are of unknown outcome: one alone is charged for it. Of several the bad one is looked for in further calls,
+// and the others go back uncharged; or all go back, to be run in smaller batches. Judging and settling are the executor's.
+import { halfOf, type Search, searchAmong } from "../core/bisect.ts";
 import { encodeResult } from "../core/payload.ts";
 import type { Outcome } from "../core/verdict.ts";
 import {
@@ -24,7 +25,7 @@ export interface BatchEnds {
   all(returned: boolean): void;
 }
 
-/** One call of a batch handler. */
+/** One batch, with all calls of its handler. */
 export class BatchRun {
   readonly definition: JobDefinition;
   readonly runs: readonly Run[];
@@ -34,9 +35,17 @@ export class BatchRun {
   readonly #open: Map<string, Run>;
   readonly #started = new Set<string>();
   readonly #controller = new AbortController();
-  readonly #disarm: (() => void)[] = [];
+  /** Ways to disarm what ends a call that takes too long. */
+  readonly #timers: (() => void)[] = [];
+  #giveUp: (() => void) | null = null;
   /** Items that are being settled. */
   readonly #settling: Promise<void>[] = [];
+  /** Which jobs the handler is called with, and which wait here for how that ends. */
+  #search: Search<Run>;
+  /** Everything that ended since the last call began has ended well. */
+  #allGood = true;
+  /** Once a search has begun: how many of its jobs may go together in a batch when they are put back. */
+  #most: number | null = null;
   #over = false;
 
   constructor(fetched: readonly Fetched[], definition: JobDefinition, options: ExecutorOptions, ends: BatchEnds) {
@@ -46,45 +55,58 @@ export class BatchRun {
     this.#ends = ends;
     this.runs = fetched.map(({ job, claimedMs }) => new Run(job, definition, claimedMs, startedMs));
     this.#open = new Map(this.runs.map((run) => [run.job.id, run]));
+    this.#search = { next: this.runs, rest: [], aside: [] };
     for (const run of this.runs) run.onStop = () => this.#onStop();
   }
 
   /** Calls the handler. */
   begin(): void {
-    this.#arm();
     const returned = this.#work();
     for (const run of this.runs) run.returned = returned;
   }
 
   async #work(): Promise<void> {
-    const { definition } = this;
-    const { log } = this.#options;
-    const items = await this.#items();
-    let thrown: unknown = null;
-    if (items.length > 0) {
-      log.info({ type: definition.type, jobs: items.length }, `processing a batch of ${items.length}`);
-      const context: BatchContext = {
-        signal: this.#controller.signal,
-        log,
-        started: (id) => void this.#started.add(id),
-        ...outcomeWords((id, outcome) => this.#hear(id, outcome)),
-      };
-      try {
-        const returned = await (definition.batch as BatchSettings).run(items, context);
-        for (const [id, outcome] of outcomesOf(returned, items)) this.#hear(id, outcome);
-      } catch (error) {
-        thrown = error;
-      }
+    for (;;) {
+      const thrown = await this.#call(this.#search.next);
+      const search = await this.#judge(thrown);
+      if (!search) break;
+      this.#search = search;
     }
-    await this.#judgeRest(thrown ?? noOutcome());
     this.#finish(true);
   }
 
+  /** Calls the handler with some of the jobs; what it threw, or that it said too little, is the answer. */
+  async #call(runs: readonly Run[]): Promise<unknown> {
+    const { definition } = this;
+    const { log } = this.#options;
+    this.#started.clear();
+    this.#allGood = true;
+    const items = await this.#items(runs);
+    if (items.length === 0) return noOutcome();
+    this.#arm();
+    log.info({ type: definition.type, jobs: items.length }, `processing a batch of ${items.length}`);
+    const context: BatchContext = {
+      signal: this.#controller.signal,
+      log,
+      started: (id) => void this.#started.add(id),
+      ...outcomeWords((id, outcome) => this.#hear(id, outcome)),
+    };
+    try {
+      const returned = await (definition.batch as BatchSettings).run(items, context);
+      for (const [id, outcome] of outcomesOf(returned, items)) this.#hear(id, outcome);
+    } catch (error) {
+      return error;
+    } finally {
+      for (const disarm of this.#timers.splice(0)) disarm();
+    }
+    return noOutcome();
+  }
+
   /** What the handler gets: items that the gate lets through and whose input is as it should be. */
-  async #items(): Promise<BatchItem[]> {
+  async #items(runs: readonly Run[]): Promise<BatchItem[]> {
     const { gate } = this.#options;
     const items: BatchItem[] = [];
-    for (const run of this.runs) {
+    for (const run of runs) {
       const held = run.job.service === null ? null : gate.start(run.job);
       if (held) {
         this.#end(run, held);
@@ -115,58 +137,107 @@ export class BatchRun {
   }
 
   #end(run: Run, outcome: Outcome): void {
+    if (outcome.kind !== "completed") this.#allGood = false;
     this.#open.delete(run.job.id);
     settle(run, outcome, this.#options);
     this.#ends.item(run);
   }
 
-  /** Settles what the handler said nothing about; `thrown` is why. */
-  async #judgeRest(thrown: unknown): Promise<void> {
-    const unknown: Run[] = [];
-    for (const run of this.#open.values()) {
-      const { stopped } = run;
-      if (stopped === null || stopped === "timeout" || stopped === "stuck") unknown.push(run);
-      else this.#settleOne(run, outcomeOfStop(run, stopped, this.#options));
-    }
-    const started = unknown.filter(({ job }) => this.#started.has(job.id));
-    const suspects = this.#started.size > 0 ? started : unknown;
-    for (const run of unknown) {
-      if (!suspects.includes(run)) this.#settleOne(run, { kind: "released", reason: "not_started", delayMs: 0 });
-    }
+  /** Settles what the last call left open, `thrown` being why; answers where to go on, or null if nothing is left. */
+  async #judge(thrown: unknown): Promise<Search<Run> | null> {
+    const { next, rest, aside } = this.#search;
+    const suspects = this.#suspectsOf(next);
+    const others = [...aside, ...rest];
     const [first] = suspects;
-    if (first && suspects.length === 1) this.#settleOne(first, this.#blame(first, thrown));
-    else if (first) await this.#split(suspects, this.#blame(first, thrown));
+    if (!first && rest.length > 0 && this.#allGood && this.#mayStay(rest, aside)) return searchAmong(rest, aside);
+    if (suspects.length > 1 && this.#mayStay(suspects, others)) {
+      this.#most ??= halfOf(suspects.length);
+      this.#tell(suspects, thrown, "the bad one is looked for half by half");
+      return searchAmong(suspects, others);
+    }
+    if (first && suspects.length === 1) this.#settleOne(first, this.#blame(first, thrown, next.length === 1));
+    else if (first) await this.#split(suspects, thrown);
+    for (const run of this.#open.values()) this.#settleOne(run, this.#putBack(run));
     await Promise.all(this.#settling);
+    return null;
   }
 
-  #blame(run: Run, thrown: unknown): Outcome {
-    if (run.stopped) return outcomeOfStop(run, run.stopped, this.#options);
-    return { kind: "failed", failure: judgeThrown(run, thrown, this.#options) };
+  /** Those of a call that may be to blame for its end; the others are settled. */
+  #suspectsOf(called: readonly Run[]): Run[] {
+    const unknown: Run[] = [];
+    for (const run of called) {
+      if (!this.#open.has(run.job.id)) continue;
+      const { stopped } = run;
+      if (stopped === null || stopped === "timeout" || stopped === "stuck") unknown.push(run);
+      else this.#settleOne(run, this.#putBack(run));
+    }
+    if (this.#started.size === 0) return unknown;
+    const started = unknown.filter(({ job }) => this.#started.has(job.id));
+    for (const run of unknown)
+      if (!started.includes(run)) this.#settleOne(run, { kind: "released", reason: "not_started", delayMs: 0 });
+    return started;
+  }
+
+  /**
+   * True if the search may go on in this slot. Whatever was asked to stop goes back. So do jobs of a service or a tenant,
+   * because runs of these may be limited; jobs with a stuck limit, because a search takes as long as several runs; and what
+   * is to be run again later, or in batches smaller than half of this one.
+   */
+  #mayStay(bad: readonly Run[], others: readonly Run[]): boolean {
+    const { onUnknown, retrySize, splitDelayMs } = this.definition.batch as BatchSettings;
+    if (onUnknown !== "bisect" || halfOf(bad.length) > retrySize || this.#options.isStopping?.()) return false;
+    return [...bad, ...others].every(({ job, stopped }) => {
+      const isFirst = job.attempts === 0 && job.batchMost === null;
+      const isFree = job.service === null && job.tenant === null && job.stuckMs === null;
+      return stopped === null && isFree && !(splitDelayMs > 0 && isFirst);
+    });
+  }
+
+  /** One that failed alone stays alone: in company it would spoil the run of others once more. */
+  #blame(run: Run, thrown: unknown, isAlone: boolean): Outcome {
+    const outcome: Outcome = run.stopped
+      ? outcomeOfStop(run, run.stopped, this.#options)
+      : { kind: "failed", failure: judgeThrown(run, thrown, this.#options) };
+    return isAlone && outcome.kind === "failed" ? { ...outcome, batchMost: 1 } : outcome;
+  }
+
+  /** A job that nobody blames goes back; once a search has begun, to be run in smaller batches. */
+  #putBack(run: Run): Outcome {
+    const { splitDelayMs } = this.definition.batch as BatchSettings;
+    const outcome: Outcome = run.stopped
+      ? outcomeOfStop(run, run.stopped, this.#options)
+      : { kind: "released", reason: "split", delayMs: splitDelayMs };
+    return outcome.kind === "released" && this.#most !== null ? { ...outcome, batchMost: this.#most } : outcome;
   }
 
   /** Nobody knows who is to blame: all go back uncharged, to be run in smaller batches. One word to the gate is enough. */
-  async #split(suspects: readonly Run[], blamed: Outcome): Promise<void> {
-    const { gate, log } = this.#options;
-    const { type, batch } = this.definition;
-    const { onUnknown, retrySize, splitDelayMs } = batch as BatchSettings;
+  async #split(suspects: readonly Run[], thrown: unknown): Promise<void> {
+    const { gate } = this.#options;
+    const { onUnknown, retrySize, splitDelayMs } = this.definition.batch as BatchSettings;
     const [first, ...others] = suspects as [Run, ...Run[]];
     for (const { job } of suspects) this.#open.delete(job.id);
+    const blamed = this.#blame(first, thrown, false);
     const heard = first.job.service === null ? blamed : await gate.heard(first.job, blamed);
-    const most = Math.min(retrySize, onUnknown === "single" ? 1 : Math.ceil(suspects.length / 2));
+    const most = Math.min(retrySize, onUnknown === "single" ? 1 : halfOf(suspects.length));
     const again: Outcome = { kind: "released", reason: "split", delayMs: splitDelayMs, batchMost: most };
     // A breaker that has just opened has the last word: the service is to blame, and the batch stays together.
     const outcome = heard.kind === "released" ? heard : again;
-    const why = blamed.kind === "failed" ? `${blamed.failure.name}: ${blamed.failure.message}` : blamed.kind;
-    if (outcome === again)
-      log.warn(
-        { type, jobs: suspects.length, most },
-        `the outcome of ${suspects.length} jobs of a batch is unknown (${why}); they are run again by ${most}, and nobody is charged`,
-      );
+    if (outcome === again) this.#tell(suspects, thrown, `they are run again by ${most}`);
     this.#end(first, outcome);
     for (const run of others) {
       if (run.job.service !== null) void gate.heard(run.job, outcome);
       this.#end(run, outcome);
     }
+  }
+
+  #tell(suspects: readonly Run[], thrown: unknown, then: string): void {
+    const blamed = this.#blame(suspects[0] as Run, thrown, false);
+    const why = blamed.kind === "failed" ? `${blamed.failure.name}: ${blamed.failure.message}` : blamed.kind;
+    const jobs = suspects.length;
+    this.#options.log.warn(
+      { type: this.definition.type, jobs },
+      `the outcome of ${jobs} jobs of a batch is unknown (${why}); ${then}, and nobody is charged`,
+    );
   }
 
   /** The timeout is the batch's; a stuck limit is as short as the shortest of its jobs'. */
@@ -175,32 +246,37 @@ export class BatchRun {
     const { timeoutMs } = this.definition.policy;
     const stuck = this.runs.map(({ job }) => job.stuckMs ?? Number.POSITIVE_INFINITY);
     const stuckMs = Math.min(...stuck);
-    if (timeoutMs !== null) this.#disarm.push(system.after(timeoutMs, () => this.#stopAll("timeout")));
-    if (Number.isFinite(stuckMs)) this.#disarm.push(system.after(stuckMs, () => this.#stopAll("stuck")));
+    if (timeoutMs !== null) this.#timers.push(system.after(timeoutMs, () => this.#stopAll("timeout")));
+    if (Number.isFinite(stuckMs)) this.#timers.push(system.after(stuckMs, () => this.#stopAll("stuck")));
   }
 
   #stopAll(reason: StopReason): void {
-    for (const run of this.#open.values()) run.stop(reason);
+    for (const run of this.#called()) run.stop(reason);
+  }
+
+  /** Jobs that the handler was called with and that have no outcome. */
+  #called(): Run[] {
+    return this.#search.next.filter(({ job }) => this.#open.has(job.id));
   }
 
   /** Once nobody waits for any item, the handler is told; what does not stop then is settled over its head. */
   #onStop(): void {
-    const open = [...this.#open.values()];
+    const open = this.#called();
     const reason = open[0]?.stopped;
     if (!reason || this.#controller.signal.aborted || open.some(({ stopped }) => stopped === null)) return;
     this.#controller.abort(abortError(reason));
     if (reason === "shutdown") return;
-    const giveUp = this.#options.system.after(this.#options.abortGraceMs, () => {
-      for (const run of this.#open.values()) run.isGivenUp = true;
-      void this.#judgeRest(null).then(() => this.#finish(false));
+    this.#giveUp = this.#options.system.after(this.#options.abortGraceMs, () => {
+      for (const run of this.#called()) run.isGivenUp = true;
+      void this.#judge(null).then(() => this.#finish(false));
     });
-    this.#disarm.push(giveUp);
   }
 
   #finish(returned: boolean): void {
     if (this.#over) return;
     this.#over = true;
-    for (const disarm of this.#disarm) disarm();
+    for (const disarm of this.#timers.splice(0)) disarm();
+    this.#giveUp?.();
     this.#ends.all(returned);
   }
 }

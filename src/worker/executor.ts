@@ -35,6 +35,8 @@ export interface ExecutorOptions {
   readonly report: Reporter;
   /** Between jobs and the services they depend on. */
   readonly gate: Pick<Gate, "start" | "heard">;
+  /** True once the worker begins nothing more. */
+  readonly isStopping?: () => boolean;
 }
 
 /** Hears that a run is settled: `returned` is false if its handler ignored the abort and still holds the slot. */

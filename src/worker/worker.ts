@@ -183,6 +183,7 @@ export class QueueWorker {
         report: this.#report,
         gate: this.#services,
         heldMs: (job, until) => this.#services.heldMs(job, until),
+        isStopping: () => this.#stopping !== null,
       },
       onFree: (special) => (special ? this.#loop.ring() : this.#loop.nudge()),
       onLeak: (job, leaked) => {

@@ -95,12 +95,20 @@ describe("batch", () => {
   });
 
   it("splits by --retry-batch-size, and charges nobody for the company of a bad one", async () => {
-    const { json, runs, command, sql: ask } = setup("13");
+    const { run, runs, command, sql: ask } = setup("13");
     const stdin = JSON.stringify(Array.from({ length: 16 }, (_, at) => at));
     const flags = ["--input", "-", "--batch-size", "16", "--retry-batch-size", "4", "--max-retries", "1"];
-    const { code, document } = await json(["batch", ...flags, ...command], { stdin });
-    expect({ code, document }).toMatchObject({ code: 1, document: { succeeded: 15, failed: 1, rounds: 3 } });
-    expect(runs().map(({ length }) => length)).toEqual([16, 4, 4, 4, 4, 2, 2, 1, 1]);
+    const { code, out, err } = await run(["batch", ...flags, ...command], { stdin });
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: expect.stringContaining("15 succeeded, 1 failed, 16 retried in 2 rounds"),
+    });
+    expect(runs().map(({ length }) => length)).toEqual([16, 4, 4, 4, 4, 2, 1, 1, 2]);
+    expect(err.split("\n").slice(0, 3)).toEqual([
+      "first pass: 16 items in batches of 16",
+      "retry round 1: 16 items in batches of 4",
+      "retry round 2: 2 items in batches of 2",
+    ]);
     expect(ask("select count(*) from job where attempts > 0")).toEqual([[1]]);
   });
 

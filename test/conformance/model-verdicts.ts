@@ -36,6 +36,14 @@ export const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
       failure: bad,
     }),
   },
+  fc.record({
+    kind: fc.constant("retry" as const),
+    delayMs: anyDelay,
+    lane: fc.constantFrom(...LANE_KINDS),
+    charge,
+    failure: bad,
+    batchMost: fc.constantFrom(1, 5),
+  }),
   fc.record({ kind: fc.constant("release" as const), delayMs: anyDelay, reason: fc.constant("shutdown" as const) }),
   fc.record({
     kind: fc.constant("release" as const),

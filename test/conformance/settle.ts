@@ -160,12 +160,15 @@ export function settleFacts({ fact, timed }: Suite): void {
   });
 
   fact("keeps how small a batch with the job may be, until the job is redriven", async ({ store }) => {
-    const run = await start(store, { maxAttempts: 1 });
+    const run = await start(store, { maxAttempts: 3 });
     const split = await end(store, run, release({ reason: "split", batchMost: 5 }));
     expect(split).toMatchObject({ batchMost: 5, releases: 1 });
     const again = await takeOne(store, run.id);
     expect(again.batchMost).toBe(5);
     expect(await end(store, again, release())).toMatchObject({ batchMost: 5, releases: 2 });
+    expect(await end(store, await takeOne(store, run.id), retry())).toMatchObject({ batchMost: 5, attempts: 1 });
+    const alone = await end(store, await takeOne(store, run.id), retry({ batchMost: 1 }));
+    expect(alone).toMatchObject({ batchMost: 1, attempts: 2 });
     await end(store, await takeOne(store, run.id), dead());
     await store.redrive([{ id: run.id, generation: 1, delayMs: 0 }]);
     expect(await read(store, run.id)).toMatchObject({ batchMost: null });

@@ -43,7 +43,11 @@ async function ran(
   const ids: string[] = [];
   for (const each of await Promise.all(inputs.map((input) => redrive.enqueue(job, input)))) ids.push(each.id);
   const counts = await redrive.worker({ concurrency: 2 }).drain({ grace: 0 });
-  const jobs = await Promise.all(ids.map(async (id) => (await redrive.jobs.get(id)) as Ran["jobs"][number]));
+  const jobs: Ran["jobs"][number][] = [];
+  for (let at = 0; at < ids.length; at += 100) {
+    const found = await Promise.all(ids.slice(at, at + 100).map((id) => redrive.jobs.get(id)));
+    jobs.push(...(found as typeof jobs));
+  }
   return { jobs, counts, states: Object.fromEntries(jobs.map(({ payload, state }) => [payload, state])) };
 }
 
@@ -94,12 +98,8 @@ describe("the plain contract", () => {
     expect((await ran(["a"], { command, env: ["REDRIVE_TEST_SHOWN"] })).states).toEqual({ '"a"': "completed" });
   });
 
-  const sizes: [string, number, number, number[]][] = [
-    ["memory", 300, 50, [3, 99, 250]],
-    ["sqlite", 10_000, 100, [0, 99, 1_234, 1_235, 5_000, 7_777, 9_999]],
-    ["postgres", 300, 50, [3, 99, 250]],
-  ];
-  it.each(sizes)("finds the bad among many by the exit code alone, on %s", async (kind, count, size, bad) => {
+  const [count, size, bad] = [10_000, 100, [0, 99, 1_234, 1_235, 5_000, 7_777, 9_999]];
+  it.each(["memory", "sqlite", "postgres"])("finds the bad among many by the exit code alone, on %s", async (kind) => {
     const journal = join(folder, `journal-${kind}`);
     const patterns = bad.map((n) => `*,${n},*`).join("|");
     const script = `text=$(cat); text=\${text#[}; echo x >> ${journal}; case ",\${text%]}," in ${patterns}) echo bad code >&2; exit 7; esac`;
@@ -116,7 +116,8 @@ describe("the plain contract", () => {
     expect(found).toMatchObject({ name: "ExitCode", code: "7", class: "transient" });
     expect(found?.message).toContain("ended with exit code 7. Its last words: bad code");
     const runs = readFileSync(journal, "utf8").trim().split("\n").length;
-    expect(runs).toBeLessThanOrEqual(count / size + bad.length * 2 * Math.ceil(Math.log2(size)) + 10);
+    // The slack: the run that charges a bad one, alone, and batches of those that were put aside.
+    expect(runs).toBeLessThanOrEqual(1.1 * (count / size + bad.length * Math.log2(size)));
   });
 });
 

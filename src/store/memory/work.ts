@@ -135,7 +135,8 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   if (verdict.kind === "retry") {
     row.lastDelayMs = verdict.delayMs;
     row.lane = laneOfKind(row.lane, verdict.lane);
-  } else row.batchMost = verdict.batchMost ?? row.batchMost;
+  }
+  row.batchMost = verdict.batchMost ?? row.batchMost;
   startWaiting(tables, row);
 }
 

@@ -104,14 +104,16 @@ function plainStatements(s: string) {
   } as const;
 }
 
+const BATCH_MOST =
+  "batch_most = case when j.cancel_requested then j.batch_most else coalesce(u.most, j.batch_most) end";
+
 /** Verdicts that send the job back to the queue. A job that was asked to stop does not come back, whatever its run said. */
 function returnStatements(s: string, wake: string) {
   return {
     release: named(
       "release",
       `with ${given(s, { delay: "bigint", most: "int" })},
-      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1, 
-          batch_most = case when j.cancel_requested then j.batch_most else coalesce(u.most, j.batch_most) end,
+      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1, ${BATCH_MOST},
           state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
           run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end
@@ -121,8 +123,8 @@ function returnStatements(s: string, wake: string) {
     ),
     retry: named(
       "retry",
-      `with ${given(s, { delay: "bigint", kind: "int", ...BLAME })},
-      done as (update ${s}.job j set ${CHARGED},
+      `with ${given(s, { delay: "bigint", kind: "int", most: "int", ...BLAME })},
+      done as (update ${s}.job j set ${CHARGED}, ${BATCH_MOST},
           state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
           run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end,

@@ -154,6 +154,7 @@ const COLUMNS: {
   retry: (group) => [
     each<"retry", number>(group, ({ delayMs }) => delayMs),
     each<"retry", number>(group, ({ lane }) => LANE_KINDS.indexOf(lane)),
+    each<"retry", number | null>(group, ({ batchMost }) => batchMost ?? null),
     ...blame(group),
   ],
   // Letters are in the order of their verdicts.

@@ -107,9 +107,8 @@ function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): 
   const keeps = (lane: number): number => Number(keepsPlace(lanes.belonging(lane) ?? UNREADABLE));
   const note = db.prepare("update job set progress = ?, updated_at = ? where seq = ?");
   const requeue = db.prepare(
-    `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?, lane = ?,
-     updated_at = ?, releases = releases + ?, last_delay_ms = coalesce(?, last_delay_ms),
-     batch_most = coalesce(?, batch_most) where seq = ?`,
+    `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?,
+     updated_at = ?, releases = releases + 1, batch_most = coalesce(?, batch_most) where seq = ?`,
   );
   const end = db.prepare(
     "update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
@@ -130,12 +129,7 @@ function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): 
     if (verdict.kind === "dead") end.run("dead", now, now, released, seq);
     // A job that was asked to stop does not come back to the queue, whatever its run said.
     else if (verdict.kind === "cancel" || row.cancelRequested) end.run("cancelled", now, now, released, seq);
-    else {
-      const retry = verdict.kind === "retry";
-      const to = retry ? laneOfKind(lane, verdict.lane) : lane;
-      const [delayMs, most] = retry ? [verdict.delayMs, null] : [null, verdict.batchMost ?? null];
-      requeue.run(keeps(lane), now + verdict.delayMs, to, now, released, delayMs, most, seq);
-    }
+    else requeue.run(keeps(lane), now + verdict.delayMs, now, verdict.batchMost ?? null, seq);
     return true;
   };
 }
@@ -166,14 +160,18 @@ function retrier(
 ): (row: Row, epoch: number, verdict: Retry, now: number) => true {
   const retry = db.prepare(
     `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?, lane = ?, updated_at = ?,
-     last_delay_ms = ?, attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?`,
+     last_delay_ms = ?, attempts = ?, crashes = ?, failure = ?, error_message = ?, batch_most = coalesce(?, batch_most)
+     where seq = ?`,
   );
   const record = historian(db);
-  return ({ seq, lane, attempts, crashes }, epoch, { failure, delayMs, lane: kind, charge }, now) => {
+  return ({ seq, lane, attempts, crashes }, epoch, verdict, now) => {
+    const { failure, delayMs, charge, batchMost = null } = verdict;
+    const to = laneOfKind(lane, verdict.lane);
     const text = failureText(failure);
     const message = plainText(failure.message);
     const [tried, crashed] = [attempts + charge.attempts, crashes + charge.crashes];
-    retry.run(keeps(lane), now + delayMs, laneOfKind(lane, kind), now, delayMs, tried, crashed, text, message, seq);
+    const bad = [tried, crashed, text, message] as const;
+    retry.run(keeps(lane), now + delayMs, to, now, delayMs, ...bad, batchMost, seq);
     record(seq, epoch, delayMs, failure, text, now);
     return true;
   };
