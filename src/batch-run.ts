@@ -152,11 +152,7 @@ export async function workThrough({ redrive, job, plan, state }: BatchCall, call
   while (!caller.isStopped) {
     const worker = redrive.worker({ concurrency: plan.parallel, queues: [job.queue] });
     caller.onRound(roundOf(plan, job, state, left), worker);
-    const from = realSystem.monotonic();
-    await worker.drain({ grace: 0 });
-    const ms = Math.round(realSystem.monotonic() - from);
-    if (state.rounds === 0) state.firstPassMs += ms;
-    else state.retryMs += ms;
+    await timed(store, plan.name, state, () => worker.drain({ grace: 0 }));
     if (caller.isStopped) return;
     left = await jobsIn(store, job, "queued");
     state.isDone = left.length === 0 && (await jobsIn(store, job, "running")).length === 0;
@@ -166,6 +162,35 @@ export async function workThrough({ redrive, job, plan, state }: BatchCall, call
     // In the order of the queue, so that the parts of a batch lie side by side again.
     for (let at = 0; at < left.length; at += PAGE)
       await store.reschedule(left.slice(at, at + PAGE).map(({ id }) => ({ id, delayMs: 0 })));
+  }
+}
+
+/** How often the time of a round is written down: a kill costs no more of it than this. */
+const NOTE_MS = 1_000;
+
+/** Adds the time of the work to that of the round, also of a round that is killed. */
+async function timed(store: Store, name: string, state: BatchState, work: () => Promise<unknown>): Promise<void> {
+  const field = state.rounds === 0 ? "firstPassMs" : "retryMs";
+  const before = state[field];
+  const from = realSystem.monotonic();
+  const note = (): void => {
+    state[field] = before + Math.round(realSystem.monotonic() - from);
+  };
+  let noting: Promise<unknown> = Promise.resolve();
+  const noteLater = (): (() => void) =>
+    realSystem.after(NOTE_MS, () => {
+      note();
+      // What cannot be written is written later; the run does not depend on it.
+      noting = save(store, name, state, null).catch(() => false);
+      cancel = noteLater();
+    });
+  let cancel = noteLater();
+  try {
+    await work();
+  } finally {
+    cancel();
+    await noting;
+    note();
   }
 }
 
@@ -187,16 +212,14 @@ function roundOf(
 async function enqueueItems(redrive: Redrive, job: JobDefinition, { items, size }: BatchPlan): Promise<void> {
   const { maxAttempts } = job.policy;
   const isAlone = (at: number): boolean => size > 1 && items.length % size === 1 && at === items.length - 1;
-  const inputs = function* (): Generator<unknown> {
-    for (const item of items) yield JSON.parse(item);
-  };
-  await redrive.enqueueMany(job, inputs(), {
-    each: (_, at) => ({
-      key: `${job.queue}:${at}:${digestOf([items[at] as string]).slice(0, 16)}`.slice(-255),
+  const enqueue = (item: string, at: number): Promise<unknown> =>
+    redrive.enqueueText(job, item, {
+      key: `${job.queue}:${at}:${digestOf([item]).slice(0, 16)}`.slice(-255),
       // The last batch has this one alone, and its first run counts.
       ...(isAlone(at) && { maxAttempts: Math.min(10_000, maxAttempts + 1) }),
-    }),
-  });
+    });
+  for (let from = 0; from < items.length; from += PAGE)
+    await Promise.all(items.slice(from, from + PAGE).map((item, at) => enqueue(item, from + at)));
 }
 
 /** The jobs of a run in one state, oldest first. */

@@ -13,7 +13,7 @@ import {
 } from "../batch-run.ts";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
-import { formatDuration } from "../core/duration.ts";
+import { formatDuration, parseDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
 import { checkInteger, checkName } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
@@ -22,7 +22,7 @@ import { createRedrive } from "../redrive.ts";
 import type { RedriveWorker } from "../redrive-worker.ts";
 import { realSystem } from "../system/real.ts";
 import { zeroCounts } from "../worker/report.ts";
-import { subprocess } from "../worker/subprocess.ts";
+import { checkVariable, subprocess } from "../worker/subprocess.ts";
 import { batchItems } from "./batch-input.ts";
 import { type Cli, collected, examples, type Flags, numeric, textual } from "./command.ts";
 import { wholeNumber } from "./environment.ts";
@@ -110,14 +110,27 @@ async function planOf({ io }: Session, command: readonly string[], flags: Flags)
   checkInteger("max-retries", maxRetries, 0, 9_998);
   const parallel = numeric(flags.parallel) ?? 1;
   checkInteger("parallel", parallel, 1, 1_000);
-  const contract = (textual(flags.contract) ?? "plain") as "plain" | "lines";
-  const env = (flags.env as string[] | undefined) ?? [];
-  const run = subprocess({ command, contract, env, cwd: io.cwd, timeout: textual(flags.timeout) ?? "1h" });
+  const { run, isExact } = handlerOf(io, command, flags);
   const items = await batchItems(io, flags);
   const name = textual(flags.name) ?? `run-${digestOf([...command, "", ...items]).slice(0, 12)}`;
   checkName("name", name);
   if (name.length > 100) throw invalid("name", "at most 100 characters", name, "choose a shorter one");
-  return { name, items, run, isExact: contract === "lines", size, retrySize, maxRetries, parallel };
+  return { name, items, run, isExact, size, retrySize, maxRetries, parallel };
+}
+
+/** The command as a handler; what is wrong with a flag is said of the flag. */
+function handlerOf(
+  { cwd }: Session["io"],
+  command: readonly string[],
+  flags: Flags,
+): Pick<BatchPlan, "run" | "isExact"> {
+  const contract = textual(flags.contract) ?? "plain";
+  if (contract !== "plain" && contract !== "lines")
+    throw invalid("contract", '"plain" or "lines"', contract, "use one of these");
+  const env = (flags.env as string[] | undefined) ?? [];
+  for (const name of env) checkVariable("env", name);
+  const timeout = parseDuration(textual(flags.timeout) ?? "1h", "timeout", { minMs: 1, maxMs: 7 * 86_400_000 });
+  return { run: subprocess({ command, contract, env, cwd, timeout }), isExact: contract === "lines" };
 }
 
 /** A program that cannot be run would fail every item. */

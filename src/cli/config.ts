@@ -4,11 +4,11 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, extname, join, resolve } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
-import { invalid, parseOptions } from "../core/options.ts";
-import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { didYouMean, invalid, parseOptions } from "../core/options.ts";
+import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { resolveLimits, type ServiceOptions, type TenantOptions } from "../core/service.ts";
 import type { RedriveConfig, WorkerConfig } from "../redrive-config.ts";
-import { resolveWorker } from "../worker/settings.ts";
+import { resolveWorker, WORKER_FIELDS } from "../worker/settings.ts";
 import { backoffFromData } from "./config-backoff.ts";
 import type { Place } from "./config-yaml.ts";
 import { oneLine } from "./safe-text.ts";
@@ -181,8 +181,18 @@ function parse<K extends string>(value: unknown, known: readonly K[], path: read
     const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     const wrong = isObject ? Object.keys(value).find((key) => !known.includes(key as K)) : undefined;
     const details = { path: wrong === undefined ? [...path] : [...path, wrong] };
-    throw new RedriveError("invalid_argument", error.message, { cause: error, details });
+    const message = wrong === undefined ? error.message : withPlace(error.message, wrong, path);
+    throw new RedriveError("invalid_argument", message, { cause: error, details });
   }
+}
+
+/** Says where a field belongs that stands at the top and is one of `defaults` or `worker`; the nearest may be far away. */
+function withPlace(message: string, wrong: string, path: readonly string[]): string {
+  if (path.length > 0 || didYouMean(wrong, FIELDS) !== "") return message;
+  const places = [POLICY_FIELDS.map((field) => ["defaults", field]), WORKER_FIELDS.map((field) => ["worker", field])];
+  const near = places.flat().find(([, field = ""]) => didYouMean(wrong, [field]) !== "");
+  const remedy = near ? `did you mean "${near.join(".")}"?` : "use one of these, or leave it out";
+  return message.replace(/did you mean "\w+"\?$/, remedy);
 }
 
 /** Names that would reach into the prototypes of objects have no place in a config. */

@@ -25,7 +25,7 @@ export function registerMigrate(cli: Cli): void {
       );
       return;
     }
-    await session.open();
+    await session.open({ makesFolder: true });
     session.answer({ from, to }, () =>
       from === to
         ? `${shown} has schema version ${to}: nothing to do.\n`

@@ -4,6 +4,7 @@ import { extname, resolve } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { Io } from "./io.ts";
+import { itemTexts } from "./json-items.ts";
 import { badLine, linesOf } from "./ndjson.ts";
 import { keyIn } from "./record-key.ts";
 
@@ -66,7 +67,8 @@ export function* itemsOf(text: string, name = "input"): Generator<PlacedRecord> 
     });
   }
   if (!Array.isArray(items)) throw invalid(name, "a JSON array", items, "put brackets around it, or use NDJSON");
-  for (const [at, item] of items.entries()) yield { text: JSON.stringify(item), place: `item ${at + 1}` };
+  let number = 0;
+  for (const item of itemTexts(text)) yield { text: item, place: `item ${++number}` };
 }
 
 async function wholeOf(stream: AsyncIterable<Uint8Array | string>): Promise<string> {

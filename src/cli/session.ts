@@ -1,6 +1,7 @@
 // One call of the command line: its global options, its config, its log, and the queue it opens. Flags beat the
 // environment, the environment beats the config file.
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import { openStore } from "../open-store.ts";
@@ -31,6 +32,8 @@ export interface GlobalOptions {
 export interface QueueOptions {
   readonly jobs?: readonly JobDefinition[];
   readonly defaults?: PolicyOptions;
+  /** The folder of the file is made where it is missing; default false, because its name may be mistyped. */
+  readonly makesFolder?: boolean;
 }
 
 /** One call of a command. */
@@ -72,7 +75,9 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
   const progress = openProgressLine(io);
   const log = cliLog(io, wanted, (line) => progress.write(line));
   let closing: (() => Promise<void>) | null = null;
-  const open = async ({ jobs = [], defaults = {} }: QueueOptions = {}, existing = false): Promise<Redrive> => {
+  const open = async (given: QueueOptions = {}, existing = false): Promise<Redrive> => {
+    const { jobs = [], defaults = {}, makesFolder = false } = given;
+    if (address.path !== null && !makesFolder) checkFolder(address.path);
     const store = openStore(address.url);
     closing = () => store.close();
     if (existing && !(await isMade(store))) throw noStore(address);
@@ -119,6 +124,14 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
       closing = null;
     },
   };
+}
+
+/** The name of a folder that is not there is more often mistyped than meant. */
+function checkFolder(path: string): void {
+  const folder = dirname(path);
+  if (existsSync(folder)) return;
+  const message = `There is no folder ${folder} for the store ${path}. Check the path, or make it: mkdir it, or run \`migrate\`.`;
+  throw new RedriveError("store_unavailable", message);
 }
 
 /** False for a schema on a server that nobody has made yet. */

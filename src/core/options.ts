@@ -79,7 +79,9 @@ export function didYouMean(word: unknown, known: readonly string[], otherwise = 
   if (typeof word !== "string" || known.length === 0) return otherwise;
   const candidate = nearest(word, known);
   const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
-  return distance <= Math.max(1, Math.floor(word.length / 3)) ? `did you mean "${candidate}"?` : otherwise;
+  // Two letters that changed places are two edits.
+  const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
+  return distance <= most ? `did you mean "${candidate}"?` : otherwise;
 }
 
 function nearest(key: string, known: readonly string[]): string {

@@ -23,6 +23,8 @@ export interface BatchItem<Input = unknown> {
   /** The id of the job. */
   readonly id: string;
   readonly input: Input;
+  /** The input as the JSON text that was enqueued, byte for byte; absent where a schema made the input of it. */
+  readonly text?: string;
   /** The attempt that is running, counted from 1. */
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -174,10 +176,11 @@ export function noOutcome(): Error {
 }
 
 /** A batch handler as the handler of a single job. */
-export function runAsOne(run: RunBatch): (input: unknown, context: JobContext) => Promise<unknown> {
+export function runAsOne(run: RunBatch, hasSchema = false): (input: unknown, context: JobContext) => Promise<unknown> {
   return async (input, context) => {
     const { job, attempt, maxAttempts, signal, lease, log } = context;
-    const items = [{ id: job.id, input, attempt, maxAttempts, signal, lease }];
+    const text = hasSchema ? {} : { text: job.payload };
+    const items = [{ id: job.id, input, ...text, attempt, maxAttempts, signal, lease }];
     const known: { outcome: ItemOutcome | null } = { outcome: null };
     const hear = (id: string, outcome: ItemOutcome): void => {
       if (id === job.id) known.outcome ??= outcome;

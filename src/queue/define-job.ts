@@ -195,7 +195,7 @@ function handlerOf(
   if (runBatch !== undefined || batch !== undefined) {
     if (run !== undefined) throw invalid(type, "either run or runBatch", "both", "leave one of the two out");
     const settings = resolveBatch(batch, runBatch as RunBatch, type);
-    return { batch: settings, run: runAsOne(settings.run) };
+    return { batch: settings, run: runAsOne(settings.run, "input" in options && options.input !== undefined) };
   }
   if (typeof run !== "function")
     throw invalid(`${type}.run`, "a function (input, context) => result", run, "pass the handler");

@@ -282,10 +282,11 @@ export class BatchRun {
 }
 
 function itemOf(run: Run, input: unknown): BatchItem {
-  const { id, epoch, nonce, attempts, maxAttempts } = run.job;
+  const { id, epoch, nonce, attempts, maxAttempts, payload } = run.job;
   return {
     id,
     input,
+    ...(run.definition.input ? {} : { text: payload }),
     attempt: attempts + 1,
     maxAttempts,
     lease: { id, epoch, nonce },

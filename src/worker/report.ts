@@ -85,7 +85,7 @@ export function openReporter(options: {
       counts.stale += 1;
       log.warn(
         { job: job.id, type: job.type },
-        `lease lost: the ${verdict.kind} of this run was refused, another worker has the job`,
+        `lease lost: the ${verdict.kind} of this run was refused, because its job was taken from it meanwhile`,
       );
       return events.emit({ kind: "job.stale", job, verdict });
     }

@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<StopReason, string>> = {
   stuck: "The run took longer than its stuck limit.",
   shutdown: "The worker is stopping.",
   cancel: "The job was cancelled.",
-  lease_lost: "The lease was lost: another worker may run this job now.",
+  lease_lost: "The lease was lost: the job was taken from this run, and may run elsewhere by now.",
   contact_lost: "Contact with the store was lost for too long.",
 };
 

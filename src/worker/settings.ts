@@ -47,7 +47,8 @@ export const WORKER_DEFAULTS = {
   abortGrace: "5s",
 } as const;
 
-const FIELDS = [
+/** The names of what users may write. */
+export const WORKER_FIELDS = [
   "concurrency",
   "lease",
   "heartbeat",
@@ -62,7 +63,7 @@ const DAY_MS = 86_400_000;
 
 /** Checks and completes the options. */
 export function resolveWorker(options: WorkerOptions = {}): WorkerSettings {
-  const given = parseOptions(options, FIELDS, "worker");
+  const given = parseOptions(options, WORKER_FIELDS, "worker");
   const duration = (
     name: "lease" | "heartbeat" | "poll" | "stallLimit" | "abortGrace",
     fallback: Duration,

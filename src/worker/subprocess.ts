@@ -65,6 +65,7 @@ function resolveSubprocess(options: SubprocessOptions): Settings {
   if (contract !== "plain" && contract !== "lines")
     throw invalid("subprocess.contract", '"plain" or "lines"', contract, "use one of these");
   if (!isTexts(env)) throw invalid("subprocess.env", "a list of names of variables", env, "pass one");
+  for (const name of env) checkVariable("subprocess.env", name);
   if (typeof keepAlive !== "boolean" || (keepAlive && contract === "plain"))
     throw invalid("subprocess.keepAlive", "true with the contract lines, or false", keepAlive, "change one of the two");
   if (cwd !== undefined && typeof cwd !== "string") throw invalid("subprocess.cwd", "a folder", cwd, "pass its path");
@@ -81,12 +82,18 @@ function resolveSubprocess(options: SubprocessOptions): Settings {
   };
 }
 
+/** Refuses what cannot be the name of a variable: nobody would be told that the command does not see it. */
+export function checkVariable(field: string, name: string): void {
+  if (!/^[^\s=]+$/.test(name))
+    throw invalid(field, "names of variables", name, "name one at a time, without its value");
+}
+
 function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === "string" && !each.includes("\0"));
 }
 
 async function runPlain(settings: Settings, items: readonly BatchItem[], { signal }: BatchContext): Promise<Outcomes> {
-  const text = JSON.stringify(items.map(({ input }) => input));
+  const text = `[${items.map(textOfInput).join(",")}]`;
   const fits = Buffer.byteLength(text) + "JOB_INPUT=".length < VARIABLE_BYTES;
   const child = startSubprocess({ ...settings, added: fits ? { JOB_INPUT: text } : {} });
   const limit = within(settings.timeoutMs, signal, child);
@@ -96,6 +103,11 @@ async function runPlain(settings: Settings, items: readonly BatchItem[], { signa
   limit.disarm();
   if (limit.isOver || end.code !== 0) throw failureOf(settings, end, limit.isOver);
   return items.map(() => done());
+}
+
+/** An input on one line, as it was enqueued where that is known: long numbers keep all their digits. */
+function textOfInput({ input, text }: BatchItem): string {
+  return text?.replace(/[\r\n]+/g, " ") ?? JSON.stringify(input) ?? "null";
 }
 
 type Outcomes = Awaited<ReturnType<RunBatch>>;
@@ -127,7 +139,10 @@ async function runLines(
       child.stop();
     };
   });
-  for (const { id, input, attempt } of items) child.write(`${JSON.stringify({ id, input, attempt })}\n`);
+  for (const item of items) {
+    const { id, attempt } = item;
+    child.write(`{"id":${JSON.stringify(id)},"input":${textOfInput(item)},"attempt":${attempt}}\n`);
+  }
   child.write("\n");
   if (!settings.keepAlive) child.close();
   const end = await Promise.race([child.ended, answered]);

@@ -1,8 +1,9 @@
 // `redrive batch`: batches, rounds, the summary, and a run that is killed again and again.
+import { spawn } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, inject, it } from "vitest";
+import { describe, expect, inject, it, vi } from "vitest";
 import { batchKills } from "../support/batch-kills.ts";
 import { createBench, type Document, type World } from "../support/cli.ts";
 import { connect } from "../support/database-file.ts";
@@ -112,6 +113,34 @@ describe("batch", () => {
     expect(ask("select count(*) from job where attempts > 0")).toEqual([[1]]);
   });
 
+  it("gives every item to the command with all its digits, from each format and in each contract", async () => {
+    const { run, write, folder, sql: ask } = setup();
+    const item = '{"id": 12345678901234567890, "rate": 1.10}';
+    write("items.json", `[\n  ${item},\n  "a \\"]\\" b", [[1], {"c": []}],\n  {\n "d": 1 }\n]`);
+    write("items.ndjson", `${item}\n`);
+    write("heard.sh", "cat >> heard.txt");
+    const heard = (): string => readFileSync(join(folder, "heard.txt"), "utf8");
+    for (const input of ["items.json", "items.ndjson"])
+      expect((await run(["batch", "--input", input, "--", "sh", "heard.sh"])).code).toBe(0);
+    expect(heard()).toBe(`[${item},"a \\"]\\" b",[[1], {"c": []}],{  "d": 1 }][${item}]`);
+    expect(ask("select payload from job order by seq")[3]).toEqual(['{\n "d": 1 }']);
+    const lines = [
+      "batch",
+      "--input",
+      "items.json",
+      "--contract",
+      "lines",
+      "--max-retries",
+      "0",
+      "--",
+      "sh",
+      "heard.sh",
+    ];
+    expect((await run(lines)).code).toBe(1);
+    expect(heard()).toContain(`"input":${item},"attempt":1}\n`);
+    expect(heard()).toContain('"input":{  "d": 1 },"attempt":1}\n');
+  });
+
   it("hears of each item where the command speaks in lines", async () => {
     const { json, write, sql: ask } = setup();
     write(
@@ -152,7 +181,9 @@ describe("batch", () => {
       [["batch", ...command], "input: expected a file, - for stdin"],
       [["batch", "--input", "none.json", ...command], "there is no such file"],
       [["batch", "--batch-size", "x", ...command], "batch-size: expected a whole number"],
-      [["batch", "--contract", "tcp", ...command], 'subprocess.contract: expected "plain" or "lines"'],
+      [["batch", "--contract", "tcp", ...command], 'error: contract: expected "plain" or "lines"; got "tcp"'],
+      [["batch", "--timeout", "soon", ...command], "error: timeout: expected"],
+      [["batch", "--env", "A B", ...command], 'error: env: expected names of variables; got "A B"'],
       [["batch", "--input", "-"], "command"],
     ] as const) {
       const { code, err } = await run(args);
@@ -202,6 +233,33 @@ describe("batch", () => {
     expect(err).toMatch(/first pass .*\d+ % {2}\d\/3 items, 0 failed, \d/);
   });
 });
+
+it("adds up the time of a first pass that was killed", async () => {
+  const { folder, run, sql: ask } = setup();
+  const args = ["batch", "--name", "timed", "--input", "items.json", "--", "sh", "-c", "test -e done || sleep 60"];
+  writeFileSync(join(folder, "items.json"), "[1,2,3]");
+  const start = fileURLToPath(new URL("../../bin/redrive.js", import.meta.url));
+  const child = spawn(process.execPath, [start, ...args], { cwd: folder, stdio: "ignore" });
+  const noted = (): number => {
+    if (!existsSync(join(folder, "redrive.db"))) return 0;
+    const found = ask("select count(*) from sqlite_schema where name = 'cell'")[0]?.[0];
+    const rows = found === 1 ? ask("select value ->> '$.firstPassMs' from cell where kind = 'batch'") : [];
+    return Number(rows[0]?.[0] ?? 0);
+  };
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  try {
+    await vi.waitFor(() => expect(noted()).toBeGreaterThan(0), { timeout: 30_000, interval: 100 });
+  } finally {
+    child.kill("SIGKILL");
+  }
+  await ended;
+  const before = noted();
+  writeFileSync(join(folder, "done"), "");
+  const { code, out } = await run(["--json", ...args]);
+  const { firstPassMs, isResumed } = JSON.parse(out) as Document;
+  expect({ code, isResumed }).toEqual({ code: 0, isResumed: true });
+  expect(firstPassMs).toBeGreaterThan(before);
+}, 60_000);
 
 // `npm run prove -- batch` plays the whole of it.
 const KILLS = Number(process.env.REDRIVE_PROVE_KILLS ?? 5);

@@ -81,6 +81,9 @@ export default { store: all ? "sqlite:all.db" : "sqlite:some.db" };`,
 
   it.each([
     ["stroe: sqlite:a.db", /yaml line 1: .*did you mean "store"/],
+    ["maxRetris: 3", /yaml line 1: .*got "maxRetris"; did you mean "defaults.maxRetries"\?/],
+    ["concurrency: 3", /yaml line 1: .*got "concurrency"; did you mean "worker.concurrency"\?/],
+    ["colour: blue", /yaml line 1: .*got "colour"; use one of these, or leave it out/],
     ["store: sqlite:a.db\nstore: sqlite:b.db", /line 2: .*unique/],
     ["store: 5", /line 1: store: expected sqlite:PATH or postgres:.*; got 5/],
     ["store: mysql://a:hunter2@b/c", /store: expected sqlite:PATH or postgres:/],

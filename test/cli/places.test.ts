@@ -56,6 +56,20 @@ describe("a folder that cannot be written", () => {
     expect(document.error.message).toContain(file);
   });
 
+  it("is not made for a store whose folder is not there, but by migrate", async () => {
+    const bench = createBench();
+    const store = ["--store", "sqlite:no/such/x.db"];
+    const refused = await bench.run(["enqueue", "thing", "{}", ...store]);
+    const folder = join(bench.folder, "no", "such");
+    expect(refused).toMatchObject({
+      code: 3,
+      err: expect.stringContaining(`There is no folder ${folder} for the store`),
+    });
+    expect(existsSync(join(bench.folder, "no"))).toBe(false);
+    expect((await bench.run(["migrate", ...store])).code).toBe(0);
+    expect((await bench.run(["enqueue", "thing", "{}", ...store])).code).toBe(0);
+  });
+
   it("is refused as the archive's before anything is opened", async () => {
     const bench = createBench();
     bench.write("jobs.ts", JOBS_TS);

@@ -28,7 +28,9 @@ describe("a worker that was given up", () => {
     await bench.store.expired({ gone: [before], limit: 1 });
     await bench.until(() => hired.heard("worker.given_up").length === 1);
     await bench.advance(100);
-    expect(reasons).toEqual(["AbortError: The lease was lost: another worker may run this job now."]);
+    expect(reasons).toEqual([
+      "AbortError: The lease was lost: the job was taken from this run, and may run elsewhere by now.",
+    ]);
     expect(hired.worker.id).not.toBe(before);
     await bench.add(quick);
     await bench.until(() => hired.worker.counts.completed === 1, 2_000);
