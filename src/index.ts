@@ -76,6 +76,7 @@ export type { ScheduleOptions } from "./queue/schedule-options.ts";
 export type { AnyScheduleView, ScheduleView, UpkeepView } from "./queue/schedule-views.ts";
 export type { Schedules } from "./queue/schedules.ts";
 export type { StandardSchema } from "./queue/schema.ts";
+export type { Alert, AlertOptions } from "./core/alerts.ts";
 export type { BatchSummary, ProcessBatchOptions, RecordResult } from "./process-batch.ts";
 export type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
 export { createRedrive, type Redrive } from "./redrive.ts";

@@ -1,5 +1,14 @@
 // A stream of records through one job type: what is new goes in, what is due runs, and each record ends as a result, as a
 // retry with its time lock, or as a dead letter. A face of the queue and the worker: nothing is run or judged here.
+import {
+  type Alert,
+  type AlertLimits,
+  type AlertOptions,
+  alertsFrom,
+  type Figures,
+  resolveAlerts,
+  RETRIES_COUNTED,
+} from "./core/alerts.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { isRedriveError, RedriveError } from "./core/errors.ts";
 import { invalid, parseOptions } from "./core/options.ts";
@@ -28,6 +37,8 @@ export interface ProcessBatchOptions<Item = unknown, Result = unknown> {
   readonly worker?: RedriveWorkerOptions | RedriveWorker;
   /** Waits for retries that fall due within this time; default 1 s. */
   readonly grace?: Duration;
+  /** Limits for the figures of the call; the summary says which were passed. Default none. */
+  readonly alerts?: AlertOptions;
   /** Reads no further and lets running records finish when it fires. */
   readonly signal?: AbortSignal;
 }
@@ -60,6 +71,8 @@ export interface BatchSummary extends Readonly<WorkerCounts> {
   readonly deadLetters: number;
   /** How long the call took. */
   readonly ms: number;
+  /** Figures beyond the limits that were given. */
+  readonly alerts: readonly Alert[];
 }
 
 /** What the face works with. */
@@ -79,6 +92,7 @@ export interface RecordsCall {
   readonly graceMs: number;
   readonly onResult: ProcessBatchOptions["onResult"] | undefined;
   readonly signal: AbortSignal | undefined;
+  readonly alerts: AlertLimits;
 }
 
 /** Records that are read ahead of what has run. */
@@ -88,9 +102,8 @@ const BEHIND_MOST = 1_000;
 const PACE_MS = 20;
 /** Nothing has ended for so long: others do the work, or nothing may start. Then nobody is served by waiting. */
 const STANDSTILL_MS = 1_000;
-const RETRIES_COUNTED = 10_000;
 const DEFAULT_GRACE_MS = 1_000;
-const FIELDS = ["id", "text", "onResult", "worker", "grace", "signal"] as const;
+const FIELDS = ["id", "text", "onResult", "worker", "grace", "signal", "alerts"] as const;
 
 /** Checks what a caller says; `open` makes the worker where there is none yet. */
 export function recordsCall<Item>(
@@ -114,6 +127,7 @@ export function recordsCall<Item>(
     worker: isWorker(worker) ? worker : open(worker as RedriveWorkerOptions | undefined),
     onResult: options.onResult,
     signal: options.signal,
+    alerts: resolveAlerts(options.alerts, "processBatch.alerts"),
   };
 }
 
@@ -166,18 +180,21 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
     if (failure.is) throw sourceFailed(failure.error, enqueued + duplicates + conflicts);
     const counts = await worker.drain({ grace: graceMs });
     await results.written();
-    const { completed, dead } = counts;
+    const figures: Figures = {
+      successRate: successRateOf(counts),
+      averageRetries: ended.count === 0 ? null : ended.retries / ended.count,
+      retryQueue: await countRetries(store, definition.type),
+      deadLetters: (await store.tally({ type: definition.type })).total,
+      ms: Math.round(system.monotonic() - began),
+    };
     return {
       ...counts,
       records: enqueued + duplicates + conflicts,
       enqueued,
       known: duplicates,
       conflicts,
-      successRate: completed + dead === 0 ? null : completed / (completed + dead),
-      averageRetries: ended.count === 0 ? null : ended.retries / ended.count,
-      retryQueue: await countRetries(store, definition.type),
-      deadLetters: (await store.tally({ type: definition.type })).total,
-      ms: Math.round(system.monotonic() - began),
+      ...figures,
+      alerts: alertsFrom(figures, call.alerts),
     };
   } finally {
     for (const stop of quiet) stop();
@@ -239,7 +256,13 @@ async function* atPace(
   }
 }
 
-async function countRetries(store: Store, type: string): Promise<number> {
+/** Completed out of all that ended; null where nothing did. */
+export function successRateOf({ completed, dead }: Pick<WorkerCounts, "completed" | "dead">): number | null {
+  return completed + dead === 0 ? null : completed / (completed + dead);
+}
+
+/** Jobs of a type that wait for another try, counted up to 10,000. */
+export async function countRetries(store: Store, type: string): Promise<number> {
   let count = 0;
   const waiting = { type, state: "queued", tried: true, limit: PAGE } as const;
   for await (const _ of everyItem((cursor) => store.list({ ...waiting, cursor }))) {

@@ -1,4 +1,5 @@
 // What a config file may say, as a type for those that are TypeScript; YAML and TypeScript are checked by the same code.
+import type { AlertOptions } from "./core/alerts.ts";
 import type { PolicyOptions } from "./core/policy.ts";
 import type { ServiceOptions, TenantOptions } from "./core/service.ts";
 import type { RedriveWorkerOptions } from "./redrive-worker.ts";
@@ -18,6 +19,8 @@ export interface RedriveConfig {
   readonly services?: Readonly<Record<string, ServiceOptions>>;
   /** Weights and rate limits by the name of the tenant. */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
+  /** Limits for the figures of `drain`: where one is passed it says so, and its exit code is 1. Default none. */
+  readonly alerts?: AlertOptions;
   /** Settings of workers. */
   readonly worker?: WorkerConfig;
 }

@@ -20,7 +20,7 @@ function blocks(language: string): string[] {
 const withoutTime = (text: string): string => text.replace(/ in [\d.]+m?s\n$/, "\n");
 
 describe("docs/guides/records.md", () => {
-  const [yaml = ""] = blocks("yaml");
+  const yaml = blocks("yaml").find((block) => block.includes("store:")) ?? "";
   const [jobs = "", , config = ""] = blocks("ts");
   const [records = "", result = ""] = blocks("json");
   const [, first = "", second = "", refused = ""] = blocks("text");

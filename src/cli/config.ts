@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, extname, join, resolve } from "node:path";
+import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { didYouMean, invalid, parseOptions } from "../core/options.ts";
 import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
@@ -26,6 +27,8 @@ export interface Config {
   /** Breakers, retry budgets and rate limits by service, and weights and rate limits by tenant. */
   readonly services: Readonly<Record<string, ServiceOptions>>;
   readonly tenants: Readonly<Record<string, TenantOptions>>;
+  /** Limits for the figures of `drain`. */
+  readonly alerts: AlertOptions;
   readonly worker: WorkerConfig;
 }
 
@@ -37,6 +40,7 @@ export const NO_CONFIG: Config = {
   defaults: {},
   services: {},
   tenants: {},
+  alerts: {},
   worker: {},
 };
 
@@ -48,6 +52,7 @@ const FIELDS = [
   "defaults",
   "services",
   "tenants",
+  "alerts",
   "worker",
 ] as const satisfies readonly (keyof RedriveConfig)[];
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
@@ -117,6 +122,7 @@ function configOf(value: unknown, file: string): Config {
     jobs: (files as string[]).map((one) => resolve(folder, one)),
     defaults: defaultsOf(given.defaults),
     ...limitsOf(given),
+    alerts: alertsOf(given.alerts),
     worker: workerOf(given.worker, folder),
   };
 }
@@ -131,6 +137,11 @@ function limitsOf(given: {
   >;
   resolveLimits(limits);
   return limits;
+}
+
+function alertsOf(value: unknown): AlertOptions {
+  resolveAlerts(value);
+  return (value ?? {}) as AlertOptions;
 }
 
 function defaultsOf(value: unknown): PolicyOptions {

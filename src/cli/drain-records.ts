@@ -78,7 +78,7 @@ export async function drainInto(
   worker: RedriveWorker,
   { definition, records, out }: DrainRecords,
   grace: string,
-  io: Session["io"],
+  { io, config }: Session,
 ): Promise<BatchSummary> {
   const stopping = new AbortController();
   const forget = io.onSignal(() => stopping.abort());
@@ -89,6 +89,7 @@ export async function drainInto(
       worker,
       grace,
       signal: stopping.signal,
+      alerts: config.alerts,
       ...(out && { onResult: (done) => out.write(done) }),
     });
     // A call that was stopped did not see all of the input; what stood there before is left as it is.

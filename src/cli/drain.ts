@@ -2,9 +2,11 @@
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
 import { heldJobs, unservedJobs } from "../upkeep/due-work.ts";
-import type { BatchSummary } from "../process-batch.ts";
+import { type Alert, alertsFrom, resolveAlerts } from "../core/alerts.ts";
+import { type BatchSummary, countRetries, successRateOf } from "../process-batch.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Redrive } from "../redrive.ts";
+import type { WorkerCounts } from "../worker/report.ts";
 import { type Cli, examples, type Flags, textual } from "./command.ts";
 import { drainInto, drainRecords, recordsText } from "./drain-records.ts";
 import { EXIT } from "./exit.ts";
@@ -15,7 +17,8 @@ import { heldLines, runsText, unservedLines } from "./worker-summary.ts";
 
 const NOTES = `
 Returns when it holds nothing, nothing is due and no retry falls due within the
-grace. Exit code 0: nothing died; 1: something did. Signals as for \`worker\`,
+grace. Exit code 0: nothing died; 1: something did, or a figure is beyond a limit
+of \`alerts\` in the config; it is named at the end. Signals as for \`worker\`,
 with 25s for running jobs. Due jobs of types that nobody defines stay queued;
 they are named at the end (--json: "unserved", counted up to 1,000 a type), and
 so is what waits for a breaker, a pause or a Retry-After (--json: "held").
@@ -68,7 +71,7 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
     : session.progress.show(() => `drain: ${runsText(worker.counts)}, ${elapsed(from)}`);
   let summary: BatchSummary | null = null;
   const work = async (): Promise<void> => {
-    if (taken) summary = await drainInto(redrive, worker, taken, grace, session.io);
+    if (taken) summary = await drainInto(redrive, worker, taken, grace, session);
     else await worker.drain({ grace });
   };
   let code: number | null;
@@ -81,12 +84,32 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   const { counts } = worker;
   // After a signal the store is closed already.
   const left = code === null ? await leftIn(redrive, jobs, options.queues) : null;
+  const alerts =
+    (summary as BatchSummary | null)?.alerts ?? (left ? await alertsOf(redrive, jobs, counts, ms, session) : []);
   const text = `${summary ? recordsText(summary) : ""}${runsText(counts)} in ${formatDuration(ms)}\n`;
   if (flags.output === "-") session.say(text.trimEnd());
-  else session.answer({ ...counts, ...(summary as BatchSummary | null), ms, ...left }, () => text);
+  else session.answer({ ...counts, ...(summary as BatchSummary | null), ms, ...left, alerts }, () => text);
   const lines = left ? [...unservedLines(left.unserved, jobFileNames(session, flags)), ...heldLines(left.held)] : [];
-  for (const line of lines) session.say(line);
-  return code ?? (counts.dead > 0 ? EXIT.failed : EXIT.ok);
+  for (const line of [...lines, ...alerts.map(({ message }) => `alert: ${message}`)]) session.say(line);
+  return code ?? (counts.dead + alerts.length > 0 ? EXIT.failed : EXIT.ok);
+}
+
+/** The alarms of a drain without records; how often its jobs were retried is not counted. */
+async function alertsOf(
+  { store }: Redrive,
+  jobs: readonly JobDefinition[],
+  counts: WorkerCounts,
+  ms: number,
+  { config }: Session,
+): Promise<readonly Alert[]> {
+  const limits = resolveAlerts(config.alerts);
+  if (Object.keys(limits).length === 0) return [];
+  let [retryQueue, deadLetters] = [0, 0];
+  for (const { type } of jobs) {
+    retryQueue += await countRetries(store, type);
+    deadLetters += (await store.tally({ type })).total;
+  }
+  return alertsFrom({ successRate: successRateOf(counts), retryQueue, deadLetters, averageRetries: null, ms }, limits);
 }
 
 /** What is due and was not run: nobody defines it, or something holds it back. */

@@ -47,10 +47,14 @@ async function* serverRows({ url, shown }: StoreAddress, sql: string): AsyncGene
     throw new RedriveError("store_unavailable", `from: could not reach ${shown}: ${textOf(cause)}`, { cause });
   }
   try {
-    await client.query("begin read only");
-    await client.query(`declare records no scroll cursor for ${sql}`).catch((error: unknown) => {
+    // Held beyond its transaction: the server puts the rows by at the commit, and keeps no snapshot that would hold up VACUUM.
+    try {
+      await client.query("begin read only");
+      await client.query(`declare records no scroll cursor with hold for ${sql}`);
+      await client.query("commit");
+    } catch (error) {
       throw refused(error);
-    });
+    }
     for (;;) {
       const { rows } = await client.query<Row>(`fetch ${PAGE} from records`);
       yield* rows;

@@ -2,6 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, inject, it } from "vitest";
+import { queryRecords } from "../../src/cli/records-query.ts";
+import { storeAddress } from "../../src/cli/store-address.ts";
 import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { type Bench, createBench } from "../support/cli.ts";
 import { testPool, testSchema } from "../support/postgres-queue.ts";
@@ -163,6 +165,48 @@ describe("drain --input", () => {
   });
 });
 
+describe("alerts in the config", () => {
+  const input = '{"id":1,"name":"ada"}\n{"id":2,"name":"gone"}\n{"id":3,"name":"late"}\n';
+  const call = ["drain", "--jobs", "jobs.mjs", "--input", "-"];
+
+  it("are raised in words, in the document and by the exit code", async () => {
+    const bench = withJobs();
+    bench.write(
+      "redrive.config.yaml",
+      "alerts: { minSuccessRate: 0.9, maxRetryQueue: 0, maxDeadLetters: 0, maxAverageRetries: 0.5, maxTime: 1h }",
+    );
+    const { code, err } = await bench.run(call, { stdin: input, env: QUIET });
+    expect({ code, lines: err.trim().split("\n") }).toEqual({
+      code: 1,
+      lines: [
+        "alert: the success rate is 50.0 %, under 90.0 %",
+        "alert: the retry queue is 1, over 0",
+        "alert: the number of dead letters is 1, over 0",
+      ],
+    });
+    // Nothing dies this time: it is the alarm that fails the call, with records and without.
+    const again = await bench.json(call, { stdin: input, env: QUIET });
+    const queue = { figure: "retryQueue", value: 1, limit: 0, message: "the retry queue is 1, over 0" };
+    expect(again).toMatchObject({ code: 1, document: { dead: 0, alerts: [queue, { figure: "deadLetters" }] } });
+    const plain = await bench.json(["drain", "--jobs", "jobs.mjs"], { env: QUIET });
+    expect(plain).toMatchObject({ code: 1, document: { dead: 0, alerts: [queue, { figure: "deadLetters" }] } });
+  });
+
+  it("are quiet within their limits, and refused where they make no sense", async () => {
+    const bench = withJobs();
+    bench.write("redrive.config.yaml", "alerts: { maxRetryQueue: 1, maxDeadLetters: 5, minSuccessRate: 0.5 }");
+    const good = await bench.json(call, { stdin: '{"id":1,"name":"ada"}\n', env: QUIET });
+    expect(good).toMatchObject({ code: 0, document: { alerts: [] } });
+    for (const [text, message] of [
+      ["alerts: { maxDeadLeters: 5 }", 'did you mean "maxDeadLetters"?'],
+      ["alerts: { minSuccessRate: 90 }", "line 1: alerts.minSuccessRate: expected a number from 0 to 1"],
+    ] as const) {
+      bench.write("redrive.config.yaml", text);
+      expect(await bench.run(call, { stdin: "" })).toMatchObject({ code: 78, err: expect.stringContaining(message) });
+    }
+  });
+});
+
 describe("drain --query", () => {
   it("takes the rows of a SQLite query and changes nothing there", async () => {
     const bench = withJobs();
@@ -196,5 +240,26 @@ describe("drain --query", () => {
     const bad = ["drain", "--jobs", "jobs.mjs", "--query", `delete from ${schema}.customer`, "--from", url];
     expect(await bench.run(bad, { env: QUIET })).toMatchObject({ code: 2, err: expect.stringContaining("query: ") });
     expect((await pool.query(`select count(*)::int as n from ${schema}.customer`)).rows).toEqual([{ n: 1_200 }]);
+  });
+
+  it("holds no snapshot on Postgres while the rows are read, and reads them as they were", async () => {
+    const server = inject("postgres18");
+    const { schema, url } = testSchema(server);
+    const pool = testPool(server);
+    await pool.query(`create schema ${schema}; create table ${schema}.customer (id bigint)`);
+    await pool.query(`insert into ${schema}.customer select generate_series(1, 1200)`);
+    const rows = queryRecords(storeAddress(url, "."), `select id from ${schema}.customer order by id`);
+    expect((await rows.next()).value).toEqual({ text: '{"id":"1"}', place: "row 1" });
+    await pool.query(`delete from ${schema}.customer`);
+    const reader = `select count(*)::int as there, count(xact_start)::int as within, count(backend_xmin)::int as snapshots
+      from pg_stat_activity where query = 'fetch 500 from records' and state like 'idle%'`;
+    expect((await pool.query(reader)).rows).toEqual([{ there: 1, within: 0, snapshots: 0 }]);
+    let count = 1;
+    for await (const _ of rows) count += 1;
+    expect(count).toBe(1_200);
+    const broken = queryRecords(storeAddress(url, "."), "select 1 / (n - 900) as id from generate_series(1, 1000) n");
+    await expect(broken.next()).rejects.toThrow(
+      "query: expected one SELECT that the database understands; it says: error: division by zero",
+    );
   });
 });

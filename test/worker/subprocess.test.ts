@@ -156,6 +156,33 @@ describe("the contract of lines", () => {
     expect(seen).toHaveLength(100 + 10);
   });
 
+  it("that dies leaves what is done done, charges what was started, and what was not goes back", async () => {
+    const journal = join(folder, "journal-died");
+    const command = program(
+      "died",
+      SAY,
+      ITEMS,
+      `for (const { id, input } of items) {`,
+      `  say({ id, status: "started" });`,
+      `  appendFileSync(${JSON.stringify(journal)}, input + "\\n");`,
+      `  await new Promise((resolve) => setTimeout(resolve, 50));`,
+      `  if (input === "b") process.kill(process.pid, "SIGKILL");`,
+      `  say({ id, status: "done" });`,
+      `}`,
+    );
+    const { jobs } = await ran(["a", "b", "c", "d"], { command, contract: "lines" }, { size: 4 });
+    const said = jobs.map(({ payload, state, attempts }) => [payload, state, attempts]);
+    expect(said).toEqual([
+      ['"a"', "completed", 0],
+      ['"b"', "dead", 1],
+      ['"c"', "completed", 0],
+      ['"d"', "completed", 0],
+    ]);
+    expect(jobs[1]?.failure).toMatchObject({ name: "ProcessDied", code: "SIGKILL" });
+    expect(jobs[1]?.failure?.message).toContain("was ended by SIGKILL (perhaps the system was out of memory)");
+    expect(readFileSync(journal, "utf8")).toBe("a\nb\nc\nd\n");
+  });
+
   it("takes outcomes on descriptor 3, so that stdout is free", async () => {
     const command = program(
       "descriptor",

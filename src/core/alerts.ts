@@ -1,0 +1,80 @@
+// Limits for the figures of a call that works through records: which of them were passed, in words for whoever is woken.
+import { type Duration, formatDuration, parseDuration } from "./duration.ts";
+import { parseNumber, parseOptions } from "./options.ts";
+
+/** When a call is to raise the alarm; nothing does by default. */
+export interface AlertOptions {
+  /** The share of records that ended and succeeded is smaller, from 0 to 1. */
+  readonly minSuccessRate?: number;
+  /** More jobs wait for another try. */
+  readonly maxRetryQueue?: number;
+  /** There are more dead letters. */
+  readonly maxDeadLetters?: number;
+  /** The records that ended took more retries on average. */
+  readonly maxAverageRetries?: number;
+  /** The call took longer. */
+  readonly maxTime?: Duration;
+}
+
+/** The figures that have limits; null where nothing ended. */
+export interface Figures {
+  readonly successRate: number | null;
+  readonly retryQueue: number;
+  readonly deadLetters: number;
+  readonly averageRetries: number | null;
+  readonly ms: number;
+}
+
+/** A figure beyond its limit. */
+export interface Alert {
+  readonly figure: keyof Figures;
+  readonly value: number;
+  readonly limit: number;
+  readonly message: string;
+}
+
+/** Limits, checked. */
+export type AlertLimits = { readonly [Figure in keyof Figures]?: number };
+
+/** The retry queue is counted no further than this. */
+export const RETRIES_COUNTED = 10_000;
+
+const FIELDS = ["minSuccessRate", "maxRetryQueue", "maxDeadLetters", "maxAverageRetries", "maxTime"] as const;
+const MOST = 1_000_000_000;
+
+/** Checks the options. */
+export function resolveAlerts(options: unknown, name = "alerts"): AlertLimits {
+  const given = parseOptions(options ?? {}, FIELDS, name);
+  const number = (field: (typeof FIELDS)[number], max: number, integer: boolean): number | undefined =>
+    given[field] === undefined ? undefined : parseNumber(given[field], `${name}.${field}`, { min: 0, max, integer });
+  const limits = {
+    successRate: number("minSuccessRate", 1, false),
+    retryQueue: number("maxRetryQueue", RETRIES_COUNTED - 1, true),
+    deadLetters: number("maxDeadLetters", MOST, true),
+    averageRetries: number("maxAverageRetries", MOST, false),
+    ms: given.maxTime === undefined ? undefined : parseDuration(given.maxTime, `${name}.maxTime`),
+  };
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
+}
+
+const WORDS: { readonly [Figure in keyof Figures]: readonly [what: string, show: (value: number) => string] } = {
+  successRate: ["the success rate", (value) => `${(Math.floor(value * 1_000) / 10).toFixed(1)} %`],
+  retryQueue: ["the retry queue", (value) => value.toLocaleString("en-US")],
+  deadLetters: ["the number of dead letters", (value) => value.toLocaleString("en-US")],
+  averageRetries: ["the average number of retries", (value) => value.toFixed(2)],
+  ms: ["the time of the call", (value) => formatDuration(value)],
+};
+
+/** The figures that are beyond their limits. A figure that nobody knows raises no alarm. */
+export function alertsFrom(figures: Figures, limits: AlertLimits): Alert[] {
+  return (Object.keys(WORDS) as (keyof Figures)[]).flatMap((figure) => {
+    const [value, limit] = [figures[figure], limits[figure]];
+    if (value === null || limit === undefined) return [];
+    const isUnder = figure === "successRate";
+    if (isUnder ? value >= limit : value <= limit) return [];
+    const [what, show] = WORDS[figure];
+    return [
+      { figure, value, limit, message: `${what} is ${show(value)}, ${isUnder ? "under" : "over"} ${show(limit)}` },
+    ];
+  });
+}
