@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { finished } from "node:stream/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { play } from "./actor.mjs";
+import { startActor } from "./actor.mjs";
 import { against, inScratch, median, rate, row } from "./measure.mjs";
 import { inDatabase } from "./postgres/database.mjs";
 import { startPostgres } from "./postgres/server.mjs";
@@ -41,11 +41,26 @@ async function written(folder, count) {
   return path;
 }
 
+/** The actor at work, and the signal that ended the run: whoever loses patience leaves no process and no files. */
+let actor = null;
+const ended = { by: "" };
+for (const signal of ["SIGINT", "SIGTERM"]) {
+  process.once(signal, () => {
+    ended.by = signal;
+    actor?.child.kill("SIGKILL");
+  });
+}
+
 /** Takes a file through; gives records per second, the CPU of each, the peak, and the rate of a second time. */
 async function taken(task) {
   const { count, input } = task;
   const longestMs = 120_000 + (count / LEAST_PER_SECOND) * 2_000;
-  const figures = await play("./actors/records.mjs", { ...task, output: `${input}.out`, longestMs });
+  if (ended.by) throw new Error(ended.by);
+  process.stderr.write(`${count} records ${task.store ? "through processBatch" : "in a plain loop"}\n`);
+  actor = startActor("./actors/records.mjs", { ...task, output: `${input}.out`, longestMs });
+  await actor.ready;
+  actor.say("go");
+  const figures = await actor.figures;
   if (statSync(`${input}.out`).size < count * 20) throw new Error("the output is not whole");
   return figures;
 }
@@ -62,11 +77,12 @@ async function compare(name, files, plain, inStore) {
   row("  share of the plain loop", `${((perSecond.middle / plain) * 100).toFixed(1)} %`, "for information");
   row("  CPU of the process a record", `${of("cpuUs").middle.toFixed(1)} µs`, "for information");
   row("  fed again, all known, records/s", rate(of("againPerSecond")));
-  const peaks = `${Math.round(before)} → ${Math.round(after)} MB`;
+  const more = (after / before - 1) * 100;
+  const peaks = `${Math.round(before)} → ${Math.round(after)} MB (${more < 0 ? "" : "+"}${more.toFixed(0)} %)`;
   row(`  peak of memory, ${few} → ${many} records`, peaks, against("≤ + 20 %", after <= before * 1.2));
 }
 
-await inScratch(async (folder) => {
+async function all(folder) {
   const files = { few: await written(folder, few), many: await written(folder, many) };
   const loops = [];
   for (let round = 0; round < rounds; round++) loops.push(await taken({ count: few, input: files.few }));
@@ -81,4 +97,12 @@ await inScratch(async (folder) => {
       await server.stop();
     }
   });
-});
+}
+
+try {
+  await inScratch(all);
+} catch (error) {
+  if (!ended.by) throw error;
+  process.stderr.write(`ended by ${ended.by}\n`);
+  process.exitCode = 130;
+}

@@ -13,29 +13,48 @@ async function* recordsIn(input) {
   for await (const line of createInterface({ input: createReadStream(input) })) yield JSON.parse(line);
 }
 
+/** How often a long run says how far it is. */
+const PROGRESS_MS = 10_000;
+
+/** Says how many results there are by now, for whoever waits; returns the way to stop that. */
+function progress(count, told) {
+  const began = performance.now();
+  const timer = setInterval(() => {
+    const perSecond = Math.round(told() / ((performance.now() - began) / 1_000));
+    const mb = Math.round(process.memoryUsage.rss() / 1_048_576);
+    process.stdout.write(`  ${told()} of ${count} records, ${perSecond}/s, ${mb} MB\n`);
+  }, PROGRESS_MS);
+  return () => clearInterval(timer);
+}
+
 /** Writes results as lines; resolves with how many when the work is done and they are written. */
-async function toFile(output, work) {
+async function toFile({ output, count }, work) {
   const out = createWriteStream(output);
   let told = 0;
+  const done = progress(count, () => told);
   const write = ({ id, result }) => {
     told += 1;
     if (!out.write(`${JSON.stringify({ id, result })}\n`)) return once(out, "drain");
   };
-  await work(write);
+  try {
+    await work(write);
+  } finally {
+    done();
+  }
   out.end();
   await finished(out);
   return told;
 }
 
-async function loop({ input, output }) {
-  return toFile(output, async (write) => {
-    for await (const record of recordsIn(input)) await write({ id: record.id, result: await enrich(record) });
+async function loop(task) {
+  return toFile(task, async (write) => {
+    for await (const record of recordsIn(task.input)) await write({ id: record.id, result: await enrich(record) });
   });
 }
 
-async function batch(redrive, job, { input, output }) {
-  return toFile(output, (write) =>
-    redrive.processBatch(job, recordsIn(input), { id: ({ id }) => id, grace: 0, onResult: write }),
+async function batch(redrive, job, task) {
+  return toFile(task, (write) =>
+    redrive.processBatch(job, recordsIn(task.input), { id: ({ id }) => id, grace: 0, onResult: write }),
   );
 }
 
