@@ -14,7 +14,7 @@ const LINES = 2;
 const RESULT = '{"ok":true}';
 const SCHEMA = "redrive";
 /** Places of these columns in what a claim answers. */
-const [EPOCH, SEQ] = [2, 10];
+const [EPOCH, SEQ] = [2, 8];
 
 /** Registers a worker as a store does; gives what a claim has to name. */
 async function prepare(url) {

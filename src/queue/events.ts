@@ -55,7 +55,9 @@ const KINDS: ReadonlySet<string> = new Set(
 export function openEvents(log: Log): Events {
   const listeners = new Map<string, Set<(event: never) => void>>();
   const tell = (kind: string, event: RedriveEvent): void => {
-    for (const listener of listeners.get(kind) ?? []) {
+    const heard = listeners.get(kind);
+    if (heard === undefined) return;
+    for (const listener of heard) {
       const failed = (error: unknown): void =>
         log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
       try {

@@ -6,6 +6,13 @@ export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
+  /** Lines that nobody would see are not even made. */
+  isLevelEnabled?(level: string): boolean;
+}
+
+/** True unless the log says that it drops such lines. */
+export function isLogged(log: Log, level: "debug" | "info"): boolean {
+  return log.isLevelEnabled?.(level) ?? true;
 }
 
 /** The levels of a log, from the most talkative. */
@@ -19,14 +26,15 @@ export function lineLog(
   write: (line: string) => void = (line) => void process.stderr.write(line),
 ): Log {
   const from = LOG_LEVELS.indexOf(level);
+  const isLevelEnabled = (name: string): boolean => LOG_LEVELS.indexOf(name as LogLevel) >= from;
   const at = (name: Exclude<LogLevel, "silent">) => (fields: object, message: string) => {
-    if (LOG_LEVELS.indexOf(name) < from) return;
+    if (!isLevelEnabled(name)) return;
     const rest = Object.entries(fields).map(
       ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
     );
     write(`${name.padEnd(5)} ${message}${rest.join("")}\n`);
   };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), isLevelEnabled };
 }
 
 /** Lets one message per cause through each second, and says how many it held back. */

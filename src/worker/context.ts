@@ -11,21 +11,29 @@ import type { Settler } from "./settler.ts";
 
 /** The context of a run. A class, like `Run`, because there is one per job. */
 export class RunContext implements JobContext {
-  readonly log: Log;
-  /** Bound, because handlers like to take their context apart. */
-  readonly progress = (value: unknown): Promise<void> => this.#progress(value);
-  readonly complete = (result: unknown, options: { readonly tx: unknown }): Promise<void> =>
-    this.#complete(result, options);
-  readonly snooze = snooze;
   readonly #run: Run;
-  readonly #settle: Settler["settle"];
-  readonly #store: Pick<Store, "name" | "within">;
+  readonly #parts: ContextParts;
 
-  constructor(run: Run, { log, settle, store }: ContextParts) {
+  constructor(run: Run, parts: ContextParts) {
     this.#run = run;
-    this.log = log;
-    this.#settle = settle;
-    this.#store = store;
+    this.#parts = parts;
+  }
+
+  get log(): Log {
+    return this.#parts.log;
+  }
+
+  /** Bound, because handlers like to take their context apart. */
+  get progress(): JobContext["progress"] {
+    return (value) => this.#progress(value);
+  }
+
+  get complete(): JobContext["complete"] {
+    return (result, options) => this.#complete(result, options);
+  }
+
+  get snooze(): JobContext["snooze"] {
+    return snooze;
   }
 
   get job(): Job {
@@ -51,22 +59,22 @@ export class RunContext implements JobContext {
 
   async #progress(value: unknown): Promise<void> {
     const verdict = { kind: "progress", value: encodePayload(value) } as const;
-    const settled = await new Promise((resolve) => this.#settle(this.#run.job, verdict, resolve));
+    const settled = await new Promise((resolve) => this.#parts.settle(this.#run.job, verdict, resolve));
     if (settled !== "counted") throw leaseLost(this.job.id);
   }
 
   async #complete(value: unknown, options: { readonly tx: unknown }): Promise<void> {
     const { tx } = parseOptions(options, ["tx"], "complete");
-    const { name } = this.#store;
-    if (!this.#store.within)
+    const { store } = this.#parts;
+    if (!store.within)
       throw invalid(
         "complete",
         "a Postgres store, which can share your transaction",
-        name,
+        store.name,
         "return the result instead",
       );
     const result = encodeResult(value);
-    if (!(await this.#store.within(tx).complete(this.lease, result))) throw leaseLost(this.job.id);
+    if (!(await store.within(tx).complete(this.lease, result))) throw leaseLost(this.job.id);
     this.#run.completion = { kind: "complete", result };
   }
 }

@@ -11,7 +11,7 @@ import { ItemFailure } from "../queue/batch.ts";
 import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
 import { isMisfit, validated } from "../queue/schema.ts";
 import type { ClaimedJob, Store } from "../store/store.ts";
-import type { Log } from "../system/log.ts";
+import { isLogged, type Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { RunContext } from "./context.ts";
 import type { Gate } from "./gate.ts";
@@ -147,9 +147,12 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
   if (ready.outcome) return ready.outcome;
   // Whoever gave the run up meanwhile may have given the job to somebody else.
   if (run.stopped) return outcomeOfStop(run, run.stopped, options);
-  options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
+  if (isLogged(options.log, "info"))
+    options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
-    const value = await definition.run(ready.input, new RunContext(run, options));
+    const given = definition.run(ready.input, new RunContext(run, options));
+    // Nobody waits for what is there already: that would cost as much as the rest of this function.
+    const value = isThenable(given) ? await given : given;
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
     return { kind: "completed", result: encodeResult(value) };
@@ -157,6 +160,10 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
     if (run.stopped) return outcomeOfStop(run, run.stopped, options);
     return { kind: "failed", failure: judgeThrown(run, error, options) };
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
 }
 
 /** The store's time, as far as we know it: what the claim said, and what has passed since. Our own clock may be wrong. */

@@ -7,7 +7,7 @@ import type { FleetBreaker } from "../core/service-record.ts";
 import { settledJob } from "../core/settled.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
-import type { Log } from "../system/log.ts";
+import { isLogged, type Log } from "../system/log.ts";
 import type { Settled } from "./settler.ts";
 
 /** What a worker tells programs. */
@@ -118,6 +118,7 @@ class JobEvent {
 }
 
 function describe(log: Log, job: Job, verdict: Verdict): void {
+  if (verdict.kind === "complete" && !isLogged(log, "debug")) return;
   const about = { job: job.id, type: job.type };
   if (verdict.kind === "complete") log.debug(about, `completed (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   if (verdict.kind === "release") log.debug({ ...about, reason: verdict.reason }, "released uncharged");

@@ -6,6 +6,7 @@ import { isSettledBy } from "../core/settled.ts";
 import { runtimeFailure } from "../core/verdict.ts";
 import type { ClaimedJob, Settlement, Store } from "../store/store.ts";
 import type { Contact } from "./contact.ts";
+import { isUnder } from "./run.ts";
 import { sharing } from "../store/sharing.ts";
 
 /** Verdicts per commit at most; bounds how long a heartbeat can wait behind one. */
@@ -39,8 +40,6 @@ export interface SettlerOptions {
 interface Entry {
   readonly job: ClaimedJob;
   readonly settlement: Settlement;
-  /** That of its lease, made once. */
-  readonly named: string;
   readonly done: (settled: Settled) => void;
   /** It was sent before, and nobody knows whether that counted. */
   unanswered: boolean;
@@ -48,9 +47,9 @@ interface Entry {
 
 /** A settler for one worker. */
 export function openSettler(options: SettlerOptions): Settler {
-  const underWay = new Set<string>();
-  const tell = ({ named, done }: Entry, settled: Settled): void => {
-    underWay.delete(named);
+  const underWay = new Set<ClaimedJob>();
+  const tell = ({ job, settlement, done }: Entry, settled: Settled): void => {
+    if (settlement.verdict.kind !== "progress") underWay.delete(job);
     try {
       done(settled);
     } catch (error) {
@@ -61,7 +60,7 @@ export function openSettler(options: SettlerOptions): Settler {
   const write = async (group: Entry[]): Promise<void> => {
     try {
       const stale = await send(group, options);
-      const refused = new Set(stale?.size ? group.filter(({ named }) => stale.has(named)) : []);
+      const refused = new Set(stale?.size ? group.filter(({ job }) => stale.has(name(job))) : []);
       for (const entry of await countedBefore([...refused], options)) refused.delete(entry);
       for (const entry of group) tell(entry, stale === null ? "unwritten" : refused.has(entry) ? "stale" : "counted");
     } catch (error) {
@@ -93,13 +92,12 @@ export function openSettler(options: SettlerOptions): Settler {
       const { id, epoch, nonce, group } = job;
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
-      const named = name(job);
-      if (isProgress && underWay.has(named)) return done("stale");
-      if (!isProgress) underWay.add(named);
+      if (isProgress && underWay.has(job)) return done("stale");
+      if (!isProgress) underWay.add(job);
       const settlement = { id, epoch, nonce, verdict, grouped: group !== null && !isProgress };
-      shared.add({ job, settlement, named, done, unanswered: false });
+      shared.add({ job, settlement, done, unanswered: false });
     },
-    isSettling: (lease) => underWay.has(name(lease)),
+    isSettling: (lease) => [...underWay].some((job) => isUnder(job, lease)),
     idle: shared.idle,
     get size() {
       return shared.size;

@@ -102,12 +102,8 @@ const quoted = (text: string): string =>
 
 /** An array as Postgres writes it; the driver would make texts of numbers and look through each for what to escape. */
 function literal(values: readonly (Value | boolean)[]): string {
-  let text = "{";
-  for (const [at, value] of values.entries()) {
-    if (at > 0) text += ",";
-    text += typeof value === "string" ? quoted(value) : String(value);
-  }
-  return `${text}}`;
+  const cells = values.map((value) => (typeof value === "string" ? quoted(value) : (value ?? "null")));
+  return `{${cells.join(",")}}`;
 }
 
 const sent = (value: Parameter): unknown => (Array.isArray(value) ? literal(value) : value);

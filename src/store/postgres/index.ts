@@ -16,6 +16,7 @@ import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import type { LaneOf } from "./lanes.ts";
+import { lanesVerb } from "./look.ts";
 import { migrate, migrationPlan, schemaVersion } from "./migrate.ts";
 import { openParts, type Parts, type Surroundings } from "./parts.ts";
 import type { PostgresOptions } from "./place.ts";
@@ -26,7 +27,7 @@ import { MIGRATIONS } from "./schema.ts";
 import { completeWithin, settleVerb } from "./settle.ts";
 import { type Transaction, within } from "./transaction.ts";
 import { Listener } from "./wake.ts";
-import { claimVerb, lanesVerb } from "./work.ts";
+import { claimVerb } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
 
 export type { PostgresOptions } from "./place.ts";

@@ -7,7 +7,8 @@ import { openParts } from "../../../src/store/postgres/parts.ts";
 import { settleStatements } from "../../../src/store/postgres/settle-statements.ts";
 import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
 import { openWaker, wakeNames } from "../../../src/store/postgres/wake.ts";
-import { claimText, groupClaimText, lanesText } from "../../../src/store/postgres/work.ts";
+import { lanesText } from "../../../src/store/postgres/look.ts";
+import { claimText, groupClaimText } from "../../../src/store/postgres/work.ts";
 import { newJob } from "../../support/new-job.ts";
 import { type PlanStep, planOf, products, wholeTables } from "../../support/postgres-plan.ts";
 import { freshSchema } from "../../support/postgres-world.ts";
@@ -74,7 +75,7 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
     groups: [groupClaimText(s), `'w', 1, 1, ${quotas}, 500, 'n', 1, ${texts(3)}, ${ints(lanes)}`],
     lanes: [lanesText(s), `${numbers(2)}, ${numbers(2)}, ${numbers(2)}, ${numbers(2, (n) => n + 9)}, 1000`],
     complete: [settles.complete.text, `${leases}, ${texts(LEASES)}, 'w', 7`],
-    retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${blame}, 'w', 7`],
+    retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${ints(LEASES)}, ${blame}, 'w', 7`],
   };
 }
 
