@@ -19,6 +19,14 @@ export const jobColumns = (
   j.version, ${lastStack(s)}, j.limited::int, l.group_key, l.group_concurrency,
   j.stuck_retry_ms, j.stuck_limit, j.batch_most`;
 
+/** What `toQueue` needs to know of jobs. */
+export const PLACE = "j.id, j.lane, j.run_at, j.seq, j.epoch, j.attempts";
+
+/** Gives jobs of a CTE, which has the columns of `PLACE`, their places in the queue; those of retries say whose they are. */
+export const toQueue = (s: string, from: string): string =>
+  `insert into ${s}.waiting (lane, run_at, seq, epoch, job_id)
+    select lane, run_at, seq, epoch, case when attempts > 0 then id end from ${from}`;
+
 /** Joins jobs with what they belong to. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
 

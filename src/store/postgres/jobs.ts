@@ -6,7 +6,7 @@ import { isJobId } from "../../core/new-job.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
 import { JOB_WIDTH, jobFromRow, RUN_AT, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
-import { heldRuns, isTaken, jobColumns, NO_RUN, STATE, stateOf, withLane, withRun } from "./columns.ts";
+import { heldRuns, isTaken, jobColumns, NO_RUN, PLACE, STATE, stateOf, toQueue, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import type { Cell, Statement } from "./driver.ts";
 import { belongingFrom } from "./lanes.ts";
@@ -186,8 +186,8 @@ function rescheduleStatements(s: string, waker: Waker): { readonly read: Stateme
     changed as (
       update ${s}.job j set lane = held.lane, run_at = coalesce(${NOW} + held.delay_ms, j.run_at), updated_at = ${NOW},
         due_at = case when j.attempts + j.crashes = 0 then coalesce(${NOW} + held.delay_ms, j.due_at) else j.due_at end
-      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch),
-    wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from changed)
+      from held where j.seq = held.seq returning ${PLACE}),
+    wait as (${toQueue(s, "changed")})
     select array_agg(seq), ${waker.notify} from changed`,
     },
   };
@@ -245,7 +245,7 @@ export function dueList(s: string, query: JobQuery): { readonly text: string; re
   const order = query.tried ? time("w.run_at") : "w.run_at";
   const from = `${order} >= ${query.tried ? time("$1::bigint") : "$1"} and (w.run_at, w.seq) > ($1, $2)`;
   const { where, values } = narrow([from], [runAt, seq], CONDITIONS, query);
-  if (query.tried) where.push("w.lane % 4 <> 0 and j.attempts > 0");
+  if (query.tried) where.push("w.job_id is not null");
   else if (query.tried === false) where.push("j.attempts = 0");
   if (query.due !== undefined) where.push(`w.run_at ${query.due ? "<=" : ">"} ${NOW}`);
   const text = `select ${jobColumns(s)}, j.seq from ${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN} ${withLane(s)}

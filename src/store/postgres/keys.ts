@@ -2,7 +2,7 @@
 // never makes the loser report success; keys are always locked in their order.
 import type { State } from "../../core/job.ts";
 import type { KeyHolder, NewJob } from "../../core/new-job.ts";
-import { stateOf } from "./columns.ts";
+import { PLACE, stateOf, toQueue } from "./columns.ts";
 import { NOW } from "./context.ts";
 import type { Ask } from "./driver.ts";
 
@@ -90,11 +90,11 @@ function keyStatements(s: string) {
         due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
         stuck_retry_ms = $13, stuck_limit = $14,
         updated_at = ${NOW}
-      from held where j.seq = held.seq returning j.lane, j.run_at, j.seq, j.epoch),
+      from held where j.seq = held.seq returning ${PLACE}),
     places as (
       delete from ${s}.place p using changed where p.seq = changed.seq
         and p.group_n is distinct from (select group_n from ${s}.lane where base = $2::bigint and group_concurrency = 1))
-    insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from changed returning seq`,
+    ${toQueue(s, "changed")} returning seq`,
   };
   return { reserve, hold, take, replace };
 }

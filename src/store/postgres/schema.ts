@@ -85,10 +85,11 @@ create table ${s}.waiting (
   seq bigint not null,
   -- That of the job.
   epoch bigint not null default 0,
+  job_id text collate "C", -- Of a retry only, so that retries alone are in the indexes for people.
   primary key (lane, run_at, seq)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-create index waiting_retries on ${s}.waiting (${time("run_at")}) where lane % 4 <> 0;
-create index waiting_retry on ${s}.waiting (seq) where lane % 4 <> 0;
+create index waiting_retries on ${s}.waiting (${time("run_at")}) where job_id is not null;
+create index waiting_retry on ${s}.waiting (job_id) where job_id is not null;
 
 -- The places that jobs hold in their groups. Whoever wants one that is taken meets this key, however old its picture is.
 create table ${s}.place (

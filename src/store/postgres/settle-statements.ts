@@ -3,6 +3,7 @@
 // and answers with its time and the places (from 1) of those it applied. That the claim named the job is known before:
 // a claim is written as a whole, and never changed.
 import { HISTORY_TAIL } from "../verbs.ts";
+import { PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW } from "./context.ts";
 import type { Statement } from "./driver.ts";
 import { freePlaces, freeStatement } from "./groups.ts";
@@ -40,16 +41,14 @@ const BLAME = {
 const ended = (s: string, state: string, where = "true"): string =>
   `ended as (insert into ${s}.ended (state, at, seqs) select '${state}', ${NOW}, array_agg(seq order by seq) from done where ${where} having count(*) > 0)`;
 
-const waits = (s: string, where: string): string =>
-  `wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from done where ${where})`;
+const waits = (s: string, where: string): string => `wait as (${toQueue(s, "done")} where ${where})`;
 
 const record = (s: string, delay: string): string => `history as (
   insert into ${s}.attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class,
     error_name, error_message, error_stack, failure)
   select seq, generation, epoch, attempts, worker, started_at, ${NOW}, ${delay}, class, name, message, stack, failure from done)`;
 
-const DONE = `j.seq, j.generation, j.epoch, j.attempts, j.crashes, j.max_attempts, j.worker, j.started_at, j.lane, j.run_at,
-  j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
+const DONE = `${PLACE}, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
 const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
   error_message = u.message, ${RUN}`;
 /** Jobs that have more records of history than are kept, if they have one for every claim. */
@@ -117,7 +116,7 @@ function returnStatements(s: string, wake: string) {
           state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
           run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end
-        from u where ${LEASE} returning j.seq, j.lane, j.run_at, j.epoch, j.cancel_requested, u.n),
+        from u where ${LEASE} returning ${PLACE}, j.cancel_requested, u.n),
       ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), null${wake} from done`,
     ),

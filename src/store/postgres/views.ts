@@ -25,33 +25,48 @@ const queued = (s: string): string =>
   `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
 
 /**
- * The same for retries, which have an index of their own for that way: joined by all of the place, Postgres would expect
- * next to none, and rather sort them all than go by the time at which they are due.
+ * The same for retries, by the time at which they are due. Postgres passes neither the order nor the limit asked of a
+ * union on to its parts, and plans each as if it were read to the end. So this part says its order itself, and looks up
+ * the job of every place in turn (the limit of one asks for that): then the index by time is the cheapest way even so, and
+ * whoever asks for the first few reads no more than these. Joined to a row that is always there, what is looked up is
+ * left out where nobody asks for it.
  */
-const retrying = (s: string): string => `${s}.waiting w join ${s}.job j on j.seq = w.seq`;
+const retrying = (s: string, columns: string): string => `(${columns} from ${s}.waiting w
+  cross join lateral (select j.*, l.type from (select) one left join ${s}.job j on j.seq = w.seq
+    left join ${s}.lane l on l.base = w.lane - w.lane % 4 limit 1) j
+where w.job_id is not null order by ${time("w.run_at")})`;
 
 /** Where a run stands: which job and generation, and its number in there, the first one included. */
 interface Place {
+  /** Of the job. */
+  readonly id: string;
+  readonly type: string;
   readonly generation: string;
   /** The number of the run, as SQL. */
   readonly run: string;
 }
 
-const PRESENT: Place = { generation: "j.generation", run: "(least(j.attempts, 2147483646) + 1)" };
-const BAD: Place = { generation: "a.generation", run: "a.attempt" };
+const PRESENT: Place = {
+  id: "j.id",
+  type: "l.type",
+  generation: "j.generation",
+  run: "(least(j.attempts, 2147483646) + 1)",
+};
+const PENDING: Place = { ...PRESENT, id: "w.job_id", type: "j.type" };
+const BAD: Place = { ...PRESENT, generation: "a.generation", run: "a.attempt" };
 
 /** The first run has the id of its job, the others a suffix that no id of a job can have. */
 const runOf = (
-  { generation, run }: Place,
+  { id, type, generation, run }: Place,
   status: string,
   times: Readonly<Record<"next" | "error" | "from" | "to", string>>,
 ): string => {
   const isFirst = `${generation} = 1 and ${run} = 1`;
   const most = "case when j.limited then '/' || (j.max_attempts - 1) else '' end";
   return `
-select case when ${isFirst} then j.id else j.id || ':' || ${generation} || '.' || ${run} end as id, j.id as job_id, l.type,
+select case when ${isFirst} then ${id} else ${id} || ':' || ${generation} || '.' || ${run} end as id, ${id} as job_id, ${type} as type,
   ${generation} as generation, ${run} - 1 as retry_count, j.max_attempts - 1 as max_retries, ${run} > 1 as is_retry,
-  case when ${isFirst} then null else j.id end as original_run_id, '${status}'::text as status, ${times.next} as next_retry_at,
+  case when ${isFirst} then null else ${id} end as original_run_id, '${status}'::text as status, ${times.next} as next_retry_at,
   ${times.error} as error_message, ${times.from} as started_at, ${times.to} as completed_at,
   case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
 };
@@ -78,8 +93,7 @@ const runs = (s: string): string => {
       to: time("a.ended_at"),
     })} from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq ${lane}
     where a.attempt > 0 and not ${sameBefore(s, "a", "a.epoch")}`,
-    `${runOf(PRESENT, "pending_retry", { ...NONE, next: time("w.run_at"), error: "j.error_message" })}
-    from ${retrying(s)} ${lane} where w.lane % 4 <> 0 and j.attempts > 0`,
+    retrying(s, runOf(PENDING, "pending_retry", { ...NONE, next: time("w.run_at"), error: "j.error_message" })),
     `${runOf(PRESENT, "queued", NONE)} from ${queued(s)} ${lane} where j.attempts <= 0`,
     `${runOf(PRESENT, "running", { ...NONE, from: time("h.at") })} from ${heldRuns(s)} ${lane}`,
     `${runOf(PRESENT, "completed", { ...NONE, ...ENDED })} ${ofState("completed")}`,
@@ -132,9 +146,9 @@ from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq join ${s}.lane l on l.b
 where l.type like 'batch:%';
 
 create view ${s}.retry_queue as
-select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
+select coalesce(j.key, j.id) as record_id, w.job_id, l.type as job_type, j.payload,
   j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after
-from ${retrying(s)} left join ${s}.lane l on l.base = j.lane - j.lane % 4
-where w.lane % 4 <> 0 and j.attempts > 0;
+from ${s}.waiting w join ${s}.job j on j.seq = w.seq left join ${s}.lane l on l.base = j.lane - j.lane % 4
+where w.job_id is not null;
 
 ${runs(s)}`;

@@ -231,7 +231,7 @@ describe("with a hundred thousand finished jobs", () => {
        select seq, 1, e, e, seq * 1000, 'transient', 'Error', 'no', '{}' from job, generate_series(1, 3) e where id like 'd%'`,
     );
     await client.query(
-      `insert into waiting (lane, run_at, seq) select lane + 1, 9999999999999 + seq, seq from job where id like 'c%' limit 50000`,
+      `insert into waiting (lane, run_at, seq, job_id) select lane + 1, 9999999999999 + seq, seq, id from job where id like 'c%' limit 50000`,
     );
     await client.query("analyze job, dead_letter, attempt, waiting, lane");
   }, 60_000);
@@ -258,6 +258,12 @@ describe("with a hundred thousand finished jobs", () => {
       "job_pkey",
     ],
     ["records that are due", "SELECT * FROM retry_queue WHERE process_after <= NOW()", "waiting_retries"],
+    [
+      "retries by due time",
+      "SELECT * FROM runs WHERE status = 'pending_retry' ORDER BY next_retry_at LIMIT 50",
+      "waiting_retries",
+    ],
+    ["the retry of one job", "SELECT * FROM runs WHERE job_id = 'c7' AND status = 'pending_retry'", "waiting_retry"],
     ["jobs of a key", "SELECT * FROM jobs WHERE key = 'a'", "job_keyed"],
   ])("%s: finds what it shows by an index", async (name, query, index) => {
     const steps = await planOf(client, query);
