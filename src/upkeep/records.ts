@@ -83,8 +83,9 @@ export function openRecords({
 /** The records in cells; those that nobody can read are left out. */
 export function recordsFrom(cells: readonly Cell[]): StepRecord[] {
   return cells.flatMap(({ kind, name, holder, value, at }) => {
+    if (kind !== RECORD_CELLS) return [];
     const step = fieldsFrom(value);
-    if (kind !== RECORD_CELLS || !hasNumbers(step, ["waitMs"])) return [];
+    if (!hasNumbers(step, ["waitMs"])) return [];
     const ms = typeof step.ms === "number" ? step.ms : null;
     const error = typeof step.error === "string" ? step.error : null;
     const worker = holder === NOBODY && typeof step.worker === "string" ? step.worker : holder;

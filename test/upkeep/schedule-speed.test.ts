@@ -4,14 +4,18 @@ import { begun, everyTick } from "../../src/core/schedule.ts";
 import { readSchedules } from "../../src/queue/schedule-views.ts";
 import type { World } from "../conformance/suite.ts";
 import { newJob } from "../support/new-job.ts";
+import { claimBy, signUp } from "../support/runs.ts";
 import { postgresWorld, sql } from "../support/postgres-world.ts";
 import { sqliteWorld } from "../support/worlds.ts";
 
 const WAITING = 200_000;
 const SCHEDULES = 1_000;
-/** What it may take; on a machine that is busy with other tests the same work takes several times as long. */
+/** Jobs that workers hold meanwhile, and how many they take at a time. */
+const HELD = 2_000;
+const AT_ONCE = 100;
 const MOST_MS = 50;
-const UNDER_LOAD = 4;
+/** The best of so many counts: whoever shares the machine with a test may slow down any one of them. */
+const TURNS = 100;
 
 const WORLDS: Record<string, () => Promise<World>> = {
   sqlite: sqliteWorld,
@@ -29,7 +33,9 @@ const WORLDS: Record<string, () => Promise<World>> = {
 };
 
 describe.each(Object.keys(WORLDS))("on %s", (kind) => {
-  it(`a thousand schedules are listed beside 200,000 waiting jobs`, { timeout: 240_000 }, async () => {
+  it(`a thousand schedules are listed beside 200,000 waiting jobs and 2,000 that run`, {
+    timeout: 240_000,
+  }, async () => {
     const world = await (WORLDS[kind] as () => Promise<World>)();
     onTestFinished(() => world.close());
     const { store, clock } = world;
@@ -47,14 +53,18 @@ describe.each(Object.keys(WORLDS))("on %s", (kind) => {
       return { kind: "schedule", name: `s${n}`, holder: "", version: 0, value };
     });
     await store.setCells(cells);
+    await store.enqueue(Array.from({ length: HELD }, () => newJob()));
+    const worker = await signUp(store);
+    for (let n = 0; n < HELD; n += AT_ONCE)
+      expect((await claimBy(store, worker, { limit: AT_ONCE })).jobs).toHaveLength(AT_ONCE);
     let best = Number.POSITIVE_INFINITY;
-    for (let n = 0; n < 12; n++) {
+    for (let n = 0; n < TURNS && best >= MOST_MS; n++) {
       const from = performance.now();
       const views = await readSchedules(store);
       best = Math.min(best, performance.now() - from);
       expect(views).toHaveLength(SCHEDULES);
       expect(views.every(({ result }) => result === "queued")).toBe(true);
     }
-    expect(best).toBeLessThan(MOST_MS * UNDER_LOAD);
+    expect(best).toBeLessThan(MOST_MS);
   });
 });

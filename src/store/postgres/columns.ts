@@ -16,7 +16,7 @@ export const jobColumns = (
   j.run_at, j.due_at, j.created_at, greatest(j.updated_at, h.at), coalesce(h.at, j.started_at), j.finished_at,
   j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, coalesce(h.epoch, j.epoch),
   coalesce(h.worker, j.worker), j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
-  j.version, ${lastStack(s)}, j.limited::int, l.group_key, l.group_concurrency,
+  j.version, case when j.failure is not null then ${lastStack(s)} end, j.limited::int, l.group_key, l.group_concurrency,
   j.stuck_retry_ms, j.stuck_limit, j.batch_most`;
 
 /** What `toQueue` needs to know of jobs. */
@@ -41,10 +41,13 @@ export const heldRuns = (
 export const isTaken = (s: string): string =>
   `j.state = 'queued' and not exists (select from ${s}.waiting w where w.lane = j.lane and w.run_at = j.run_at and w.seq = j.seq)`;
 
-/** Joins jobs with the run that they are in, if any; there are few claims, and only those jobs are looked for in them. */
+/**
+ * Joins jobs with the run that they are in, if any. That somebody has taken it is asked inside, so that no claim is read
+ * for any other job: whoever busy workers hold may be many thousands.
+ */
 export const withRun = (s: string): string => `left join lateral (
     select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${s}.claim c
-    where c.epochs[array_position(c.seqs, j.seq)] = j.epoch + 1 limit 1) h on ${isTaken(s)}`;
+    where ${isTaken(s)} and c.epochs[array_position(c.seqs, j.seq)] = j.epoch + 1 limit 1) h on true`;
 
 /** For jobs of which it is known that they are in none. */
 export const NO_RUN =
