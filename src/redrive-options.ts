@@ -3,7 +3,7 @@ import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
 import { invalid, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
-import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
+import { isJobDefinition, type JobDefinition, withDefaults } from "./queue/define-job.ts";
 import { type Middleware, wrapped } from "./queue/middleware.ts";
 import type { Store } from "./store/store.ts";
 import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
@@ -69,10 +69,6 @@ export function resolveRedrive(options: RedriveOptions): RedriveSettings {
     log: logOf(log),
     maxPayloadBytes: maxPayloadBytes as number,
   };
-}
-
-function withDefaults(definition: JobDefinition, library: PolicyOptions): JobDefinition {
-  return { ...definition, policy: resolvePolicy({ library, type: definition.options }).policy };
 }
 
 function logOf(log: unknown): Log {

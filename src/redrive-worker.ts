@@ -86,7 +86,7 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   if (health !== undefined)
     checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
   if (archive !== undefined) checkText("worker.archive", archive);
-  const store = withTypeLimits(around.store, around.jobs, around.defaults);
+  const store = withTypeLimits(around.store, around.jobs);
   const records = openRecords({ ...around, worker: () => worker.id });
   const worker = createWorker({ ...around, store, settings, records, isolation: isolation?.(settings) ?? null });
   let isSpent = false;

@@ -193,10 +193,10 @@ type Parts = Omit<RedriveSettings, "store"> & {
 };
 
 /** What stuck runs are judged with; what is done about them is told as a worker tells it. */
-function stuckParts({ store, jobs, defaults, system, log, events }: Parts): Parameters<typeof openStuck>[0] {
+function stuckParts({ store, jobs, system, log, events }: Parts): Parameters<typeof openStuck>[0] {
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
   return {
-    store: withTypeLimits(store, jobs, defaults),
+    store: withTypeLimits(store, jobs),
     system,
     policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
     report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now }),

@@ -1,7 +1,8 @@
 // The program of the child process in which a job with its last crash left runs alone. Started by `isolation`, never
 // by hand; its task is the first thing it is told. Nothing it does can hurt anybody but itself.
-import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import type { PolicyOptions } from "../core/policy.ts";
 import { openStore } from "../open-store.ts";
+import { withDefaults } from "../queue/define-job.ts";
 import { firstWord, hostId, onParentStop, tellParent } from "../system/processes.ts";
 import { lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
@@ -16,15 +17,12 @@ const stopping = new AbortController();
 onParentStop(() => stopping.abort());
 const task = (await firstWord()) as IsolatedTask;
 const library = await defaultsOf(task);
-const jobs = (await loadJobs(task.jobs)).map((job) => ({
-  ...job,
-  policy: resolvePolicy({ library, type: job.options }).policy,
-}));
+const jobs = (await loadJobs(task.jobs)).map((job) => withDefaults(job, library));
 const told: Promise<void>[] = [];
 const store = openStore(task.store);
 try {
   await runAlone({
-    store: withTypeLimits(store, jobs, library),
+    store: withTypeLimits(store, jobs),
     system: realSystem,
     worker: task.worker,
     lane: task.lane,

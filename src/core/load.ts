@@ -1,5 +1,7 @@
 // What a worker tells about itself: what it serves and how much fits into its hands. A plain value, kept as JSON in a cell
-// of the worker's own, so that a job can be asked why nobody takes it.
+// of the worker's own, so that a job can be asked why nobody takes it, and its runs can be judged by whoever knows no more
+// of its type than the name.
+import type { SaidLimits } from "./said-limits.ts";
 
 /** What a worker serves, and how much of it at a time. */
 export interface WorkerLoad {
@@ -17,6 +19,8 @@ export interface ServedType {
   readonly queue: string;
   /** How many of the type it runs at the same time; null for as many as fit. */
   readonly concurrency: number | null;
+  /** What its runs of jobs that were enqueued by name may take; absent where nobody said anything. */
+  readonly limits?: SaidLimits;
 }
 
 /** The load of a text from the store; null for one that a program wrote which speaks otherwise. */

@@ -9,6 +9,7 @@ import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
 import { type Policy, POLICY_FIELDS, type PolicyOptions, PRESETS, resolvePolicy } from "../core/policy.ts";
+import { limitsSaid, type SaidLimits } from "../core/said-limits.ts";
 import { type RateOptions, type RateSettings, resolveRate } from "../core/rate.ts";
 import type { RetryPolicy } from "../core/verdict.ts";
 import type { Log } from "../system/log.ts";
@@ -118,6 +119,8 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly rate: RateSettings | null;
   readonly input: StandardSchema | null;
   readonly policy: Policy;
+  /** Those limits of the policy that somebody said, for jobs enqueued by the name of the type alone. */
+  readonly limits: SaidLimits;
   /** What the policy was made of, for whoever adds a layer below. */
   readonly options: PolicyOptions;
   readonly rules: readonly ClassifyRule[];
@@ -178,7 +181,7 @@ export function defineJob(
     groupConcurrency,
     rate: rateLimit === undefined ? null : resolveRate(rateLimit, `${type}.rateLimit`),
     input: input ?? null,
-    policy: policyOf(type, policy),
+    ...policyOf(type, policy),
     options: policy,
     rules: resolveRules(classify, `${type}.classify`),
     onDead,
@@ -202,10 +205,20 @@ function handlerOf(
   return { batch: null, run };
 }
 
+/** The definition above the defaults of a queue. */
+export function withDefaults(definition: JobDefinition, library: PolicyOptions): JobDefinition {
+  return { ...definition, ...policyAndLimits({ library, type: definition.options }) };
+}
+
+function policyAndLimits(layers: Parameters<typeof resolvePolicy>[0]): Pick<JobDefinition, "policy" | "limits"> {
+  const resolved = resolvePolicy(layers);
+  return { policy: resolved.policy, limits: limitsSaid(resolved) };
+}
+
 /** The policy of the type; what is wrong with it is told under the name of the type. */
-function policyOf(type: string, options: PolicyOptions): Policy {
+function policyOf(type: string, options: PolicyOptions): Pick<JobDefinition, "policy" | "limits"> {
   try {
-    return resolvePolicy({ type: options }).policy;
+    return policyAndLimits({ type: options });
   } catch (error) {
     if (!isRedriveError(error)) throw error;
     throw new RedriveError(

@@ -65,8 +65,10 @@ export async function* judgedPages(
     const last = found.at(-1);
     if (!last) return;
     after = last.position;
-    // A type that is known here may say that its runs are never stuck.
-    const runs = found.filter(({ job }) => request.ranMs !== undefined || job.stuckMs !== null);
+    // A job that was enqueued by name has the limits of its type only here, and these may be longer, or say never.
+    const { ranMs: least, byMs = 0 } = request;
+    const isStuck = ({ job, ranMs }: OverdueRun): boolean => job.stuckMs !== null && ranMs >= job.stuckMs + byMs;
+    const runs = least === undefined ? found.filter(isStuck) : found;
     const heldMs = await heldBy(runs, options.store);
     yield runs.map((run) => ({ run, verdict: judge(run, heldMs, options) }));
   }

@@ -68,10 +68,11 @@ export class Notice {
 
   async #write(beside: readonly CellChange[]): Promise<void> {
     const { jobs, settings, slots, system } = this.#options;
-    const types = jobs.map(({ type, queue, concurrency }) => ({
+    const types = jobs.map(({ type, queue, concurrency, limits }) => ({
       type,
       queue,
       concurrency: Number.isFinite(concurrency) ? concurrency : null,
+      ...(Object.keys(limits).length === 0 ? {} : { limits }),
     }));
     const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: slots() };
     const text = JSON.stringify(load);

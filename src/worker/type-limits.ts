@@ -1,38 +1,62 @@
 // A job carries its limits from the moment it was enqueued, so that anybody can judge it. Where whoever enqueued it knew
-// only the name of its type, the word of the worker counts, which knows the type.
-import type { Job, JobLimits } from "../core/job.ts";
-import { type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+// only the name of its type, the word of the worker that runs it counts, which knows the type and tells what it serves.
+import type { Job } from "../core/job.ts";
+import { loadFrom } from "../core/load.ts";
+import { limitsFrom, type SaidLimits } from "../core/said-limits.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Store } from "../store/store.ts";
 
-const LIMITS = ["maxAttempts", "maxCrashes", "deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const;
-
-/** The store, handing out jobs enqueued by name with the limits that their type says, or the defaults of this queue. */
-export function withTypeLimits(store: Store, definitions: readonly JobDefinition[], defaults: PolicyOptions): Store {
-  const said = new Map(definitions.map((definition) => [definition.type, limitsSaid(definition, defaults)]));
-  const named = [...said].flatMap(([type, { stuckMs = null }]) => (stuckMs === null ? [] : [{ type, stuckMs }]));
-  const judgeable = <J extends Job>(job: J): J => (job.limited ? job : { ...job, ...said.get(job.type) });
+/** The store, handing out jobs enqueued by name with the limits that their type says to whoever runs them. */
+export function withTypeLimits(store: Store, definitions: readonly JobDefinition[]): Store {
+  const own = new Map(definitions.map(({ type, limits }) => [type, limits]));
   return {
     ...store,
     async claim(request) {
       const answer = await store.claim(request);
-      return { ...answer, jobs: answer.jobs.map(judgeable) };
+      return { ...answer, jobs: answer.jobs.map((job) => judgeable(job, own.get(job.type))) };
     },
     async overdue(request) {
+      const { of, named } = await wordsOf(store, own);
       const runs = await store.overdue({ ...request, named });
-      return runs.map((run) => ({ ...run, job: judgeable(run.job) }));
+      return runs.map((run) => ({ ...run, job: judgeable(run.job, of(run.job)) }));
     },
     async expired(request) {
       const runs = await store.expired(request);
-      return runs.map((run) => ({ ...run, job: judgeable(run.job) }));
+      if (runs.every(({ job }) => job.limited)) return runs;
+      const { of } = await wordsOf(store, own);
+      return runs.map((run) => ({ ...run, job: judgeable(run.job, of(run.job)) }));
     },
   };
 }
 
-/** The limits that somebody on this side said; for the others the job keeps what it was enqueued with. */
-function limitsSaid({ options }: JobDefinition, library: PolicyOptions): Partial<JobLimits> {
-  const { policy, origins } = resolvePolicy({ library, type: options });
-  return Object.fromEntries(
-    LIMITS.filter((limit) => origins[limit] !== "default").map((limit) => [limit, policy[limit]]),
-  );
+const judgeable = <J extends Job>(job: J, said: SaidLimits | undefined): J => (job.limited ? job : { ...job, ...said });
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+type ByType = ReadonlyMap<string, SaidLimits>;
+
+/** What every worker says of its types, and what is said here. */
+async function wordsOf(
+  store: Pick<Store, "cells">,
+  own: ByType,
+): Promise<{
+  /** By the worker that runs the job, else here, else by whoever gives it the least time. */
+  readonly of: (job: Pick<Job, "type" | "worker">) => SaidLimits | undefined;
+  /** The shortest stuck limit of each type. */
+  readonly named: readonly { readonly type: string; readonly stuckMs: number }[];
+}> {
+  const { cells } = await store.cells([{ kind: "load" }]);
+  const byWorker = new Map<string, ByType>();
+  for (const { holder, value } of cells) {
+    const types = loadFrom(value)?.types ?? [];
+    byWorker.set(holder, new Map(types.map((served) => [served?.type, limitsFrom(served?.limits)])));
+  }
+  const strictest = new Map<string, SaidLimits>();
+  for (const words of [own, ...byWorker.values()])
+    for (const [type, said] of words)
+      if ((said.stuckMs ?? NEVER) <= (strictest.get(type)?.stuckMs ?? NEVER)) strictest.set(type, said);
+  return {
+    of: ({ type, worker }) => byWorker.get(worker ?? "")?.get(type) ?? own.get(type) ?? strictest.get(type),
+    named: [...strictest].flatMap(([type, { stuckMs = null }]) => (stuckMs === null ? [] : [{ type, stuckMs }])),
+  };
 }

@@ -2,6 +2,7 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { createRedrive, defineJob, type JobContext } from "../../src/index.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import { type Bench, createBench } from "../support/cli.ts";
 import { end, signUp, start, takeOne } from "../support/runs.ts";
@@ -13,6 +14,10 @@ interface Hanging extends Bench {
   /** One that hangs for the second time, one that hangs for the last, one without a limit, one that waits. */
   readonly ids: Readonly<Record<"second" | "last" | "free" | "waits", string>>;
 }
+
+/** A handler that ends only when it is told to. */
+const forever = (_input: object, { signal }: JobContext): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
 
 /** A file in which runs hang since more than an hour. */
 async function hanging(): Promise<Hanging> {
@@ -48,6 +53,30 @@ async function hanging(): Promise<Hanging> {
 }
 
 describe("stuck list", () => {
+  it("knows the limits of a job enqueued by name from the worker that runs it", async () => {
+    const bench = createBench();
+    const path = join(bench.folder, "redrive.db");
+    const clock = { now: Date.now() - 1.2 * HOUR };
+    const store = createInlineSqliteStore({ path, clock: () => clock.now });
+    const redrive = await createRedrive({
+      store,
+      log: "silent",
+      jobs: [defineJob("scrape", { preset: "runs", run: forever })],
+    });
+    const worker = redrive.worker({ lease: "1d", heartbeat: "1h" });
+    await worker.start();
+    const other = await createRedrive({ store, log: "silent" });
+    const { id } = await other.enqueue("scrape", {});
+    await expect.poll(() => worker.counts.claimed, { timeout: 20_000 }).toBe(1);
+    const { code, out } = await bench.run(["stuck", "list"]);
+    await worker.stop({ within: 0 });
+    await store.close();
+    expect(code).toBe(0);
+    expect(out).toMatch(
+      new RegExp(`${id} +scrape +\\S+ +1h +\\S+ +again in 4h +Run stuck for 1.2h - retry 1/4 scheduled`),
+    );
+  });
+
   it("shows runs over their limit, with what would become of them", async () => {
     const bench = await hanging();
     const { code, out } = await bench.run(["stuck", "list"]);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { PRESETS } from "../../src/core/policy.ts";
 import { defineJob, type JobContext } from "../../src/queue/define-job.ts";
-import type { ClaimAnswer, Store } from "../../src/store/store.ts";
+import type { ClaimAnswer, ClaimedJob, Store } from "../../src/store/store.ts";
 import { checkStuck, type StuckCheckOptions, stuckService } from "../../src/upkeep/stuck-runs.ts";
 import { startUpkeep } from "../../src/upkeep/upkeep.ts";
 import { openReporter, zeroCounts } from "../../src/worker/report.ts";
@@ -145,12 +145,46 @@ describe.each(["memory", "sqlite"] as const)("a run over its limit (%s)", (kind)
     const left = await start(bench.store, { type: "never", limited: false, stuckMs: 1 }, worker);
     await bench.store.settle({ settlements: [], worker, startedThrough: 1 });
     await bench.advance(2 * HOUR);
-    expect(await checker(bench, withTypeLimits(bench.store, [kindly, never], {})).check()).toBe(1);
+    expect(await checker(bench, withTypeLimits(bench.store, [kindly, never])).check()).toBe(1);
     expect(await bench.read(run.id)).toMatchObject({
       runAt: bench.world.now + 2 * HOUR,
       failure: { message: "Run stuck for 2.0h - retry 1/1 scheduled" },
     });
     expect(await bench.read(left.id)).toMatchObject({ state: "running" });
+  });
+
+  it("of a job enqueued by name goes by what the worker says that runs it, where nobody here knows the type", async () => {
+    const bench = createBench(1, kind);
+    const says = async (stuckMs: number | null, more: object = {}): Promise<string> => {
+      const worker = await idler(bench);
+      const types = [{ type: "scrape", queue: "default", concurrency: null, limits: { stuckMs, ...more } }, null];
+      const value = JSON.stringify({ types, queues: null, concurrency: 1 });
+      await bench.store.setCells([{ kind: "load", name: "", holder: worker, version: null, value }]);
+      return worker;
+    };
+    const workers = [
+      await says(HOUR, { stuckRetryMs: 3 * HOUR, stuckLimit: 2 }),
+      await says(5 * HOUR),
+      await says(null),
+      await idler(bench),
+    ];
+    const runs: ClaimedJob[] = [];
+    for (const worker of workers)
+      runs.push(await start(bench.store, { type: "scrape", limited: false, stuckMs: null }, worker));
+    for (const worker of workers) await bench.store.settle({ settlements: [], worker, startedThrough: 1 });
+    await bench.advance(2 * HOUR);
+    const { check } = checker(bench, withTypeLimits(bench.store, []));
+    const states = async () => Promise.all(runs.map(async ({ id }) => (await bench.read(id)).state));
+    expect(await check()).toBe(2);
+    // The last one's worker says nothing, so that the word of any other counts.
+    expect(await states()).toEqual(["queued", "running", "running", "queued"]);
+    expect(await bench.read(runs[0]?.id as string)).toMatchObject({
+      runAt: bench.world.now + 3 * HOUR,
+      failure: { message: "Run stuck for 2.0h - retry 1/2 scheduled" },
+    });
+    await bench.advance(4 * HOUR);
+    expect(await check()).toBe(1);
+    expect(await states()).toEqual(["queued", "queued", "running", "queued"]);
   });
 });
 

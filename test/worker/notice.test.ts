@@ -42,13 +42,14 @@ function gated() {
 describe("the notice of a worker", () => {
   it("says what it serves and how much at a time, and goes with the worker", async () => {
     const { job } = gated();
-    const plain = defineJob("plain", { run: (_input: object) => null });
+    const plain = defineJob("plain", { stuck: { after: "1h", retryAfter: "4h" }, run: (_input: object) => null });
     const { redrive, store } = await noted({ jobs: [job, plain] });
     const worker = redrive.worker({ ...FAST, concurrency: 7, queues: ["slow", "default"] });
     await worker.start();
+    const limits = { stuckMs: 3_600_000, stuckRetryMs: 14_400_000, stuckLimit: null };
     const types = [
       { type: "gated", queue: "slow", concurrency: 3 },
-      { type: "plain", queue: "default", concurrency: null },
+      { type: "plain", queue: "default", concurrency: null, limits },
     ];
     const load = { types, queues: ["slow", "default"], concurrency: 7 };
     expect(await loads({ store })).toEqual([{ name: "", holder: worker.id, load }]);
