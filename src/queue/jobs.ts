@@ -7,6 +7,7 @@ import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
+import { cancelJobs } from "./cancelling.ts";
 import type { Events } from "./events.ts";
 import { explainJob } from "./explain.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
@@ -88,12 +89,8 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
     count: () => store.count(),
     async cancel(target) {
       const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
-      for await (const ids of chunks(target, all, ["queued", "running"])) {
-        const answers = await store.cancel(ids);
-        for (const answer of answers) sum[answer] += 1;
-        const cancelled = ids.filter((_, at) => answers[at] === "cancelled");
-        await tellCancelled(cancelled, store, events);
-      }
+      for await (const ids of chunks(target, all, ["queued", "running"]))
+        for (const answer of await cancelJobs(ids, store, events)) sum[answer] += 1;
       return sum;
     },
     async reschedule(target, options) {
@@ -104,14 +101,6 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
       return sum;
     },
   };
-}
-
-/** Tells of waiting jobs that were cancelled; of a running one, the worker tells that stops it. */
-async function tellCancelled(ids: readonly string[], store: Store, events: Events): Promise<void> {
-  if (ids.length === 0 || !events.isHeard("job.cancelled")) return;
-  // They are cancelled all the same if they cannot be read now; whoever waits for one of them looks for itself.
-  const jobs = await store.get(ids).catch(() => []);
-  for (const job of jobs) if (job) events.emit({ kind: "job.cancelled", job, verdict: { kind: "cancel" } });
 }
 
 /** The error for a job that is not there. */

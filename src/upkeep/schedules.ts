@@ -7,6 +7,7 @@ import { textOf } from "../core/failure.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import { decide, isDue, type NextTick, type Schedule, scheduleFrom, written } from "../core/schedule.ts";
+import { cancelJobs } from "../queue/cancelling.ts";
 import { ticksOf } from "../queue/cron.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Events } from "../queue/events.ts";
@@ -21,7 +22,7 @@ export interface SchedulerOptions {
   readonly store: Pick<Store, "cells" | "setCells" | "enqueue" | "get" | "cancel">;
   readonly system: System;
   readonly log: Log;
-  readonly events: Pick<Events, "emit">;
+  readonly events: Pick<Events, "emit" | "isHeard">;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
 }
@@ -214,7 +215,7 @@ class Scheduler {
   async #replace(held: Held): Promise<void> {
     let { replaces } = held.schedule.state;
     for (const tick of held.schedule.state.pending) {
-      if (replaces !== null) await this.#options.store.cancel([replaces]);
+      if (replaces !== null) await cancelJobs([replaces], this.#options.store, this.#options.events);
       await this.#enqueue(this.#job(held, tick));
       replaces = tickId(held.name, tick);
     }

@@ -31,6 +31,8 @@ interface Member {
 export class Fleet {
   readonly schedules: Schedules;
   readonly log = collectLog();
+  /** The jobs of which members told that they are cancelled. */
+  readonly cancelled: string[] = [];
   readonly dice: Dice;
   readonly #world: World;
   readonly #system: System;
@@ -55,7 +57,9 @@ export class Fleet {
   async join(death: Death | null = null): Promise<void> {
     const store = new Mortal(await this.#world.peer(), death);
     const { log } = this;
-    const parts = { store, system: this.#system, log, events: openEvents(log), jobs: [], defaults: {} };
+    const events = openEvents(log);
+    events.on("job.cancelled", ({ job }) => this.cancelled.push(job.id));
+    const parts = { store, system: this.#system, log, events, jobs: [], defaults: {} };
     this.#members.push({ service: scheduleService(parts), store, wakeAt: this.#passed });
   }
 

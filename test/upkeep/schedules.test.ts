@@ -149,7 +149,9 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
     expect((await of("queue")).map(({ group, groupConcurrency }) => [group, groupConcurrency])).toEqual(
       Array.from({ length: 3 }, () => ["schedule:queue", 1]),
     );
-    expect((await of("replace")).map(({ state }) => state)).toEqual(["cancelled", "cancelled", "queued"]);
+    const replaced = await of("replace");
+    expect(replaced.map(({ state }) => state)).toEqual(["cancelled", "cancelled", "queued"]);
+    expect(fleet.cancelled).toEqual(replaced.slice(0, 2).map(({ id }) => id));
     const [only, ...more] = await of("skip");
     expect(more).toEqual([]);
     expect(await fleet.schedules.get("skip")).toMatchObject({ fired: 1, skipped: 2, lastJob: only?.id });
