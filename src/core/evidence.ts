@@ -27,6 +27,16 @@ export interface Witness {
 /** Workers that made no call for this long are not asked for their word. */
 const RECENT_MS = 10_000;
 
+/** How long the others are heard before one alone is believed: for a poll of the idle, a call, and telling of it. */
+export const HEARING_MS = 2_000;
+
+/** What its callers say together of a service that is down. */
+export interface Outage {
+  readonly reason: string;
+  /** False where one alone says so: first the others are to be heard. */
+  readonly isSure: boolean;
+}
+
 /** Nothing was seen yet. */
 export function noEvidence(since: number): Evidence {
   return { since, slices: [], streak: 0, streakFrom: 0, streakTo: 0, lastSuccessAt: 0, sickUntil: 0 };
@@ -57,27 +67,40 @@ export function observe(
   return { ...seen, streak: seen.streak + failures, streakFrom, streakTo: now };
 }
 
-/** Why the service is down by what its callers saw, or null. Where several call, one alone is not believed. */
+/**
+ * That the service is down by what its callers saw, or null. One alone is believed only after a hearing in which no other
+ * spoke; `heardMs` is how long ago that began, null without one.
+ */
 export function outage(
   witnesses: readonly Witness[],
   settings: BreakerSettings,
   since: number,
   now: number,
-): string | null {
+  heardMs: number | null,
+): Outage | null {
   const heard = witnesses.filter(({ evidence }) => evidence.since === since);
   const recent = heard.filter(({ evidence }) => lastCallAt(evidence) > now - Math.min(RECENT_MS, settings.windowMs));
-  const needed = recent.length > 1 ? 2 : 1;
+  const needed = recent.length <= 1 && hearing(heardMs) === "over" ? 1 : 2;
   const streaks = failuresInARow(heard);
   const inARow = streaks.reduce((sum, failures) => sum + failures, 0);
-  if (inARow >= settings.failures && streaks.length >= needed) return `${inARow} failures in a row`;
   const calls = heard.map(({ evidence }) => callsOf(evidence, settings, now));
   const failing = calls.filter(({ failures, all }) => failures > 0 && failures / all >= settings.failureRate);
   const failed = calls.reduce((sum, { failures }) => sum + failures, 0);
   const all = calls.reduce((sum, own) => sum + own.all, 0);
-  const enough = all >= settings.minimumCalls && failed / all >= settings.failureRate;
-  if (enough && failing.length >= Math.max(needed, Math.ceil(recent.length / 2)))
-    return `${failed} of ${all} calls failed`;
-  return null;
+  const isShare = all >= settings.minimumCalls && failed / all >= settings.failureRate;
+  const charges: { readonly reason: string; readonly by: number }[] = [];
+  if (inARow >= settings.failures) charges.push({ reason: `${inARow} failures in a row`, by: streaks.length });
+  if (isShare && failing.length >= Math.ceil(recent.length / 2))
+    charges.push({ reason: `${failed} of ${all} calls failed`, by: failing.length });
+  const sure = charges.find(({ by }) => by >= needed);
+  const found = sure ?? charges[0];
+  return found ? { reason: found.reason, isSure: found === sure } : null;
+}
+
+/** How a hearing stands that began so long ago; one that is long over is as good as none. */
+export function hearing(heardMs: number | null): "none" | "on" | "over" {
+  if (heardMs === null || heardMs >= HEARING_MS + RECENT_MS) return "none";
+  return heardMs < HEARING_MS ? "on" : "over";
 }
 
 /** Failures since anybody's last success, of each caller that has any. */

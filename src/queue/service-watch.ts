@@ -1,6 +1,16 @@
 // One process's view of the services that the fleet shares: their records as last read, what this process saw of them, and
 // the exchange of both with the store. Workers and shared breakers of `retryable` work with it; rules live in core.
-import { type Evidence, evidenceFrom, isSick, noEvidence, observe, outage, type Witness } from "../core/evidence.ts";
+import {
+  type Evidence,
+  evidenceFrom,
+  hearing,
+  HEARING_MS,
+  isSick,
+  noEvidence,
+  observe,
+  outage,
+  type Witness,
+} from "../core/evidence.ts";
 import type { Limits } from "../core/service.ts";
 import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/service-record.ts";
 import { sharing } from "../store/sharing.ts";
@@ -9,7 +19,7 @@ import type { System } from "../system/system.ts";
 
 /** What a watch needs. */
 export interface ServiceWatchOptions {
-  readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells">;
+  readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells" | "workers">;
   readonly system: System;
   readonly limits: Limits;
   /** Under which name evidence is given. */
@@ -20,6 +30,8 @@ export interface ServiceWatchOptions {
   readonly onChange: (service: string, record: ServiceRecord, before: ServiceRecord) => void;
   /** Hears that this process fails with a service that others reach. */
   readonly onSick: (service: string, until: number) => void;
+  /** Hears that this process stands back from a service that it alone finds down, and that it does so no more. */
+  readonly onStandBack: (service: string, isOn: boolean) => void;
 }
 
 /** Successes are told to others this often; failures at once, but not more often than the second. */
@@ -33,6 +45,16 @@ interface Seen {
   evidence: Evidence;
   /** Successes not yet part of the evidence. */
   successes: number;
+  hearing: Hearing | null;
+}
+
+/** Others are heard, because this process alone finds a service down. */
+interface Hearing {
+  /** Its beginning, by our own clock. */
+  readonly fromMs: number;
+  /** Until about when this process stands back for it; 0 when it does so no more. */
+  standsBackUntil: number;
+  readonly cancel: () => void;
 }
 
 /** A watch over services. */
@@ -69,8 +91,11 @@ export class ServiceWatch {
       this.#records.set(name, { version, record });
       const seen = this.#seen.get(name);
       const { breaker } = record;
-      if (seen && breaker.state === "closed" && seen.evidence.since !== breaker.since)
+      if (seen && breaker.state === "closed" && seen.evidence.since !== breaker.since) {
         seen.evidence = noEvidence(breaker.since);
+        seen.hearing?.cancel();
+        seen.hearing = null;
+      }
       this.#options.onChange(name, record, before?.record ?? initialRecord);
     }
   }
@@ -103,6 +128,11 @@ export class ServiceWatch {
   /** Until when this process leaves the service alone, because only its own calls fail. */
   sickUntil(service: string): number {
     return this.#seen.get(service)?.evidence.sickUntil ?? 0;
+  }
+
+  /** Until about when this process stands back, so that others try the service that it alone finds down; 0 for not. */
+  standsBackUntil(service: string): number {
+    return this.#seen.get(service)?.hearing?.standsBackUntil ?? 0;
   }
 
   /** Counts a call that the service answered. */
@@ -141,13 +171,15 @@ export class ServiceWatch {
   /** Tells nothing more by itself. */
   stop(): void {
     this.#forget?.();
+    for (const seen of this.#seen.values()) seen.hearing?.cancel();
   }
 
   #seenOf(service: string): Seen {
     const known = this.#seen.get(service);
     if (known) return known;
     const { breaker } = this.record(service);
-    const seen = { evidence: noEvidence(breaker.state === "closed" ? breaker.since : 0), successes: 0 };
+    const evidence = noEvidence(breaker.state === "closed" ? breaker.since : 0);
+    const seen = { evidence, successes: 0, hearing: null };
     this.#seen.set(service, seen);
     return seen;
   }
@@ -193,19 +225,60 @@ export class ServiceWatch {
       const witnesses = [own, ...others.flatMap(({ holder: worker, value }) => witnessFrom(worker, value))];
       const { state } = this.record(service).breaker;
       if (!breaker || state !== "closed") continue;
-      const reason = outage(witnesses, breaker, seen.evidence.since, this.now);
-      if (reason !== null)
+      const { since } = seen.evidence;
+      const judged = () => outage(witnesses, breaker, since, this.now, this.#heardMs(seen));
+      let found = judged();
+      if (found && !found.isSure) {
+        await this.#hear(service, seen);
+        found = judged();
+      }
+      if (found?.isSure) {
+        const { reason } = found;
         await this.change(service, (record, now) =>
-          record.breaker.state === "closed" && record.breaker.since === seen.evidence.since
+          record.breaker.state === "closed" && record.breaker.since === since
             ? opened(record, reason, breaker, now)
             : record,
         );
-      else if (seen.evidence.sickUntil < this.now && isSick(own, witnesses, breaker)) {
+      } else if (seen.evidence.sickUntil < this.now && isSick(own, witnesses, breaker)) {
         seen.evidence = { ...seen.evidence, sickUntil: this.now + breaker.openMs };
         onSick(service, seen.evidence.sickUntil);
         this.#telling.add([service, () => undefined]);
       }
     }
+  }
+
+  #heardMs({ hearing: held }: Seen): number | null {
+    return held ? this.#options.system.monotonic() - held.fromMs : null;
+  }
+
+  /** Hears the others, who get the work while this process stands back; where there are none, that is over at once. */
+  async #hear(service: string, seen: Seen): Promise<void> {
+    const { store, system, attempt, holder, onStandBack } = this.#options;
+    if (hearing(this.#heardMs(seen)) !== "none") return;
+    const workers = await attempt("workers", () => store.workers());
+    const { now } = this;
+    const others = workers?.filter(({ id, givenUp, leaseEnd }) => id !== holder() && !givenUp && leaseEnd > now);
+    const fromMs = system.monotonic();
+    if (others?.length === 0) {
+      seen.hearing = { fromMs: fromMs - HEARING_MS, standsBackUntil: 0, cancel: () => undefined };
+      return;
+    }
+    const held: Hearing = {
+      fromMs,
+      standsBackUntil: now + HEARING_MS,
+      // A timer may be a moment early.
+      cancel: system.after(HEARING_MS + 1, () =>
+        this.#telling.add([
+          service,
+          () => {
+            held.standsBackUntil = 0;
+            onStandBack(service, false);
+          },
+        ]),
+      ),
+    };
+    seen.hearing = held;
+    onStandBack(service, true);
   }
 }
 

@@ -65,6 +65,7 @@ export function openSharedBreakers({
     attempt: (_, call) => call().catch(() => null),
     onChange: () => undefined,
     onSick: () => undefined,
+    onStandBack: () => undefined,
   });
   const breakers = new Map<string, SharedBreaker>();
   return {

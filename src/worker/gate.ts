@@ -44,6 +44,7 @@ export class Gate {
       // What is not to wait is taken and told so.
       return limits.service(service).whenOpen === "park" ? this.#permitsOf(service, now).length : null;
     }
+    if (watch.standsBackUntil(service) > 0) return 0;
     const sickUntil = watch.sickUntil(service);
     if (sickUntil === 0) return null;
     return sickUntil > now ? 0 : 1;
@@ -74,7 +75,8 @@ export class Gate {
       if (service === null) continue;
       const { breaker, holdUntil } = watch.record(service);
       const until = "until" in breaker ? (breaker.until ?? 0) : 0;
-      for (const at of [until, holdUntil, watch.sickUntil(service)]) if (at > now) next = Math.min(next ?? at, at);
+      const own = [watch.sickUntil(service), watch.standsBackUntil(service)];
+      for (const at of [until, holdUntil, ...own]) if (at > now) next = Math.min(next ?? at, at);
     }
     return next === null ? null : Math.max(1, next - now);
   }
@@ -118,12 +120,14 @@ export class Gate {
     return this.#afterFailure(service, outcome);
   }
 
-  /** A failure after the opening is the service's, not the job's. */
+  /** A failure after the opening is the service's, not the job's; and this worker's where it stands back. */
   async #afterFailure(service: string, outcome: Outcome): Promise<Outcome> {
     const { watch } = this.#options;
     await watch.failed(service);
-    const isDown = watch.record(service).breaker.state !== "closed" || watch.sickUntil(service) > watch.now;
-    return isDown ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
+    const standsBack = watch.standsBackUntil(service) > 0 || watch.sickUntil(service) > watch.now;
+    return standsBack || watch.record(service).breaker.state !== "closed"
+      ? { kind: "released", reason: "breaker", delayMs: 0 }
+      : outcome;
   }
 
   #permitsOf(service: string, now: number): Permits {

@@ -66,6 +66,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
         events.emit({ kind: "worker.sick", worker: worker(), service, until });
         options.onHeldBack(service);
       },
+      onStandBack: (service, isOn) => (isOn ? options.onHeldBack(service) : options.onReleased()),
     });
     this.#gate = new Gate({ watch: this.#watch, limits, worker, probeMs: leaseMs });
     this.#allowances = new Allowances({ store, watch: this.#watch, limits, soon: options.soon });

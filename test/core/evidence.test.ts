@@ -2,7 +2,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resolveBreaker } from "../../src/core/breaker.ts";
-import { callsOf, type Evidence, evidenceFrom, isSick, noEvidence, observe, outage } from "../../src/core/evidence.ts";
+import {
+  callsOf,
+  type Evidence,
+  evidenceFrom,
+  HEARING_MS,
+  isSick,
+  noEvidence,
+  observe,
+  outage,
+} from "../../src/core/evidence.ts";
 
 const settings = resolveBreaker({ failures: 5, failureRate: 0.5, minimumCalls: 10, window: "60s" });
 const NOW = 1_700_000_000_000;
@@ -19,7 +28,12 @@ function saw(calls: readonly (readonly ["+" | "-", number])[], since = 0): Evide
 const row = (kind: "+" | "-", count: number, ago = 100): (readonly ["+" | "-", number])[] =>
   Array.from({ length: count }, (_, i) => [kind, ago + count - i] as const);
 const witnesses = (...all: readonly Evidence[]) => all.map((evidence, i) => ({ worker: `w${i}`, evidence }));
-const judged = (...all: readonly Evidence[]) => outage(witnesses(...all), settings, 0, NOW);
+/** Why it is sure to be down once the others were heard, or null. */
+function sure(all: readonly Evidence[], by = settings, since = 0): string | null {
+  const found = outage(witnesses(...all), by, since, NOW, HEARING_MS);
+  return found?.isSure ? found.reason : null;
+}
+const judged = (...all: readonly Evidence[]) => sure(all);
 
 describe("what one worker saw", () => {
   test("is a streak since its last success", () => {
@@ -85,13 +99,30 @@ describe("a service is down", () => {
 
   test("not by what was seen before it was last closed", () => {
     const before = saw(row("-", 50), 0);
-    expect(outage(witnesses(before, before), settings, NOW - 50, NOW)).toBeNull();
-    expect(outage(witnesses(before, saw(row("-", 5), NOW - 50)), settings, NOW - 50, NOW)).toBe("5 failures in a row");
+    expect(sure([before, before], settings, NOW - 50)).toBeNull();
+    expect(sure([before, saw(row("-", 5), NOW - 50)], settings, NOW - 50)).toBe("5 failures in a row");
   });
 
   test("never by a threshold that is Infinity", () => {
     const never = resolveBreaker({ failures: Infinity, failureRate: Infinity });
-    expect(outage(witnesses(saw(row("-", 1_000))), never, 0, NOW)).toBeNull();
+    expect(sure([saw(row("-", 1_000))], never)).toBeNull();
+  });
+
+  test("not surely by one alone, until the others were heard, and not long after that", () => {
+    const by = (heardMs: number | null, ...all: readonly Evidence[]) =>
+      outage(witnesses(...all), settings, 0, NOW, heardMs)?.isSure;
+    const [alone, mixed] = [saw(row("-", 5)), saw([...row("-", 6, 2_000), ...row("+", 4, 1_000)])];
+    for (const one of [alone, mixed]) {
+      expect(by(null, one)).toBe(false);
+      expect(by(HEARING_MS - 1, one)).toBe(false);
+      expect(by(HEARING_MS, one)).toBe(true);
+      expect(by(HEARING_MS + 9_999, one)).toBe(true);
+      expect(by(HEARING_MS + 10_000, one)).toBe(false);
+    }
+    // Two need no hearing, and against one who was answered lately none helps.
+    expect(by(null, alone, saw([["-", 50]]))).toBe(true);
+    expect(by(HEARING_MS, alone, saw([["+", 9_000]]))).toBe(false);
+    expect(by(HEARING_MS, alone, saw([["+", 50]]))).toBeUndefined();
   });
 
   const call = fc.tuple(fc.constantFrom("+" as const, "-" as const), fc.nat(9_000));

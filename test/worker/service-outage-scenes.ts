@@ -26,10 +26,11 @@ export class FlakyService {
     this.#tookMs = tookMs;
   }
 
+  /** Calls it; who does not reach it hears of that at once. */
   async call(worker: number, reached = true): Promise<void> {
     const ok = !this.down && reached;
     this.calls.push({ at: this.#bench.world.now, ok, worker });
-    await this.#bench.sleep(this.#tookMs);
+    await this.#bench.sleep(reached ? this.#tookMs : 1);
     if (!ok) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
   }
 

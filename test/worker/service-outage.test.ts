@@ -54,17 +54,41 @@ describe.each(STORES)("a service that is down, on %s", (store) => {
     expect(pricing.since(killedAt).length).toBeLessThanOrEqual(3);
   });
 
+  // The one out of reach fails in a millisecond, over and over before anybody else is answered: it is the first to speak.
   it("is not thought to be down because one of eight workers is out of its reach", { timeout: 60_000 }, async () => {
     const bench = createBench(9, store);
-    const pricing = new FlakyService(bench);
+    const pricing = new FlakyService(bench, 200);
     const crew: Hired[] = [];
     for (let n = 1; n <= 8; n++) crew.push(await bench.employ([quoteFor(pricing, n, n !== 8)], { concurrency: 5 }));
-    await feed(bench, { seconds: 60, perSecond: 50 });
+    for (const seconds of [60, 30]) {
+      await feed(bench, { seconds, perSecond: 50 });
+      // Long enough that nobody has called lately, and that the sick one may try again.
+      await bench.advance(40_000);
+    }
     expect(heard(crew, "breaker.changed")).toBe(0);
     expect(heard(crew.slice(0, 7), "worker.sick")).toBe(0);
     expect(heard(crew.slice(7), "worker.sick")).toBeGreaterThan(0);
+    expect(heard(crew, "job.dead")).toBe(0);
     const spoilt = pricing.calls.filter(({ ok }) => !ok).length;
     expect(spoilt).toBeLessThan(pricing.calls.length / 20);
+    expect((await bench.store.count()).completed).toBe(90 * 50);
+  });
+
+  it("is found down by the only one of several workers that calls it, after it has heard the others", async () => {
+    const bench = createBench(15, store);
+    const pricing = new FlakyService(bench);
+    pricing.down = true;
+    const mail = defineJob("mail", { run: () => undefined });
+    const busy = await bench.employ([quoteFor(pricing, 1), mail], { concurrency: 10 });
+    for (let n = 2; n <= 8; n++) await bench.employ([mail], { concurrency: 10 });
+    const from = bench.world.now;
+    await bench.addMany(500, "quote", { service: "pricing", maxAttempts: 3 });
+    await bench.until(() => heard([busy], "breaker.changed") === 1, 5_000);
+    expect(bench.world.now - from).toBeLessThan(2_500);
+    // It stood back meanwhile: no call and no attempt beyond what made it doubt.
+    expect(pricing.calls.length).toBeLessThanOrEqual(THRESHOLD + 10);
+    expect(heard([busy], "job.retried")).toBeLessThan(THRESHOLD + 10);
+    expect(heard([busy], "worker.sick")).toBe(0);
   });
 });
 
