@@ -1,7 +1,8 @@
 // `npm run prove -- <what>`: the long proofs. Seeds by the thousand, and the checker's own speed.
 //   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
 //   chaos [--store S] [--kills N] [--pauses M] [--seed S] …   real processes and servers, killed; --help says more
-//   outages [--minutes N]                                     a service that is down so long, on virtual time
+//   outages [--minutes N]                                     a service that is down so long, and the other scenes of
+//                                                             limits and fairness, on virtual time and every store
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
@@ -28,7 +29,10 @@ const USAGE = `Usage: npm run prove -- <what> [options]
 `;
 
 /** Tests that do more when they are to prove it. */
-const INCLUDED = { outages: "test/worker/service-outage.test.ts", batch: "test/cli/batch.test.ts" };
+const INCLUDED = {
+  outages: ["test/worker/service-outage.test.ts", "test/worker/fairness.test.ts"],
+  batch: ["test/cli/batch.test.ts"],
+};
 const SUBJECTS = { simulate, outages, batch, checker: () => ({}) };
 
 function outages(args) {
@@ -103,7 +107,7 @@ const { startVitest } = await import("vitest/node");
 const vitest = await startVitest("test", [], {
   root,
   watch: false,
-  include: [INCLUDED[subject] ?? "test/simulation/prove.ts"],
+  include: INCLUDED[subject] ?? ["test/simulation/prove.ts"],
   reporters: [["default", { summary: false }]],
   disableConsoleIntercept: true,
   execArgv: ["--max-old-space-size=6144"],

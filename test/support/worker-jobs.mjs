@@ -21,6 +21,16 @@ const note = (what) => appendFileSync(process.env.REDRIVE_NOTES, `${JSON.stringi
 const onDead = ({ id, type }) => note({ dead: id, type });
 
 export const quick = defineJob("quick", { run: () => process.pid });
+/** Calls the service whose address the test gave. */
+export const quote = defineJob("quote", {
+  service: "pricing",
+  backoff: fixed("100ms"),
+  async run(_, { signal }) {
+    const response = await fetch(process.env.REDRIVE_SERVICE, { signal });
+    await response.arrayBuffer();
+    if (!response.ok) throw Object.assign(new Error(`HTTP ${response.status}`), { status: response.status });
+  },
+});
 export const sleeper = defineJob("sleeper", {
   async run({ ms }, { signal, job }) {
     note({ sleeps: job.id, pid: process.pid });

@@ -1,6 +1,6 @@
 // A process of its own with one worker on a SQLite file, or on the store of an address. Its argument is one JSON text; it tells its parent what the
 // worker says and does, and does what the parent asks: stop, drain, report what it cost, or end.
-const { path, address, options, host, isolate, level } = JSON.parse(process.argv[2]);
+const { path, address, options, services, host, isolate, level } = JSON.parse(process.argv[2]);
 const built = process.env.REDRIVE_BUILT;
 const { createSqliteStore } = await import(`${built}store/sqlite/index.js`);
 const { openStore } = await import(`${built}open-store.js`);
@@ -25,7 +25,7 @@ const worker = createWorker({
   system: realSystem,
   jobs: await loadJobs(file),
   settings,
-  limits: resolveLimits({}),
+  limits: resolveLimits({ services }),
   log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
   events: { emit: (event) => void tell({ event: event.kind, id: event.job?.id ?? event.worker, at: Date.now() }) },
   process: { pid: process.pid, host: host ?? hostId(), isAlive },

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Job } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
+import type { ServiceOptions } from "../../src/core/service.ts";
 import { openStore } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WorkerCounts } from "../../src/worker/report.ts";
@@ -49,6 +50,7 @@ export interface WorkerProcess {
 /** How a process is started. */
 export interface Start {
   readonly options?: WorkerOptions;
+  readonly services?: Readonly<Record<string, ServiceOptions>>;
   /** A host of its own makes its death invisible to `isAlive`. */
   readonly host?: string;
   readonly isolate?: boolean;

@@ -1,10 +1,10 @@
 // A day of runs of which some hang and some take their worker along: every message, count and link as people know them,
 // nothing runs more than five times, and everything ends.
-import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { RunRecord } from "../../src/core/run-record.ts";
-import { createWorld, GENESIS } from "../simulation/world.ts";
-import { postgresWorld } from "../support/postgres-world.ts";
-import { around, type Bench, createBench } from "../support/worker-bench.ts";
+import { GENESIS } from "../simulation/world.ts";
+import { openBench, VIRTUAL_STORES } from "../support/virtual-bench.ts";
+import type { Bench } from "../support/worker-bench.ts";
 import { HOUR, type Life, planOf, playDay } from "./virtual-day.ts";
 
 const JOBS = 500;
@@ -84,25 +84,6 @@ async function live(bench: Bench): Promise<void> {
   expect(staff.reduce((sum, { worker }) => sum + worker.counts.stale, 0)).toBe(refused.length);
 }
 
-/** A bench on Postgres: time stands still while the server works. */
-async function postgresBench(): Promise<Bench> {
-  const world = createWorld(7);
-  const clock = {
-    get now() {
-      return world.now;
-    },
-  };
-  const { store, close } = await postgresWorld(inject("postgres18"), clock);
-  onTestFinished(close);
-  return createBench(
-    7,
-    around(store, (_, next) => world.hold(next())),
-    world,
-  );
-}
-
 describe(`a virtual day of ${JOBS} runs`, { timeout: 120_000 }, () => {
-  it.each(["memory", "sqlite"] as const)("ends as it should on %s", (kind) => live(createBench(7, kind)));
-
-  it("ends as it should on postgres", async () => live(await postgresBench()));
+  it.each(VIRTUAL_STORES)("ends as it should on %s", async (kind) => live(await openBench(7, kind)));
 });

@@ -1,38 +1,24 @@
 // The scenes of an outage on Postgres, in real time and shorter: several members of a fleet in one process, each with a
 // pool of its own.
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { createRedrive, defineJob, fixed, type Redrive, type RedriveOptions } from "../../src/index.ts";
-import { openQueue } from "../support/postgres-queue.ts";
+import { createRedrive, defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
+import { startFlakyServer } from "../support/flaky-server.ts";
+import { openQueue, testPool } from "../support/postgres-queue.ts";
 import { mostInASecond } from "./service-outage-scenes.ts";
 
-interface Call {
-  readonly at: number;
-  readonly ok: boolean;
-}
-
-/** A service over HTTP, with a clock of its own. */
+/** A service over HTTP, and the job that calls it. */
 async function startService() {
-  const calls: Call[] = [];
-  const state = { down: false };
-  const server = createServer((_, response) => {
-    calls.push({ at: performance.now(), ok: !state.down });
-    response.writeHead(state.down ? 503 : 200).end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const service = await startFlakyServer();
   const quote = defineJob("quote", {
     service: "pricing",
     maxAttempts: 3,
     async run(_, { signal }) {
-      const response = await fetch(url, { signal });
+      const response = await fetch(service.url, { signal });
       await response.arrayBuffer();
       if (!response.ok) throw Object.assign(new Error(`HTTP ${response.status}`), { status: response.status });
     },
   });
-  return { calls, state, quote };
+  return { ...service, quote };
 }
 
 type Options = Omit<RedriveOptions, "store">;
@@ -59,6 +45,27 @@ async function until(condition: () => boolean, what: string, withinMs = 20_000):
     await pause(25);
   }
   expect.fail(`waited in vain until ${what}`);
+}
+
+/** For how long in a time neither this process nor the server moved: they are asked for an answer all the time. */
+function watchStandstill(): (from: number, to: number) => number {
+  const pool = testPool(inject("postgres18"), 1);
+  const stalls: { readonly at: number; readonly ms: number }[] = [];
+  let isOn = true;
+  const watching = (async () => {
+    while (isOn) {
+      const at = performance.now();
+      await pause(5);
+      await pool.query("select 1");
+      const ms = performance.now() - at - 5;
+      if (ms > 20) stalls.push({ at, ms });
+    }
+  })();
+  onTestFinished(() => {
+    isOn = false;
+    return watching;
+  });
+  return (from, to) => stalls.filter(({ at }) => at >= from && at < to).reduce((sum, { ms }) => sum + ms, 0);
 }
 
 describe("a service that is down, on postgres", () => {
@@ -96,19 +103,25 @@ describe("a service that is down, on postgres", () => {
   });
 
   // Real time: a process that stands still for a moment sends together what it started one by one, so it may be tried again.
-  it("holds a rate limit in every second by the service's own clock", { retry: 2 }, async () => {
+  it("holds a rate limit in every second by the service's own clock, and uses it", { retry: 2 }, async () => {
     const { calls, quote } = await startService();
-    const { redrive } = await fleet(4, { jobs: [quote], services: { pricing: { rateLimit: { limit: 100 } } } });
+    const { redrive } = await fleet(8, { jobs: [quote], services: { pricing: { rateLimit: { limit: 100 } } } });
+    const standstill = watchStandstill();
     await redrive.enqueueMany(
       quote,
-      Array.from({ length: 600 }, () => null),
+      Array.from({ length: 500 }, () => null),
     );
-    await until(() => calls.length >= 500, "most have run");
+    await until(() => calls.length >= 450, "most have run");
     const times = calls.map(({ at }) => at);
     expect(mostInASecond(times)).toBeLessThanOrEqual(105);
-    // A slot that comes too late on a busy machine is lost, not made up for; on virtual time 95 of 100 are used.
-    const tookS = ((times[499] as number) - (times[99] as number)) / 1000;
-    expect(400 / tookS).toBeGreaterThan(40);
+    // The first second is that in which they begin.
+    for (const second of [1, 2, 3]) {
+      const from = (times[0] as number) + second * 1_000;
+      const used = times.filter((at) => at >= from && at < from + 1_000).length;
+      // What falls due while nothing moves is lost, not made up for.
+      const lost = standstill(from, from + 1_000) / 10;
+      expect(used + lost, `second ${second}: ${used} used, ${Math.round(lost)} lost`).toBeGreaterThanOrEqual(95);
+    }
   });
 
   it("is not thought to be down because one of eight workers is out of its reach", { timeout: 60_000 }, async () => {
@@ -144,32 +157,6 @@ describe("a service that is down, on postgres", () => {
     expect(new Set(heard)).toEqual(new Set(["sick 7"]));
     expect(runs[7]).toBeLessThan(runs.reduce((total, each) => total + each, 0) / 5);
   });
-
-  it("gets no more retries than its budget, from eight workers too", { timeout: 60_000 }, async () => {
-    const tries = { first: 0, again: 0 };
-    const quote = defineJob("quote", {
-      service: "pricing",
-      maxAttempts: 20,
-      backoff: fixed("100ms"),
-      run(_, { attempt }) {
-        tries[attempt === 1 ? "first" : "again"] += 1;
-        throw Object.assign(new Error("HTTP 503"), { status: 503 });
-      },
-    });
-    const budget = { share: 0.2, floorPerSecond: 2, capacity: 10 };
-    const { redrive } = await fleet(8, { jobs: [quote], services: { pricing: { breaker: false, budget } } }, 5);
-    const from = performance.now();
-    await redrive.enqueueMany(
-      quote,
-      Array.from({ length: 300 }, () => null),
-    );
-    await until(() => tries.first === 300 && tries.again > 12, "some were tried again");
-    await pause(2_000);
-    const seconds = (performance.now() - from) / 1000;
-    expect(tries.again).toBeLessThanOrEqual(10 + 2 * seconds);
-    const { queued, running, dead } = await redrive.jobs.count();
-    expect([queued + running, dead]).toEqual([300, 0]);
-  });
 });
 
 describe("a tenant that floods the queue, on postgres", () => {
@@ -204,7 +191,7 @@ describe("a tenant that floods the queue, on postgres", () => {
     const [a, b] = [of("a").length, of("b").length];
     await pause(2_000);
     const [others, own] = [of("a").length - a, of("b").length - b];
-    expect(own / (own + others)).toBeGreaterThanOrEqual(0.4);
-    expect(own / (own + others)).toBeLessThanOrEqual(0.6);
+    expect(own / (own + others)).toBeGreaterThanOrEqual(0.45);
+    expect(own / (own + others)).toBeLessThanOrEqual(0.55);
   });
 });

@@ -2,10 +2,8 @@
 // the figures of what the work for it went through.
 import type { ServiceOptions } from "../../src/core/service.ts";
 import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
-import { type Bench, createBench, type Hired } from "../support/worker-bench.ts";
-
-/** A store on virtual time. */
-export type SceneStore = "memory" | "sqlite";
+import { openBench, type VirtualStore } from "../support/virtual-bench.ts";
+import type { Bench, Hired } from "../support/worker-bench.ts";
 
 /** One call of the service, by its own clock. */
 export interface Call {
@@ -95,12 +93,12 @@ export async function outage({
   perSecond,
   services = {},
 }: {
-  readonly store: SceneStore;
+  readonly store: VirtualStore;
   readonly minutes: number;
   readonly perSecond: number;
   readonly services?: Record<string, ServiceOptions>;
 }): Promise<OutageFigures> {
-  const bench = createBench(7, store);
+  const bench = await openBench(7, store);
   const pricing = new FlakyService(bench);
   const other: number[] = [];
   const mail = defineJob("mail", { run: (_, { job }) => void other.push(bench.world.now - job.createdAt) });
@@ -114,8 +112,8 @@ export async function outage({
   const callsDown = pricing.since(downAt).length;
   pricing.down = false;
   const backAt = bench.world.now;
-  for (let minute = 0; minute < minutes && (await bench.store.count()).queued > 0; minute++)
-    await bench.advance(60_000);
+  for (let tens = 0; tens < 6 * Math.max(1, minutes) && (await bench.store.count()).queued > 0; tens++)
+    await bench.advance(10_000);
   const { queued, running } = await bench.store.count();
   const times = pricing.since(backAt).map(({ at }) => at);
   return {
