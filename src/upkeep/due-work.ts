@@ -1,5 +1,6 @@
 // Work that is due now: what nothing holds back, which health, doctor and drain go by when nobody takes it, and what
 // something does.
+import { budgetFrom } from "../core/budget.ts";
 import { type Holding, holdUntilOf, isHeld, parkedBy, pausesOf } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
@@ -16,6 +17,7 @@ export interface DueLane {
   readonly queue: string;
   readonly service: string | null;
   readonly tenant: string | null;
+  readonly kind: ActiveLane["kind"];
   /** How long its oldest job has been due. */
   readonly dueMs: number;
 }
@@ -24,17 +26,34 @@ export interface DueLane {
 export async function* dueLanes(store: Store, holding: Holding): AsyncGenerator<DueLane> {
   for await (const { lane, now } of activeLanes(store)) {
     if (isHeld(lane, holding)) continue;
-    const { type, queue, service, tenant, headRunAt } = lane;
-    yield { type, queue, service, tenant, dueMs: Math.max(0, now - headRunAt) };
+    const { type, queue, service, tenant, kind, headRunAt } = lane;
+    yield { type, queue, service, tenant, kind, dueMs: Math.max(0, now - headRunAt) };
   }
 }
 
-/** Tells the lanes whose next start a rate limit or a ramp puts off: workers take their work as fast as they may. */
+/** Workers that have retries to make ask for tokens more often than this. */
+const ASKED_MS = 10_000;
+
+/**
+ * Tells the lanes whose next start a rate limit, a ramp or a retry budget puts off: workers take their work as fast as they
+ * may.
+ */
 export async function pacedLanes(store: Pick<Store, "cells">): Promise<(lane: DueLane) => boolean> {
-  const { cells, now } = await store.cells([{ kind: "rate" }]);
-  const used = new Set(cells.filter(({ value }) => (bucketFrom(value)?.nextAt ?? 0) > now).map(({ name }) => name));
-  return ({ type, service, tenant }) =>
-    used.has(`type:${type}`) || used.has(`service:${service}`) || used.has(`tenant:${tenant}`);
+  const { cells, now } = await store.cells([{ kind: "budget" }, { kind: "rate" }]);
+  const used = new Set<string>();
+  for (const { kind, name, value, at } of cells) {
+    const isUsed =
+      kind === "rate"
+        ? (bucketFrom(value)?.nextAt ?? 0) > now
+        : at > now - ASKED_MS && (budgetFrom(value)?.tokens ?? 1) < 1;
+    if (isUsed) used.add(`${kind} ${name}`);
+  }
+  const isRated = (name: string): boolean => used.has(`rate ${name}`);
+  return ({ type, service, tenant, kind }) =>
+    isRated(`type:${type}`) ||
+    isRated(`service:${service}`) ||
+    isRated(`tenant:${tenant}`) ||
+    (kind !== "first" && used.has(`budget ${service}`));
 }
 
 async function* activeLanes(store: Store): AsyncGenerator<{ readonly lane: ActiveLane; readonly now: number }> {

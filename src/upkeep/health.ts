@@ -15,7 +15,7 @@ export interface HealthFacts {
   readonly workers: number;
   /** Runs in the hands of workers whose lease has ended. */
   readonly orphans: number;
-  /** How long the oldest job has been due that nothing holds back, a rate limit included; null if none is due. */
+  /** How long the oldest job has been due that nothing holds back, rate limits and retry budgets included; null if none is due. */
   readonly oldestDueMs: number | null;
   /** Types with work that is due, not held back, and has waited for a minute. */
   readonly waitingTypes: readonly string[];
@@ -104,7 +104,7 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
   };
 }
 
-/** What has been due for how long; what a rate limit spreads over time is not late, if there is a worker to take it. */
+/** What has been due for how long; what a limit or a budget spreads over time is not late, if there is a worker to take it. */
 async function gatherLate(
   store: Store,
   holding: Holding,

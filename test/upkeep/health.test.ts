@@ -4,9 +4,10 @@ import { gatherHealth, type HealthFacts, judgeHealth } from "../../src/upkeep/he
 import { openEvents } from "../../src/queue/events.ts";
 import { openSchedules } from "../../src/queue/schedules.ts";
 import { realSystem } from "../../src/system/real.ts";
-import { defineJob } from "../../src/index.ts";
+import { defineJob, fixed } from "../../src/index.ts";
 import { collectLog } from "../../src/testing/collect-log.ts";
 import { createTestRedrive } from "../../src/testing/index.ts";
+import { pacedLanes } from "../../src/upkeep/due-work.ts";
 import { openRecords } from "../../src/upkeep/records.ts";
 import { inlineStore } from "../support/database-file.ts";
 import { newJob } from "../support/new-job.ts";
@@ -97,6 +98,49 @@ describe("work behind a rate limit", () => {
     }
     await worker.stop();
     expect(await gatherHealth(test.store)).toMatchObject({ workers: 0, waitingTypes: ["mail"] });
+  });
+});
+
+describe("work behind a retry budget", () => {
+  const services = { pricing: { breaker: false, budget: { share: 0.1, floorPerSecond: 0.1, capacity: 1 } } } as const;
+  const quote = defineJob("quote", {
+    service: "pricing",
+    maxAttempts: 50,
+    backoff: fixed("1s"),
+    run: () => Promise.reject(new Error("HTTP 503")),
+  });
+
+  it("is not late while workers use the budget, and is when none is left", async () => {
+    await using test = await createTestRedrive({ jobs: [quote], services });
+    for (let n = 0; n < 50; n += 1) await test.enqueue(quote, {});
+    const worker = test.worker({ poll: "1s" });
+    await worker.start();
+    await test.clock.advance("5m");
+    for (let look = 0; look < 20; look += 1) {
+      await test.clock.advance(1_700);
+      const facts = await gatherHealth(test.store);
+      expect(facts).toMatchObject({ jobs: { queued: 50 }, waitingTypes: [] });
+      expect(facts.oldestDueMs ?? 0).toBeLessThan(60_000);
+    }
+    await worker.stop();
+    await test.clock.advance("1m");
+    expect(await gatherHealth(test.store)).toMatchObject({ workers: 0, waitingTypes: ["quote"] });
+  });
+
+  it("is put off only as a retry, and only while somebody asks for tokens", async () => {
+    const { store, clock } = await inlineStore();
+    const lane = { type: "quote", queue: "default", service: "pricing", tenant: null, dueMs: 90_000 };
+    const isPaced = async (kind: "first" | "retry"): Promise<boolean> => (await pacedLanes(store))({ ...lane, kind });
+    const leave = (tokens: number) => {
+      const value = JSON.stringify({ tokens, countedAt: clock.now });
+      return store.setCells([{ kind: "budget", name: "pricing", holder: "", version: null, value }]);
+    };
+    await leave(0.5);
+    expect([await isPaced("retry"), await isPaced("first")]).toEqual([true, false]);
+    clock.now += 10_000;
+    expect(await isPaced("retry")).toBe(false);
+    await leave(1);
+    expect(await isPaced("retry")).toBe(false);
   });
 });
 

@@ -5,7 +5,11 @@ import { END, findRun, type Ledger, type Run, TERMINAL_ENDS, type Track } from "
 const LATE_SHARE = 0.01;
 
 interface BreakerTrack {
+  /** Null where nobody can say what holds: the answer to a change was lost. */
   state: string | null;
+  /** The version that is known, and the changes under way. */
+  version: number;
+  readonly pending: Set<number>;
   since: number;
   probes: number;
   held: Set<Run>;
@@ -45,12 +49,19 @@ export class Holds {
 
   onBreaker(event: HistoryEvent): void {
     if (event.service === null) return;
-    const breaker = this.#breakers.get(event.service) ?? { state: null, since: 0, probes: 0, held: new Set() };
-    // While a change is under way nobody can say what holds.
-    breaker.state = event.phase === "ok" ? event.answer : null;
+    const fresh = { state: null, version: 0, pending: new Set<number>(), since: 0, probes: 0, held: new Set<Run>() };
+    const breaker = this.#breakers.get(event.service) ?? fresh;
+    if (event.phase === "invoke") breaker.pending.add(event.seq);
+    else breaker.pending.delete(event.since);
+    if (event.phase === "unknown") breaker.state = null;
+    // Answers may overtake each other; one that lost to another change says nothing.
+    if (event.phase === "ok" && (event.epoch === -1 || event.epoch > breaker.version)) {
+      breaker.state = event.answer;
+      breaker.version = event.epoch;
+      breaker.probes = event.count;
+      breaker.held.clear();
+    }
     breaker.since = event.seq;
-    breaker.probes = event.count;
-    if (event.phase === "ok") breaker.held.clear();
     this.#breakers.set(event.service, breaker);
   }
 
@@ -82,7 +93,8 @@ export class Holds {
 
   #checkBreaker(track: Track, run: Run, event: HistoryEvent): void {
     const breaker = this.#breakers.get(event.service as string);
-    if (breaker === undefined || event.since <= breaker.since) return;
+    // While a change is under way nobody can say what holds.
+    if (breaker === undefined || event.since <= breaker.since || breaker.pending.size > 0) return;
     if (breaker.state === "open") {
       this.#ledger.flag("R10", `claim ${event.epoch} while the breaker of ${event.service} was open`, track.id);
     }

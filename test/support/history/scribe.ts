@@ -1,5 +1,6 @@
 // Writes the history of calls into a store: one line per job concerned when a call is sent, and one when its answer
 // comes, does not come, or says no. Reads that no rule looks at leave no line.
+import { recordFrom } from "../../../src/core/service-record.ts";
 import type { Retention, Store } from "../../../src/store/store.ts";
 import type { Verb } from "../../../src/store/verbs.ts";
 import { type HistoryEvent, hashText, type Kept, type Line, makeEvent, type Op, type Phase } from "./event.ts";
@@ -177,6 +178,17 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
     answered: ([retention], { completed, cancelled, dead }) => [
       { kept: keptBy(retention), count: completed + cancelled + dead },
     ],
+  },
+  setService: {
+    op: "breaker",
+    sent: ([service, version]) => [{ service, epoch: version + 1 }],
+    answered([, , value], written, [sent]) {
+      if (!written) return [{ ...sent, phase: "fail" }];
+      const { breaker } = recordFrom(value);
+      const isHalf = breaker.state === "half_open";
+      const answer = isHalf ? "half-open" : breaker.state === "closed" ? "closed" : "open";
+      return [{ ...sent, answer, count: isHalf ? breaker.probes.length : 0 }];
+    },
   },
   count: { op: "count", sent: () => [{}], answered: (_args, counts) => [{ counts }] },
 };
