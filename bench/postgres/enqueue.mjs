@@ -1,7 +1,8 @@
 // How fast jobs get in: a hundred callers that each wait for their own job, and many jobs given at once.
-import { median, rate } from "../measure.mjs";
+import { median, rate, row } from "../measure.mjs";
 import { best, inTurn, ratio, rows, without } from "./beside.mjs";
 import { enqueueRate, REDRIVE } from "./contenders.mjs";
+import { bulkLimitOf } from "./equal-work.mjs";
 
 /** Rows about enqueueing. */
 export async function enqueueing({ server, short, rounds, peers, missing }) {
@@ -18,5 +19,9 @@ export async function enqueueing({ server, short, rounds, peers, missing }) {
     ratio(median(values.get(REDRIVE.name)).middle / peer.middle, peer.name, goal);
   };
   await table("100 callers, jobs/s", "enqueue", { count: short ? 2_000 : 30_000, callers: 100 }, 10);
-  await table("bulk, jobs/s", "bulk", { count: short ? 4_000 : 60_000 }, 2);
+  const count = short ? 4_000 : 60_000;
+  const limits = [];
+  for (let round = 0; round < rounds; round++) limits.push(await bulkLimitOf(server, count));
+  row("equal-work loop, bulk, jobs/s", rate(median(limits)));
+  await table("bulk, jobs/s", "bulk", { count }, 2);
 }

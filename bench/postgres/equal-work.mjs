@@ -1,13 +1,24 @@
-// The equal-work limit on Postgres: what a run could reach if nothing but the statements of the store cost anything.
-// Always measured in the same run as what it limits.
+// The equal-work limits on Postgres: what a run could reach if nothing but the statements of the store cost anything.
+// Always measured in the same run as what they limit.
 import { play } from "../actor.mjs";
+import { INPUT } from "./contender.mjs";
 import { REDRIVE } from "./contenders.mjs";
 import { inDatabase } from "./database.mjs";
 
-/** Fills a new database and has the bare loop empty it; gives jobs per second. */
-export function limitOf(server, count) {
+const LIMIT = "./postgres/limit.mjs";
+
+/** Fills a new database and has the bare loop empty it, with `failOnce` after each job has failed; gives jobs per second. */
+export function limitOf(server, count, failOnce = false) {
   return inDatabase(server, async (url) => {
     await play(REDRIVE.module, { kind: "fill", url, count });
-    return (await play("./postgres/limit.mjs", { url, count })).perSecond;
+    return (await play(LIMIT, { kind: "work", url, count, failOnce })).perSecond;
+  });
+}
+
+/** Has the bare loop fill a new database; gives jobs per second. */
+export function bulkLimitOf(server, count) {
+  return inDatabase(server, async (url) => {
+    await play(REDRIVE.module, { kind: "fill", url, count: 0 });
+    return (await play(LIMIT, { kind: "bulk", url, count, payload: JSON.stringify(INPUT) })).perSecond;
   });
 }

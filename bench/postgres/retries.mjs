@@ -1,15 +1,18 @@
 // How long it takes until jobs that fail once have all completed, each tried again as soon as its library allows: at once,
 // except with graphile-worker, which waits e seconds (2.7) before a second try and cannot be told otherwise.
-import { median } from "../measure.mjs";
+import { median, row } from "../measure.mjs";
 import { best, inTurn, ratio, rows, without } from "./beside.mjs";
 import { drained, REDRIVE, secondsOf } from "./contenders.mjs";
+import { limitOf } from "./equal-work.mjs";
 
 /** Rows about jobs that fail once. */
 export async function retries({ server, short, rounds, peers, missing }) {
   const count = short ? 500 : 5_000;
   const fast = peers.filter(({ shipped }) => !shipped);
   const waits = new Map();
+  const limits = [];
   const values = await inTurn([REDRIVE, ...fast], rounds, async (contender) => {
+    if (contender === REDRIVE) limits.push(count / (await limitOf(server, count, true)));
     const figures = await drained(server, contender, { count, failOnce: true });
     const [{ failedLast, retriedFirst }] = figures;
     waits.set(contender.name, Math.max(0, retriedFirst - failedLast) / 1000);
@@ -17,6 +20,7 @@ export async function retries({ server, short, rounds, peers, missing }) {
     return secondsOf(figures) / contender.share;
   });
   const figure = ({ middle, spread }) => `${middle.toFixed(2)} s ± ${Math.round(spread * 50)} %`;
+  row(`equal-work loop, ${count} jobs that fail once`, figure(median(limits)));
   rows(values, `${count} jobs that fail once`, figure, (name) =>
     waits.get(name) > 0.5 ? `of it ${waits.get(name).toFixed(1)} s idle until retries fall due` : "",
   );

@@ -17,7 +17,7 @@ import { heldLines, runsText, unservedLines } from "./worker-summary.ts";
 
 const NOTES = `
 Returns when it holds nothing, nothing is due and no retry falls due within the
-grace. Exit code 0: nothing died; 1: something did, or a figure is beyond a limit
+grace. Exit code 0: nothing died; 1: something did, or a figure passed a limit
 of \`alerts\` in the config; it is named at the end. Signals as for \`worker\`,
 with 25s for running jobs. Due jobs of types that nobody defines stay queued;
 they are named at the end (--json: "unserved", counted up to 1,000 a type), and

@@ -1,7 +1,7 @@
 // Single enqueue calls that share writes: callers each await their own job, and whatever they ask for while one write
 // is under way goes with the next.
 import { isRedriveError } from "../core/errors.ts";
-import type { NewJob } from "../core/new-job.ts";
+import { checkNewJob, type NewJob } from "../core/new-job.ts";
 import { sharing } from "../store/sharing.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 
@@ -42,6 +42,7 @@ export function openEnqueuer(store: Store): Enqueuer {
   return {
     enqueue: (job) =>
       new Promise((resolve, reject) => {
+        checkNewJob(job);
         (job.key === null ? plain : keyed).add({ job, resolve, reject });
       }),
     idle: async () => void (await Promise.all([plain.idle(), keyed.idle()])),

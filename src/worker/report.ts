@@ -63,6 +63,9 @@ const FIELD = {
   cancel: "cancelled",
 } as const;
 
+/** How much people want to hear of it. */
+const LEVEL = { complete: "debug", release: "debug", cancel: "info", retry: "info", dead: "warn" } as const;
+
 /** Reports one judged run. */
 export type Reporter = (job: Job, verdict: Verdict, settled: Settled) => void;
 
@@ -118,7 +121,8 @@ class JobEvent {
 }
 
 function describe(log: Log, job: Job, verdict: Verdict): void {
-  if (verdict.kind === "complete" && !isLogged(log, "debug")) return;
+  const level = LEVEL[verdict.kind];
+  if (level !== "warn" && !isLogged(log, level)) return;
   const about = { job: job.id, type: job.type };
   if (verdict.kind === "complete") log.debug(about, `completed (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   if (verdict.kind === "release") log.debug({ ...about, reason: verdict.reason }, "released uncharged");

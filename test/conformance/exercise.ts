@@ -60,13 +60,14 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["life", lifeFacts],
 ];
 
-/** Registers the whole suite for one store; every test opens a world of its own. */
+/** Registers the suite for one store, without some groups where these prove nothing; every test opens a world of its own. */
 export function exercise(
   name: string,
   open: () => Promise<World>,
-  { skip = [] }: { readonly skip?: readonly Skip[] } = {},
+  { skip = [], without = [] }: { readonly skip?: readonly Skip[]; readonly without?: readonly string[] } = {},
 ): void {
   describe(name, () => {
-    for (const [group, facts] of GROUPS) describe(group, () => facts(suiteOf(open, skip)));
+    for (const [group, facts] of GROUPS)
+      if (!without.includes(group)) describe(group, () => facts(suiteOf(open, skip)));
   });
 }

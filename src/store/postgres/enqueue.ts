@@ -167,7 +167,7 @@ const COLUMNS: readonly (readonly [string, string, (job: NewJob, laneOf: LaneOf)
 const OWN = 3;
 
 /** The statements that insert jobs: any jobs, and jobs that differ in nothing but what is their own. */
-function insertsOf(s: string, waker: Waker, name: string, onConflict: string): Inserts {
+export function insertsOf(s: string, waker: Waker, name: string, onConflict: string): Inserts {
   const own = COLUMNS.slice(0, OWN);
   const arrays = (columns: typeof COLUMNS): string =>
     `unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")}) as u (${columns.map(([column]) => column).join(", ")})`;
