@@ -54,7 +54,7 @@ export function execute(
   const disarm = arm(run, options);
   let open = true;
   let giveUp: (() => void) | null = null;
-  const finish = (outcome: Outcome, returned: boolean): void => {
+  const finish = (outcome: Outcome, returned = true): void => {
     if (!open) return;
     open = false;
     disarm?.();
@@ -66,7 +66,7 @@ export function execute(
     giveUp = giveUpLater(run, reason, options, finish);
   };
   const outcome = job.service === null ? callHandler(run, options) : throughGate(run, options);
-  run.returned = outcome.then((known) => finish(known, true));
+  run.returned = outcome.then(finish);
   return run;
 }
 

@@ -51,6 +51,7 @@ export class Hands {
   /** Jobs that are on their way back without having started. */
   #returning = 0;
   #emptied: (() => void) | null = null;
+  readonly #ended = (run: Run, returned: boolean): void => this.#finish(run, returned);
 
   constructor(options: HandsOptions) {
     this.#options = options;
@@ -223,10 +224,7 @@ export class Hands {
 
   #begin(job: ClaimedJob, claimedMs: number): Run {
     this.startedThrough = Math.max(this.startedThrough, job.ticket);
-    const { executor } = this.#options;
-    const run = execute(job, this.#definitionOf(job), claimedMs, executor, (ended, returned) =>
-      this.#finish(ended, returned),
-    );
+    const run = execute(job, this.#definitionOf(job), claimedMs, this.#options.executor, this.#ended);
     this.running.add(run);
     return run;
   }

@@ -27,6 +27,7 @@ import { MIGRATIONS } from "./schema.ts";
 import { completeWithin, settleVerb } from "./settle.ts";
 import { type Transaction, within } from "./transaction.ts";
 import { Listener } from "./wake.ts";
+import { warmUp } from "./warm-up.ts";
 import { claimVerb } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
 
@@ -108,6 +109,8 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
   const looks = lanesVerb(parts, floors);
   const claims = claimVerb(parts, ledger, floors);
   const fresh = freshEnqueuer(parts, waker);
+  const workers = workerVerbs(parts);
+  const warm = warmUp(parts, waker);
   return {
     migrate: async () => void (await migrate(db, s, place.shown)),
     enqueue: async (jobs) => {
@@ -133,7 +136,12 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
     settle: settleVerb(parts, ledger, waker),
     ...groupVerbs(parts),
     ...jobVerbs(parts, waker),
-    ...workerVerbs(parts),
+    ...workers,
+    register: async (worker) => {
+      // Nothing would be kept on connections of somebody else's, or behind a pooler.
+      if (parts.live && place.pool === null && !place.pooler) await warm();
+      await workers.register(worker);
+    },
     ...deadLetterVerbs(parts, waker),
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),

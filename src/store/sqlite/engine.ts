@@ -75,6 +75,8 @@ export function openEngine(options: EngineOptions): Engine {
   }
 }
 
+type Prepared = ReturnType<Database["prepare"]>;
+type Begins = [look: Prepared, begin: Prepared, commit: Prepared];
 type Retry = <T>(work: () => T) => T;
 
 function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engine {
@@ -93,11 +95,19 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
     ...controlVerbs(db, options.clock),
     ...cellVerbs(db, options.clock),
   };
-  const [begin, commit] = [db.prepare("begin immediate"), db.prepare("commit")];
+  const [look, begin, commit] = ["begin", "begin immediate", "commit"].map((text) => db.prepare(text)) as Begins;
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
+  /** Some answers take several statements, between which other processes write. */
+  const inOnePicture = (group: readonly Request[]): Reply[] => {
+    look.run();
+    try {
+      return group.map((request) => ({ value: one(request) }));
+    } finally {
+      commit.run();
+    }
+  };
   const together = (group: readonly Request[]): Reply[] => {
-    if (group.every(({ verb }) => READS.has(verb)))
-      return retry(() => group.map((request) => ({ value: one(request) })));
+    if (group.every(({ verb }) => READS.has(verb))) return retry(() => inOnePicture(group));
     retry(() => begin.run());
     try {
       const replies = group.map((request) => ({ value: one(request) }));

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { commitsInLog, connect, reader, testPath } from "../../support/database-file.ts";
 import { newJob } from "../../support/new-job.ts";
-import { read, start } from "../../support/runs.ts";
+import { claimBy, leaseOf, read, signUp, start } from "../../support/runs.ts";
 import { startProcess, threadedStore } from "../../support/store-processes.ts";
-import { complete, dead } from "../../support/verdicts.ts";
+import { complete, dead, release } from "../../support/verdicts.ts";
 
 async function setup() {
   const path = testPath();
@@ -45,6 +45,27 @@ describe("commits", () => {
     const before = commitsInLog(path);
     await Promise.all([store.count(), store.list({ limit: 1 }), store.control(), store.workers(), store.get(["a"])]);
     expect(commitsInLog(path)).toBe(before);
+  });
+});
+
+describe("a picture of several statements", () => {
+  it("shows one moment, whatever others write meanwhile", async () => {
+    const { path, store } = await setup();
+    const other = await threadedStore(path);
+    await store.enqueue(Array.from({ length: 2_000 }, () => newJob()));
+    const worker = await signUp(other);
+    let rounds = 0;
+    const flip = async (): Promise<void> => {
+      for (; rounds < 300; rounds++) {
+        const { jobs } = await claimBy(other, worker, { limit: 20 });
+        await other.settle({ settlements: jobs.map((job) => ({ ...leaseOf(job), verdict: release() })) });
+      }
+    };
+    const flipping = flip();
+    const totals = new Set<number>();
+    while (rounds < 300) totals.add(Object.values(await store.count()).reduce((sum, count) => sum + count, 0));
+    await flipping;
+    expect([...totals]).toEqual([2_000]);
   });
 });
 

@@ -1,0 +1,21 @@
+// Has the server plan, on every connection that a worker uses at once, what the way of each job waits for. Otherwise the
+// first jobs of a worker would wait for these plans, and later ones whenever a connection takes part for the first time.
+import type { Context } from "./context.ts";
+import { settleStatements } from "./settle-statements.ts";
+import type { Waker } from "./wake.ts";
+import { claimText } from "./work.ts";
+
+/** A look, a claim and a settle at the same time. */
+const CONNECTIONS = 3;
+
+/** Asks for no jobs and settles none, which reads and writes next to nothing. */
+export function warmUp({ db, s }: Context, waker: Waker): () => Promise<void> {
+  const claim = { name: "claim", text: claimText(s) };
+  const { complete } = settleStatements(s, waker);
+  const once = (): Promise<void> =>
+    db.together(async (ask) => {
+      await ask(claim, "", 0, 0, [], [], 0, "", 0, [], [], [], []);
+      await ask(complete, [], [], [], [], [], "", 0);
+    });
+  return async () => void (await Promise.all(Array.from({ length: CONNECTIONS }, once)));
+}
