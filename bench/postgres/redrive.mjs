@@ -22,7 +22,7 @@ await contend({
   async open({ url }) {
     const redrive = await open(url, () => undefined, false);
     return {
-      migrate: async () => undefined,
+      migrate: () => redrive.store.migrate(),
       add: (input) => redrive.enqueue("bench", input),
       addMany: (inputs) => redrive.enqueueMany("bench", inputs),
       close: () => redrive.close(),

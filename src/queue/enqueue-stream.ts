@@ -26,7 +26,7 @@ export interface EnqueueManyOptions<Input> {
   readonly tx?: unknown;
 }
 /** Jobs per write of a stream. */
-const CHUNK = 500;
+const CHUNK = 1_000;
 /** What a stream is written with. */
 export type StreamParts = Teller & { readonly store: Store; readonly system: Pick<System, "jobId"> };
 

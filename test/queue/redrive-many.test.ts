@@ -32,15 +32,15 @@ describe.each(KINDS)("enqueueMany on %s", (kind) => {
   it("writes in chunks, keeps the order, and tells of each chunk", async () => {
     const redrive = await openRedrive(kind, { jobs: [note] });
     const chunks: (readonly EnqueuedJob[])[] = [];
-    const summary = await redrive.enqueueMany(note, slowly(1_201), { onChunk: (jobs) => void chunks.push(jobs) });
-    expect(summary.enqueued).toBe(1_201);
-    expect(chunks.map(({ length }) => length)).toEqual([500, 500, 201]);
+    const summary = await redrive.enqueueMany(note, slowly(2_201), { onChunk: (jobs) => void chunks.push(jobs) });
+    expect(summary.enqueued).toBe(2_201);
+    expect(chunks.map(({ length }) => length)).toEqual([1_000, 1_000, 201]);
     const ids = chunks.flat().map(({ id }) => id);
     expect(ids.toSorted()).toEqual(ids);
     const payloads: number[] = [];
     for await (const job of redrive.jobs.all({ type: "note" }))
       payloads.push((JSON.parse(job.payload) as { n: number }).n);
-    expect(payloads.toReversed()).toEqual([...numbers(1_201)].map(({ n }) => n));
+    expect(payloads.toReversed()).toEqual([...numbers(2_201)].map(({ n }) => n));
   });
 
   it("takes options for each, by input and index", async () => {
@@ -91,16 +91,16 @@ describe.each(KINDS)("enqueueMany on %s", (kind) => {
 
   it("names the place of a bad item, and how many before it were written", async () => {
     const redrive = await openRedrive(kind, { jobs: [note] });
-    const inputs = [...numbers(700), { n: Number.NaN }, ...numbers(10)];
+    const inputs = [...numbers(1_200), { n: Number.NaN }, ...numbers(10)];
     const error = await redrive.enqueueMany(note, inputs).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ code: "invalid_payload", details: { index: 700, written: 500 } });
-    expect(String(error)).toMatch(/Input 700: .*500 before it were enqueued/);
-    expect((await redrive.jobs.count()).queued).toBe(500);
+    expect(error).toMatchObject({ code: "invalid_payload", details: { index: 1_200, written: 1_000 } });
+    expect(String(error)).toMatch(/Input 1200: .*1000 before it were enqueued/);
+    expect((await redrive.jobs.count()).queued).toBe(1_000);
     const options = await redrive
       .enqueueMany(note, numbers(5), { each: ({ n }) => ({ priority: n === 3 ? 99 : 0 }) })
       .catch((thrown: unknown) => thrown);
     expect(options).toMatchObject({ code: "invalid_argument", details: { index: 3, written: 0 } });
-    expect((await redrive.jobs.count()).queued).toBe(500);
+    expect((await redrive.jobs.count()).queued).toBe(1_000);
   });
 
   it("passes on what the source itself throws, and closes the source when it stops early", async () => {
@@ -112,16 +112,16 @@ describe.each(KINDS)("enqueueMany on %s", (kind) => {
     await expect(redrive.enqueueMany(note, broken())).rejects.toThrow("source failed");
     const cause = new Error("lost the cursor");
     const later = async function* (): AsyncGenerator<{ n: number }> {
-      yield* numbers(700);
+      yield* numbers(1_200);
       throw cause;
     };
     const error = await redrive.enqueueMany(note, later()).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ code: "aborted", details: { index: 700, written: 500 } });
+    expect(error).toMatchObject({ code: "aborted", details: { index: 1_200, written: 1_000 } });
     expect((error as Error).cause).toBe(cause);
     expect(String(error)).toMatch(
-      /failed after 700: Error: lost the cursor \(500 of them were enqueued, the last 200 were not\)/,
+      /failed after 1200: Error: lost the cursor \(1000 of them were enqueued, the last 200 were not\)/,
     );
-    expect((await redrive.jobs.count()).queued).toBe(500);
+    expect((await redrive.jobs.count()).queued).toBe(1_000);
     let closed = false;
     const watched = (function* (): Generator<{ n: number }> {
       try {
