@@ -1,7 +1,7 @@
 // Records through `processBatch`: read from a file of NDJSON, called, results written to a file, beside a plain loop that does
 // the same without retries and without a store, which is the limit. Then whether the peak of memory depends on how many there
 // are. Medians of three with their spread; only ratios travel from one machine to another.
-//   node bench/records.mjs [--short] [--records N]
+//   node bench/records.mjs [--short] [--records N] [--only sqlite,postgres]
 import { createWriteStream, statSync } from "node:fs";
 import { once } from "node:events";
 import { finished } from "node:stream/promises";
@@ -12,8 +12,18 @@ import { against, inScratch, median, rate, row } from "./measure.mjs";
 import { inDatabase } from "./postgres/database.mjs";
 import { startPostgres } from "./postgres/server.mjs";
 
-const options = { short: { type: "boolean" }, "no-peers": { type: "boolean" }, records: { type: "string" } };
-const { values } = parseArgs({ options });
+const { values } = parseArgs({
+  options: {
+    short: { type: "boolean" },
+    "no-peers": { type: "boolean" },
+    records: { type: "string" },
+    only: { type: "string" },
+  },
+});
+const STORES = ["sqlite", "postgres"];
+const stores = values.only?.split(",") ?? STORES;
+for (const store of stores)
+  if (!STORES.includes(store)) throw new Error(`--only knows ${STORES.join(", ")}; got ${store}.`);
 const few = values.short ? 1_000 : 50_000;
 const many = values.records === undefined ? (values.short ? 3_000 : 500_000) : Number(values.records);
 if (!Number.isInteger(many) || many < 1 || many > 100_000_000) {
@@ -88,7 +98,9 @@ async function all(folder) {
   for (let round = 0; round < rounds; round++) loops.push(await taken({ count: few, input: files.few }));
   const plain = median(loops.map(({ perSecond }) => perSecond));
   row("plain loop without retries, records/s", rate(plain));
-  await compare("SQLite", files, plain.middle, (work) => inScratch((own) => work(`sqlite:${join(own, "bench.db")}`)));
+  if (stores.includes("sqlite"))
+    await compare("SQLite", files, plain.middle, (work) => inScratch((own) => work(`sqlite:${join(own, "bench.db")}`)));
+  if (!stores.includes("postgres")) return;
   await inScratch(async (own) => {
     const server = await startPostgres(own);
     try {
