@@ -5,8 +5,11 @@ import { createHash } from "node:crypto";
 import { RedriveError } from "./core/errors.ts";
 import type { Job, State } from "./core/job.ts";
 import { fieldsFrom } from "./core/options.ts";
+import { checkPayloadText } from "./core/payload.ts";
 import type { RunBatch } from "./queue/batch.ts";
 import { defineJob, type JobDefinition } from "./queue/define-job.ts";
+import { enqueueStream } from "./queue/enqueue-stream.ts";
+import { knownType } from "./queue/new-jobs.ts";
 import { everyItem, PAGE } from "./queue/paging.ts";
 import type { Redrive } from "./redrive.ts";
 import type { RedriveWorker } from "./redrive-worker.ts";
@@ -147,7 +150,7 @@ export interface BatchCall {
 /** Works until no item is left, or until it is to stop. */
 export async function workThrough({ redrive, job, plan, state }: BatchCall, caller: BatchCaller): Promise<void> {
   const { store } = redrive;
-  await enqueueItems(redrive, job, plan);
+  await enqueueItems(store, job, plan);
   let left = await jobsIn(store, job, "queued");
   while (!caller.isStopped) {
     const worker = redrive.worker({ concurrency: plan.parallel, queues: [job.queue] });
@@ -181,7 +184,7 @@ async function timed(store: Store, name: string, state: BatchState, work: () => 
     realSystem.after(NOTE_MS, () => {
       note();
       // What cannot be written is written later; the run does not depend on it.
-      noting = save(store, name, state, null).catch(() => false);
+      noting = noting.then(() => save(store, name, state, null)).catch(() => false);
       cancel = noteLater();
     });
   let cancel = noteLater();
@@ -208,18 +211,19 @@ function roundOf(
   return { round: rounds, items: left.length, sizes };
 }
 
-/** Items that are known already, from before a kill, stay as they are. */
-async function enqueueItems(redrive: Redrive, job: JobDefinition, { items, size }: BatchPlan): Promise<void> {
+/** Items that are known already, from before a kill, stay as they are. In their order, because neighbours run together. */
+async function enqueueItems(store: Store, job: JobDefinition, plan: BatchPlan): Promise<void> {
+  const { items, size, isExact } = plan;
   const { maxAttempts } = job.policy;
-  const isAlone = (at: number): boolean => size > 1 && items.length % size === 1 && at === items.length - 1;
-  const enqueue = (item: string, at: number): Promise<unknown> =>
-    redrive.enqueueText(job, item, {
+  const isAlone = (at: number): boolean => !isExact && size > 1 && items.length % size === 1 && at === items.length - 1;
+  await enqueueStream({ store, system: realSystem, log: null, events: null }, knownType(job, {}), items, {
+    payload: (item) => checkPayloadText(item),
+    each: (item, at) => ({
       key: `${job.queue}:${at}:${digestOf([item]).slice(0, 16)}`.slice(-255),
       // The last batch has this one alone, and its first run counts.
       ...(isAlone(at) && { maxAttempts: Math.min(10_000, maxAttempts + 1) }),
-    });
-  for (let from = 0; from < items.length; from += PAGE)
-    await Promise.all(items.slice(from, from + PAGE).map((item, at) => enqueue(item, from + at)));
+    }),
+  });
 }
 
 /** The jobs of a run in one state, oldest first. */

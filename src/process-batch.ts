@@ -154,7 +154,8 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
   if (!jobs.some(({ type }) => type === definition.type))
     throw invalid("job", "one of the job types of this Redrive", definition.type, "add it to createRedrive's jobs");
   const began = system.monotonic();
-  const results = openResults(store, worker, call.onResult);
+  let since = 0;
+  const results = openResults(store, worker, call.onResult, () => since);
   const ended = { count: 0, retries: 0 };
   const quiet = [
     events.on("job.completed", ({ job }) => {
@@ -170,6 +171,7 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
     }),
   ];
   try {
+    since = (await store.control()).now;
     await worker.start();
     let skipped = 0;
     const { records, failure } = untilFailure(atPace(call, system, results, () => skipped));

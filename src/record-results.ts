@@ -6,7 +6,7 @@ import type { EnqueuedJob } from "./queue/enqueued.ts";
 import type { Store } from "./store/store.ts";
 
 /** What a result is made of. */
-type DoneJob = Pick<Job, "id" | "key" | "result" | "attempts">;
+type DoneJob = Pick<Job, "id" | "key" | "result" | "attempts" | "worker">;
 
 /** Those who hear of results. */
 export interface Results {
@@ -24,9 +24,11 @@ export function openResults(
   store: Pick<Store, "get">,
   worker: { readonly id: string },
   onResult: ProcessBatchOptions["onResult"],
+  since: () => number,
 ): Results {
-  // The ids this call's worker has had: what it did was told when it was done.
-  const own = new Set<string | null>();
+  // The workers that are heard here, under all their ids: what they did since this call began was told when it was done.
+  const heard = new Set<string | null>();
+  const wasTold = (job: Job): boolean => heard.has(job.worker) && (job.finishedAt ?? 0) >= since();
   let writing: Promise<void> = Promise.resolve();
   let behind = 0;
   const then = (count: number, step: () => Promise<void> | void): void => {
@@ -39,15 +41,15 @@ export function openResults(
     onResult?.({ id: key ?? id, result: result === null ? null : JSON.parse(result), attempts: attempts + 1 });
   return {
     add(done) {
-      own.add(worker.id);
+      heard.add(done.worker);
       if (onResult) then(1, () => tell(done));
     },
     known(jobs) {
-      own.add(worker.id);
+      heard.add(worker.id);
       const before = jobs.filter(({ duplicate, state }) => duplicate && state === "completed").map(({ id }) => id);
       if (!onResult || before.length === 0) return;
       then(before.length, async () => {
-        for (const job of await store.get(before)) if (job && !own.has(job.worker)) await tell(job);
+        for (const job of await store.get(before)) if (job && !wasTold(job)) await tell(job);
       });
     },
     behind: () => behind,

@@ -67,6 +67,7 @@ export class ServiceWatch {
   #controlMs = 0;
   #toldMs = Number.NEGATIVE_INFINITY;
   #forget: (() => void) | null = null;
+  #isStopped = false;
 
   constructor(options: ServiceWatchOptions) {
     this.#options = options;
@@ -170,6 +171,7 @@ export class ServiceWatch {
 
   /** Tells nothing more by itself. */
   stop(): void {
+    this.#isStopped = true;
     this.#forget?.();
     for (const seen of this.#seen.values()) seen.hearing?.cancel();
   }
@@ -256,6 +258,7 @@ export class ServiceWatch {
     const { store, system, attempt, holder, onStandBack } = this.#options;
     if (hearing(this.#heardMs(seen)) !== "none") return;
     const workers = await attempt("workers", () => store.workers());
+    if (this.#isStopped) return;
     const { now } = this;
     const others = workers?.filter(({ id, givenUp, leaseEnd }) => id !== holder() && !givenUp && leaseEnd > now);
     const fromMs = system.monotonic();

@@ -17,7 +17,7 @@ import {
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type ExecutorOptions, judgeThrown, makeReady, outcomeOfStop, settle } from "./executor.ts";
 import type { Fetched } from "./gathering.ts";
-import { abortError, Run, type StopReason } from "./run.ts";
+import { abortError, itemOf, Run, type StopReason } from "./run.ts";
 
 /** Hears of the end of items, and of the end of the batch: `returned` is false if its handler ignored the abort. */
 export interface BatchEnds {
@@ -68,8 +68,10 @@ export class BatchRun {
   async #work(): Promise<void> {
     for (;;) {
       const thrown = await this.#call(this.#search.next);
+      // It has returned: nobody has to go over its head any more.
+      this.#giveUp?.();
       const search = await this.#judge(thrown);
-      if (!search) break;
+      if (!search || this.#over) break;
       this.#search = search;
     }
     this.#finish(true);
@@ -146,7 +148,7 @@ export class BatchRun {
   /** Settles what the last call left open, `thrown` being why; answers where to go on, or null if nothing is left. */
   async #judge(thrown: unknown): Promise<Search<Run> | null> {
     const { next, rest, aside } = this.#search;
-    const suspects = this.#suspectsOf(next);
+    const { suspects, isShared } = this.#suspectsOf(next);
     const others = [...aside, ...rest];
     const [first] = suspects;
     if (!first && rest.length > 0 && this.#allGood && this.#mayStay(rest, aside)) return searchAmong(rest, aside);
@@ -155,27 +157,30 @@ export class BatchRun {
       this.#tell(suspects, thrown, "the bad one is looked for half by half");
       return searchAmong(suspects, others);
     }
-    if (first && suspects.length === 1) this.#settleOne(first, this.#blame(first, thrown, next.length === 1));
+    if (first && suspects.length === 1 && !isShared)
+      this.#settleOne(first, this.#blame(first, thrown, next.length === 1));
     else if (first) await this.#split(suspects, thrown);
     for (const run of this.#open.values()) this.#settleOne(run, this.#putBack(run));
     await Promise.all(this.#settling);
     return null;
   }
 
-  /** Those of a call that may be to blame for its end; the others are settled. */
-  #suspectsOf(called: readonly Run[]): Run[] {
-    const unknown: Run[] = [];
-    for (const run of called) {
-      if (!this.#open.has(run.job.id)) continue;
+  /** Those of a call that may be to blame for its end, and whether one of the others may be too; these are settled. */
+  #suspectsOf(called: readonly Run[]): { readonly suspects: Run[]; readonly isShared: boolean } {
+    const unknown = called.filter(({ job }) => this.#open.has(job.id));
+    const began = ({ job }: Run): boolean => this.#started.size === 0 || this.#started.has(job.id);
+    const suspects: Run[] = [];
+    let isShared = false;
+    for (const run of unknown) {
       const { stopped } = run;
-      if (stopped === null || stopped === "timeout" || stopped === "stuck") unknown.push(run);
-      else this.#settleOne(run, this.#putBack(run));
+      const isAsked = stopped !== null && stopped !== "timeout" && stopped !== "stuck";
+      if (isAsked) {
+        isShared ||= began(run);
+        this.#settleOne(run, this.#putBack(run));
+      } else if (began(run)) suspects.push(run);
+      else this.#settleOne(run, { kind: "released", reason: "not_started", delayMs: 0 });
     }
-    if (this.#started.size === 0) return unknown;
-    const started = unknown.filter(({ job }) => this.#started.has(job.id));
-    for (const run of unknown)
-      if (!started.includes(run)) this.#settleOne(run, { kind: "released", reason: "not_started", delayMs: 0 });
-    return started;
+    return { suspects, isShared };
   }
 
   /**
@@ -185,7 +190,8 @@ export class BatchRun {
    */
   #mayStay(bad: readonly Run[], others: readonly Run[]): boolean {
     const { onUnknown, retrySize, splitDelayMs } = this.definition.batch as BatchSettings;
-    if (onUnknown !== "bisect" || halfOf(bad.length) > retrySize || this.#options.isStopping?.()) return false;
+    const isOver = this.#options.isStopping?.() === true || this.#controller.signal.aborted;
+    if (onUnknown !== "bisect" || halfOf(bad.length) > retrySize || isOver) return false;
     return [...bad, ...others].every(({ job, stopped }) => {
       const isFirst = job.attempts === 0 && job.batchMost === null;
       const isFree = job.service === null && job.tenant === null && job.stuckMs === null;
@@ -279,19 +285,4 @@ export class BatchRun {
     this.#giveUp?.();
     this.#ends.all(returned);
   }
-}
-
-function itemOf(run: Run, input: unknown): BatchItem {
-  const { id, epoch, nonce, attempts, maxAttempts, payload } = run.job;
-  return {
-    id,
-    input,
-    ...(run.definition.input ? {} : { text: payload }),
-    attempt: attempts + 1,
-    maxAttempts,
-    lease: { id, epoch, nonce },
-    get signal() {
-      return run.signal;
-    },
-  };
 }

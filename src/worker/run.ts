@@ -1,6 +1,7 @@
 // One run of one job while it is in the hands of a worker: why it was asked to stop, and the signal that tells it.
 import type { Lease } from "../core/job.ts";
 import type { Verdict } from "../core/verdict.ts";
+import type { BatchItem } from "../queue/batch.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
@@ -80,4 +81,20 @@ export function mayJoinSuspects(suspects: ReadonlySet<Run>, nowMs: number): bool
   let watched = 0;
   for (const { startedMs } of suspects) if (nowMs - startedMs < SUSPECT_WATCH_MS) watched += 1;
   return watched === 0 || watched < suspects.size - watched;
+}
+
+/** What the handler of a batch gets of a run. */
+export function itemOf(run: Run, input: unknown): BatchItem {
+  const { id, epoch, nonce, attempts, maxAttempts, payload } = run.job;
+  return {
+    id,
+    input,
+    ...(run.definition.input ? {} : { text: payload }),
+    attempt: attempts + 1,
+    maxAttempts,
+    lease: { id, epoch, nonce },
+    get signal() {
+      return run.signal;
+    },
+  };
 }

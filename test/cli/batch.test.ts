@@ -141,6 +141,21 @@ describe("batch", () => {
     expect(heard()).toContain('"input":{  "d": 1 },"attempt":1}\n');
   });
 
+  it("tries the last item no more often than the others, though it runs alone", async () => {
+    const { json, write, sql: ask } = setup();
+    write(
+      "entry.mjs",
+      `let text = ""; for await (const chunk of process.stdin) text += chunk;
+      for (const line of text.trim().split("\\n"))
+        console.log(JSON.stringify({ id: JSON.parse(line).id, status: "transient", error: "busy" }));`,
+    );
+    const settings = ["--contract", "lines", "--batch-size", "2", "--max-retries", "1"];
+    const args = ["batch", "--input", "-", ...settings, "--", process.execPath, "entry.mjs"];
+    const { code, document } = await json(args, { stdin: "[1,2,3]" });
+    expect({ code, document }).toMatchObject({ code: 1, document: { failed: 3 } });
+    expect(ask("select attempts from job order by seq")).toEqual([[2], [2], [2]]);
+  });
+
   it("hears of each item where the command speaks in lines", async () => {
     const { json, write, sql: ask } = setup();
     write(

@@ -114,6 +114,28 @@ describe.each(STORES)("processBatch on %s", (_name, open) => {
     expect([summary.known, summary.completed, told]).toEqual([1, 1, ["a"]]);
   });
 
+  it("tells what another worker of this process did once, and what it did before as well", async () => {
+    const { job } = enrichment(1);
+    const redrive = await open({ jobs: [job] });
+    const other = redrive.worker({ poll: 20 });
+    await other.start();
+    const before = await redrive.enqueue(job, { id: "before", fate: "done" }, { key: "before" });
+    await vi.waitFor(
+      async () => expect(await redrive.jobs.get(before.id)).toMatchObject({ state: "completed" }),
+      10_000,
+    );
+    const told: string[] = [];
+    async function* late(): AsyncGenerator<Order> {
+      await redrive.enqueue(job, { id: "a", fate: "done" }, { key: "a" });
+      await vi.waitFor(() => expect(told).toEqual(["a"]), 10_000);
+      for (const id of ["a", "before"]) yield { id, fate: "done" };
+    }
+    const onResult = ({ id }: RecordResult) => void told.push(id);
+    await redrive.processBatch(job, late(), { id: ({ id }) => id, worker: WORKER, grace: 0, onResult });
+    expect(told).toEqual(["a", "before"]);
+    await other.stop();
+  });
+
   it("sends a record that does not fit its schema to the dead letters, and stops no other", async () => {
     const schema = {
       "~standard": {

@@ -253,6 +253,44 @@ describe("a batch", () => {
     expect(tries.map(({ length }) => length)).toEqual([8, 4, 2, 1, 1]);
   });
 
+  it("whose half answers after its time is searched no further, and those put aside pay nothing", async () => {
+    const bench = createBench();
+    const type = noted(
+      async (items, context) => {
+        if (items.length === 4) throw new Error("spoilt");
+        // Deaf to the signal, and in time for its grace.
+        if (type.batches.length === 2) await bench.sleep(1_500);
+        else if (context.signal.aborted) throw new Error("called with a signal that has fired");
+        return allDone(items, context);
+      },
+      { size: 4 },
+      { timeout: "1s" },
+    );
+    const ids = await bench.addMany(4, type.job);
+    await drained(bench, type);
+    expect(await bench.store.count()).toMatchObject({ completed: 4, dead: 0 });
+    for (const id of ids) expect(await bench.read(id)).toMatchObject({ attempts: 0 });
+  });
+
+  it("charges nobody for what a cancelled neighbour may have done", async () => {
+    const bench = createBench();
+    const type = noted(
+      async (items, context) => {
+        if (items.length === 1) return allDone(items, context);
+        await bench.sleep(10_000);
+        throw new Error("spoilt");
+      },
+      { size: 2 },
+    );
+    const [first, second] = (await bench.addMany(2, type.job)) as [string, string];
+    await bench.employ([type.job], { heartbeat: "1s", lease: "6s" });
+    await bench.advance(500);
+    await bench.store.cancel([second]);
+    await bench.advance(20_000);
+    expect(await bench.read(first)).toMatchObject({ state: "completed", attempts: 0, batchMost: 1 });
+    expect(await bench.read(second)).toMatchObject({ state: "cancelled" });
+  });
+
   it("goes on in small batches in another worker, because the job remembers", async () => {
     const bench = createBench(1, "sqlite");
     const bad = new Set<string>();

@@ -111,9 +111,10 @@ function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take 
     // What a group may not give yet stays where it is.
     if (from)
       for (const row of rows) floors.took(row[LANE] as number, { runAt: row[3] as number, seq: row[SEQ] as number });
-    // One row says it for all.
-    const now = rows.find((row) => row[NOW_AT] !== null)?.[NOW_AT] as number;
-    for (const row of rows) row[NOW_AT] = now;
+    // One row says it for all, unless that one's job was deleted by hand.
+    const found = rows.find((row) => row[NOW_AT] !== null)?.[NOW_AT];
+    const now = rows.length > 0 ? (found ?? (await ask({ text: `select ${NOW}` }))[0]?.[0]) : null;
+    for (const row of rows) row[NOW_AT] = now as number;
     const place = new Map(turns.map(({ lane, n }) => [lane, n]));
     return rows.sort((a, b) => byPlace(a, b, place));
   };

@@ -101,9 +101,12 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
   const inOnePicture = (group: readonly Request[]): Reply[] => {
     look.run();
     try {
-      return group.map((request) => ({ value: one(request) }));
-    } finally {
+      const replies = group.map((request) => ({ value: one(request) }));
       commit.run();
+      return replies;
+    } catch (error) {
+      rollback(db);
+      throw error;
     }
   };
   const together = (group: readonly Request[]): Reply[] => {
