@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ready, root } from "./ready.mjs";
 
-// Everything together, so that a hanging test ends as a failure and not as a killed job somewhere above us. About fifteen
+// Everything together, so that a hanging test ends as a failure and not as a killed job somewhere above us. About thirteen
 // minutes on two free cores; the rest is for machines that are shared, and for compiling the driver.
 const BUDGET_MS = 25 * 60_000;
 const startedAt = Date.now();

@@ -39,7 +39,6 @@ const ROWS = {
     "plainjob, enqueue, one after the other",
     "idle pick-up within a process",
     "idle pick-up across processes",
-    "equal-work loop, 500 jobs that fail once",
     "Redrive, 500 jobs that fail once",
     "bee-queue, 500 jobs that fail once",
     "Redrive with 20000 scheduled for later",

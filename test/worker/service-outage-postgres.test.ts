@@ -80,11 +80,15 @@ describe("a service that is down, on postgres", () => {
       );
     await add(100);
     await until(() => first.sum("completed") === 100, "all is well");
+    let isOpen = false;
+    first.redrive.on("breaker.changed", (event) => void (isOpen ||= event.state === "open"));
     state.down = true;
     for (let tenth = 0; tenth < 20; tenth++) {
       await add(5);
       await pause(100);
     }
+    // Where one worker had all of it, the other is heard for two seconds before.
+    await until(() => isOpen, "the breaker is open");
     const opened = calls.filter(({ ok }) => !ok).length;
     // Ten in a row open it; what was running then is uncharged, and probes come once a second.
     expect(opened).toBeLessThanOrEqual(10 + 20 + 3 * 3);

@@ -32,10 +32,15 @@ describe("a network that loses the answer to", () => {
     onTestFinished(() => redrive.close());
     const heard = new Set<string>();
     redrive.on(`job.${state}`, (event) => void heard.add(event.job.id));
-    const inputs = Array.from({ length: JOBS }, () => null);
-    await redrive.enqueueMany(job, inputs);
+    const worker = redrive.worker({ concurrency: JOBS });
+    // A worker that starts asks for plans of what it will send.
+    await worker.start();
     const cut = proxy.cutReply((request) => request.includes(wanted), 5_000);
-    const counts = await redrive.worker({ concurrency: JOBS }).drain();
+    await redrive.enqueueMany(
+      job,
+      Array.from({ length: JOBS }, () => null),
+    );
+    const counts = await worker.drain();
     expect(await cut).toBe(true);
     expect(counts).toMatchObject({ [state]: JOBS, stale: 0 });
     expect(heard.size).toBe(JOBS);
