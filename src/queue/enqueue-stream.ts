@@ -2,6 +2,7 @@
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
 import type { NewJob } from "../core/new-job.ts";
+import { isPromise } from "../core/promise.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { type EnqueuedJob, type Teller, told, withinOf } from "./enqueued.ts";
@@ -84,10 +85,6 @@ export async function enqueueStream<Input>(
 }
 
 type Step<Input> = IteratorResult<Input, undefined>;
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
-}
 
 /** Writes a stream in chunks: while one is being written the next is made, and sent too where their order means nothing. */
 function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<never>["onChunk"]) {

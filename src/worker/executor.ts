@@ -6,6 +6,7 @@ import { isA } from "../core/error-shape.ts";
 import { failureFrom, textOf } from "../core/failure.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { encodeResult } from "../core/payload.ts";
+import { isPromise } from "../core/promise.ts";
 import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
 import { ItemFailure } from "../queue/batch.ts";
 import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
@@ -151,8 +152,8 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
     options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
     const given = definition.run(ready.input, new RunContext(run, options));
-    // Nobody waits for what is there already: that would cost as much as the rest of this function.
-    const value = isThenable(given) ? await given : given;
+    // To wait for what is there already would cost as much as the rest of this function.
+    const value = isPromise(given) ? await given : given;
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
     return { kind: "completed", result: encodeResult(value) };
@@ -160,10 +161,6 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
     if (run.stopped) return outcomeOfStop(run, run.stopped, options);
     return { kind: "failed", failure: judgeThrown(run, error, options) };
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
 }
 
 /** The store's time, as far as we know it: what the claim said, and what has passed since. Our own clock may be wrong. */

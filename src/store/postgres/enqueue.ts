@@ -12,9 +12,11 @@ import { isRepeated } from "./errors.ts";
 import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
 
-/** The statements that insert jobs: any, and those that are alike. */
+/** The statements that insert jobs. */
 interface Inserts {
-  readonly any: Statement;
+  /** Each with settings of its own. */
+  readonly mixed: Statement;
+  /** All with the same settings, which go once. */
   readonly alike: Statement;
 }
 
@@ -78,13 +80,13 @@ export function freshEnqueuer({ db, s }: Pick<Context, "db" | "s">, waker: Waker
 }
 
 /** Inserts jobs of different ids. */
-function inserter({ any, alike }: Inserts, statesOf: StatesOf): Enqueue {
+function inserter({ mixed, alike }: Inserts, statesOf: StatesOf): Enqueue {
   return async (ask, jobs, laneOf) => {
     const isAlike = areAlike(jobs);
     const columns = COLUMNS.map(([, , read], at) =>
       isAlike && at >= OWN ? read(jobs[0] as NewJob, laneOf) : jobs.map((job) => read(job, laneOf)),
     );
-    const [row] = await ask(isAlike ? alike : any, ...columns, jobs.length);
+    const [row] = await ask(isAlike ? alike : mixed, ...columns, jobs.length);
     const [count, ids] = row as [number | string, string | null];
     if (Number(count) === jobs.length) return jobs.map(({ id }) => ({ kind: "created", id }));
     const written = new Set(ids === null ? [] : ids.slice(1, -1).split(","));
@@ -166,7 +168,7 @@ const COLUMNS: readonly (readonly [string, string, (job: NewJob, laneOf: LaneOf)
 ];
 const OWN = 3;
 
-/** The statements that insert jobs: any jobs, and jobs that differ in nothing but what is their own. */
+/** Makes them under a name, with what is to happen to a job that is there already. */
 export function insertsOf(s: string, waker: Waker, name: string, onConflict: string): Inserts {
   const own = COLUMNS.slice(0, OWN);
   const arrays = (columns: typeof COLUMNS): string =>
@@ -182,7 +184,7 @@ export function insertsOf(s: string, waker: Waker, name: string, onConflict: str
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
     select count(*) as count, case when count(*) <> $${COLUMNS.length + 1} then array_agg(id)::text end as ids, ${waker.notify} as notified from new`;
   return {
-    any: { name, text: from(arrays(COLUMNS)) },
+    mixed: { name, text: from(arrays(COLUMNS)) },
     alike: { name: `${name}_alike`, text: from(`(select u.*, ${shared.join(", ")} from ${arrays(own)}) as u`) },
   };
 }

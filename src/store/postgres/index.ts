@@ -138,8 +138,7 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
     ...jobVerbs(parts, waker),
     ...workers,
     register: async (worker) => {
-      // Nothing would be kept on connections of somebody else's, or behind a pooler.
-      if (parts.live && place.pool === null && !place.pooler) await warm();
+      if (parts.live && parts.prepares) await warm();
       await workers.register(worker);
     },
     ...deadLetterVerbs(parts, waker),

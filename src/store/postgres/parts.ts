@@ -21,6 +21,8 @@ export interface Parts extends Context {
   readonly config: pg.ClientConfig | null;
   /** Connections of our own can be made, and time is the server's. */
   readonly live: boolean;
+  /** Statements are prepared, and their plans kept. */
+  readonly prepares: boolean;
   readonly names: WakeNames;
   readonly waker: Waker;
   readonly ledger: Ledger;
@@ -40,8 +42,14 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
   const config = configOf(place);
   const pool = place.pool ?? openPool(config, place.maxConnections);
   // On connections of somebody else's pool, plans are made anew for tables as they are.
-  const prepare = !place.pooler && place.pool === null;
-  const real = openDatabase({ pool, owned: place.pool === null, prepare, system: realSystem, place: place.shown });
+  const prepares = !place.pooler && place.pool === null;
+  const real = openDatabase({
+    pool,
+    owned: place.pool === null,
+    prepare: prepares,
+    system: realSystem,
+    place: place.shown,
+  });
   const db = clock ? withClock(real, clock) : real;
   const s = place.schema;
   const names = wakeNames(s);
@@ -49,7 +57,7 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
   const own = { lanes: openLanes(db, s), waker: openWaker(names), ledger: openLedger() };
   // A clock that stands still would keep floors for ever.
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
-  return { db, s, place, config, live, names, ...own, floors };
+  return { db, s, place, config, live, prepares, names, ...own, floors };
 }
 
 /** What a connection of our own is made with; null where a pool does not say. */

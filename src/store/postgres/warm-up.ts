@@ -3,14 +3,14 @@
 import type { Context } from "./context.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
-import { claimText } from "./work.ts";
+import { claimStatement } from "./work.ts";
 
 /** A look, a claim and a settle at the same time. */
 const CONNECTIONS = 3;
 
 /** Asks for no jobs and settles none, which reads and writes next to nothing. */
 export function warmUp({ db, s }: Context, waker: Waker): () => Promise<void> {
-  const claim = { name: "claim", text: claimText(s) };
+  const claim = claimStatement(s);
   const { complete } = settleStatements(s, waker);
   const once = (): Promise<void> =>
     db.together(async (ask) => {

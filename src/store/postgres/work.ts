@@ -7,7 +7,7 @@ import { failureFromText } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
 import { lastStack } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
-import type { Ask, Cell } from "./driver.ts";
+import type { Ask, Cell, Statement } from "./driver.ts";
 import type { Floors } from "./floors.ts";
 import { takenOfGroups } from "./groups.ts";
 import type { Ledger } from "./ledger.ts";
@@ -59,6 +59,11 @@ export function claimText(s: string): string {
   );
 }
 
+/** The same under the name that its plan is kept by. */
+export function claimStatement(s: string): Statement {
+  return { name: "claim", text: claimText(s) };
+}
+
 /** The same for lanes of groups. */
 export function groupClaimText(s: string): string {
   return claimOf(s, takenOfGroups(s));
@@ -84,7 +89,7 @@ type Take = (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: n
 
 /** Takes one part of a claim; answers the rows of its jobs in their order. */
 function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take {
-  const claim = { name: "claim", text: claimText(s) };
+  const claim = claimStatement(s);
   const groupClaim = { name: "claim_groups", text: groupClaimText(s) };
   return async (ask, request, quotas, taken) => {
     const turns = quotas.map(({ lane, limit }, n) => ({ lane, limit, n })).sort((a, b) => a.lane - b.lane);
