@@ -2,6 +2,7 @@
 // `verdict` that judges jobs; here is only the calling and the waiting.
 //
 // A call that succeeds at once is the common one and pays for nothing else: no timer, no signal, no closure.
+import { setMaxListeners } from "node:events";
 import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
@@ -161,11 +162,13 @@ function failureOf(error: unknown, { task, tooLong }: Call): Failure {
 }
 
 function signalOf({ signal, label }: Task, args: readonly unknown[]): AbortSignal | null {
-  if (typeof signal !== "function") return signal;
-  const chosen = signal(...args) ?? null;
-  if (chosen !== null && !isSignal(chosen)) {
+  const chosen = typeof signal === "function" ? (signal(...args) ?? null) : signal;
+  if (chosen === null) return null;
+  if (!isSignal(chosen)) {
     throw invalid(`${label}: retryable.signal`, "an AbortSignal or undefined from the function", chosen, "return one");
   }
+  // One signal for every call of a process is what it is for; Node takes the eleventh listener for a leak.
+  if (chosen instanceof EventTarget) setMaxListeners(0, chosen);
   return chosen;
 }
 

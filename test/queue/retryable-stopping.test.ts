@@ -1,9 +1,10 @@
 // What ends a call of a function with retries early, on virtual time: timeouts and signals.
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { isRedriveError, PermanentError } from "../../src/core/errors.ts";
 import { retryableOn } from "../../src/queue/retryable.ts";
 import type { RetryNotice } from "../../src/queue/retryable-settings.ts";
+import { realSystem } from "../../src/system/real.ts";
 import { caught, failing, reset } from "../support/failing-function.ts";
 import { onVirtualTime } from "../support/virtual-time.ts";
 
@@ -137,6 +138,19 @@ describe("a signal", () => {
       const wrong = retryableOn(system)(fetchText, { signal: () => 5 as unknown as AbortSignal });
       expect(isRedriveError(await caught(wrong("a")), "invalid_argument")).toBe(true);
     }));
+
+  it("lets one signal stop many calls, without Node taking their listeners for a leak", async () => {
+    const warned = vi.fn();
+    process.on("warning", warned);
+    onTestFinished(() => void process.off("warning", warned));
+    const controller = new AbortController();
+    const hanging = retryableOn(realSystem)(never, { signal: controller.signal });
+    const calls = Array.from({ length: 30 }, () => caught(hanging()));
+    controller.abort();
+    for (const error of await Promise.all(calls)) expect(isRedriveError(error, "aborted")).toBe(true);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(warned).not.toHaveBeenCalled();
+  });
 
   it("keeps no listener once the call has ended", () =>
     onVirtualTime(async (system) => {

@@ -63,7 +63,10 @@ export class Listener {
   #idle = false;
   /** When work was found first since there was none. */
   #busySince: number | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #tookAt = Number.NEGATIVE_INFINITY;
+  /** Whether we wait to see if the last look led to anything: one wait, however many look. */
+  #doubting = false;
   #changing: Promise<void> = Promise.resolve();
 
   constructor(options: ListenerOptions) {
@@ -73,15 +76,9 @@ export class Listener {
 
   /** Hears that somebody looked for work. What they saw may not be theirs: then they take nothing, and idle. */
   looked(nothing: boolean): void {
-    const { system } = this.#options;
-    const at = system.monotonic();
-    const settle = (): void => {
-      if (this.#tookAt >= at) return;
-      this.#busySince = null;
-      if (!this.#idle) this.#say(true);
-    };
-    if (nothing) settle();
-    else if (!this.#idle) void system.sleep(TAKES_MS, this.#ending.signal).then(settle);
+    this.#lookedAt = this.#options.system.monotonic();
+    if (nothing) this.#rest(this.#lookedAt);
+    else if (!this.#idle && !this.#doubting) void this.#doubt();
   }
 
   /** Hears that somebody took work. */
@@ -99,6 +96,24 @@ export class Listener {
 
   #ring(): void {
     ring(this.#options.listeners);
+  }
+
+  /** Nobody took anything since then: there is nothing for us. */
+  #rest(since: number): void {
+    if (this.#tookAt >= since) return;
+    this.#busySince = null;
+    if (!this.#idle) this.#say(true);
+  }
+
+  async #doubt(): Promise<void> {
+    const { system } = this.#options;
+    this.#doubting = true;
+    for (let seen = Number.NEGATIVE_INFINITY; this.#lookedAt > Math.max(seen, this.#tookAt); ) {
+      seen = this.#lookedAt;
+      await system.sleep(TAKES_MS, this.#ending.signal);
+      this.#rest(seen);
+    }
+    this.#doubting = false;
   }
 
   /** Says that we idle, or that we do not any more, one after the other. */

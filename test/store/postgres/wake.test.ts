@@ -4,6 +4,8 @@
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createRedrive, defineJob, type Redrive } from "../../../src/index.ts";
+import { Listener, wakeNames } from "../../../src/store/postgres/wake.ts";
+import { realSystem } from "../../../src/system/real.ts";
 import { importBuilt } from "../../support/built.ts";
 import { newJob } from "../../support/new-job.ts";
 import { openQueue, type PostgresQueue } from "../../support/postgres-queue.ts";
@@ -183,6 +185,35 @@ describe("nobody is notified", () => {
     expect(ran.length).toBeLessThan(600);
     // A worker that is slow to take what it saw passes for idle for a moment.
     expect(await heard()).toBeLessThan(15);
+  });
+});
+
+describe("a busy process", () => {
+  it("waits once to see what its looks led to, not once for each, and then says that it idles", async () => {
+    const queue = await openQueue(SERVER);
+    let waits = 0;
+    let most = 0;
+    const sleep: typeof realSystem.sleep = async (...args) => {
+      most = Math.max(most, ++waits);
+      await realSystem.sleep(...args);
+      waits -= 1;
+    };
+    const listener = new Listener({
+      names: wakeNames(queue.schema),
+      system: { ...realSystem, sleep },
+      connect: () => new pg.Client({ connectionString: SERVER }),
+      listeners: [],
+    });
+    onTestFinished(() => listener.close());
+    // Watching the connection is a wait too.
+    await until(() => waits === 1, "it listens");
+    for (let look = 0; look < 30; look++) {
+      listener.looked(false);
+      if (look % 10 === 0) listener.took();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    expect(most).toBeLessThan(5);
+    await until(async () => (await idlers(queue)) === 1, "it idles after the looks that led to nothing");
   });
 });
 
