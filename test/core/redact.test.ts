@@ -38,6 +38,7 @@ describe("time", () => {
       "://".repeat(300_000),
     ])
       redactJson(`{"secret":1,"text":"${text}"}`);
-    expect(performance.now() - began).toBeLessThan(3_000);
-  });
+    // A second or so; minutes if it grew with the square of the text.
+    expect(performance.now() - began).toBeLessThan(20_000);
+  }, 60_000);
 });
