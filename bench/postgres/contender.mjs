@@ -119,6 +119,7 @@ async function drain(work, task, go) {
   };
   await go();
   const started = stamp();
+  const used = process.cpuUsage();
   const stop = await work(task, { claiming, run, completed });
   const quietMs = task.failOnce ? QUIET_BETWEEN_TRIES_MS : QUIET_MS;
   while (figures.completed < task.count) {
@@ -127,8 +128,9 @@ async function drain(work, task, go) {
     if (since > (figures.ended ? quietMs : FIRST_WITHIN_MS)) break;
   }
   const peakMb = process.resourceUsage().maxRSS / 1024;
+  const { user, system } = process.cpuUsage(used);
   await stop();
-  return { ...figures, peakMb };
+  return { ...figures, peakMb, cpuMs: (user + system) / 1000 };
 }
 
 async function serve(work, task, go, told) {

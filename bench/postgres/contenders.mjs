@@ -77,24 +77,36 @@ export async function enqueueRate(server, { module, task, share }, kind, { count
   return inDatabase(server, async (url) => (await play(module, { ...part, url })).perSecond);
 }
 
-/** Fills a new database and has some processes drain it; gives their figures, and `left` rows where it has to ask. */
+/**
+ * Fills a new database and has some processes drain it; gives their figures, the CPU time that the server took, and `left`
+ * rows where it has to ask.
+ */
 export function drained(server, { module, task, share, paired, failing, left }, { count, processes = 1, ...rest }) {
   const part = { ...task, ...rest, count: Math.round(count * share) };
   part.worker = { ...task.worker, ...(processes > 1 ? paired : {}), ...(rest.failOnce ? failing : {}) };
   return inDatabase(server, async (url) => {
     await play(module, { ...part, kind: "fill", url });
+    const before = server.cpuMs();
     const figures = await drainedAgain(url, { module }, { ...part, processes });
+    Object.assign(figures, { serverCpuMs: server.cpuMs() - before });
     return left ? Object.assign(figures, (await statements(url, left))[0]) : figures;
   });
 }
 
 /** The same where the database is filled already. */
 export async function drainedAgain(url, { module }, { processes, count, ...rest }) {
-  const parts = Array.from({ length: processes }, () => [module, { ...rest, kind: "drain", url, count }]);
+  const parts = Array.from({ length: processes }, () => [module, { kind: "drain", ...rest, url, count }]);
   const figures = await playTogether(...parts);
   const completed = figures.reduce((sum, figure) => sum + figure.completed, 0);
   if (completed !== count) throw new Error(`${module} completed ${completed} of ${count}`);
   return figures;
+}
+
+/** What a job costs in CPU time: in the processes of its worker, and in the server. */
+export function cpuOf(figures) {
+  const completed = figures.reduce((sum, figure) => sum + figure.completed, 0);
+  const workerMs = figures.reduce((sum, { cpuMs }) => sum + cpuMs, 0);
+  return { worker: (workerMs / completed) * 1000, server: (figures.serverCpuMs / completed) * 1000 };
 }
 
 /** From the first claim to the last completion on disk, in seconds; one that came too late to get a job does not count. */

@@ -2,16 +2,17 @@
 // Always measured in the same run as what they limit.
 import { play } from "../actor.mjs";
 import { INPUT } from "./contender.mjs";
-import { REDRIVE } from "./contenders.mjs";
+import { drainedAgain, REDRIVE, secondsOf } from "./contenders.mjs";
 import { inDatabase } from "./database.mjs";
 
 const LIMIT = "./postgres/limit.mjs";
 
-/** Fills a new database and has the bare loop empty it, with `failOnce` after each job has failed; gives jobs per second. */
-export function limitOf(server, count, failOnce = false) {
+/** Fills a new database and has bare loops empty it, as `task` says; gives jobs per second. */
+export function limitOf(server, count, { processes = 1, ...task } = {}) {
   return inDatabase(server, async (url) => {
     await play(REDRIVE.module, { kind: "fill", url, count });
-    return (await play(LIMIT, { kind: "work", url, count, failOnce })).perSecond;
+    const figures = await drainedAgain(url, { module: LIMIT }, { ...task, kind: "work", count, processes });
+    return count / secondsOf(figures);
   });
 }
 

@@ -12,7 +12,7 @@ export async function retries({ server, short, rounds, peers, missing }) {
   const waits = new Map();
   const limits = [];
   const values = await inTurn([REDRIVE, ...fast], rounds, async (contender) => {
-    if (contender === REDRIVE) limits.push(count / (await limitOf(server, count, true)));
+    if (contender === REDRIVE) limits.push(count / (await limitOf(server, count, { failOnce: true })));
     const figures = await drained(server, contender, { count, failOnce: true });
     const [{ failedLast, retriedFirst }] = figures;
     waits.set(contender.name, Math.max(0, retriedFirst - failedLast) / 1000);

