@@ -56,7 +56,7 @@ async function drain(ask, { worker, version, tickets }, lane, statement, more) {
   const line = async () => {
     for (let spent = []; ; ) {
       const nonce = realSystem.nonce();
-      const [ticket, from] = [tickets.next, [[BOTTOM.runAt], [BOTTOM.seq]]];
+      const [ticket, from] = [tickets.next, [[BOTTOM.runAt], [BOTTOM.seq], null]];
       const rows = await ask(claim, [worker, ticket, version, [lane], [SET], SET, nonce, ticket, spent, [1], ...from]);
       if (rows.length === 0) return;
       tickets.next += SET;

@@ -46,6 +46,8 @@ export type { Keep, PruneAnswer, Retention } from "./retention.ts";
 export interface Store {
   /** Which store this is, for messages and for people. */
   readonly name: "memory" | "sqlite" | "postgres" | "redis";
+  /** Every question goes to a server and back, so that one less is worth a claim in vain. */
+  readonly remote: boolean;
 
   /** Brings the schema up to date; safe to call twice and from several processes at once. */
   migrate(): Promise<void>;
@@ -227,6 +229,8 @@ export interface ClaimRequest {
   readonly ticket: number;
   /** Every run of this worker up to this ticket may have started. */
   readonly startedThrough: number;
+  /** Nothing is taken while anything waits in a lane before this one: for a claim without a look. */
+  readonly unlessBefore?: number;
 }
 
 /** A job with its lease, and its place in the order of its worker. */

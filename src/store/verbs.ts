@@ -20,7 +20,7 @@ import { readPlace } from "./retention.ts";
 import type { LetterFilter, Retention, SettleRequest, Store } from "./store.ts";
 
 /** The verbs that reach the data. */
-export type Verb = Exclude<keyof Store, "name" | "pulse" | "within" | "onWake" | "close">;
+export type Verb = Exclude<keyof Store, "name" | "remote" | "pulse" | "within" | "onWake" | "close">;
 
 /** Every verb without its promise. */
 export type Verbs = { readonly [K in Verb]: (...args: Parameters<Store[K]>) => Awaited<ReturnType<Store[K]>> };
@@ -223,6 +223,7 @@ export function ring(listeners: Iterable<() => void>): void {
 export interface StoreLife {
   /** Who wants to hear that work may have become due. */
   readonly wake: Set<() => void>;
+  readonly remote?: boolean;
   readonly pulse?: NonNullable<Store["pulse"]>;
   readonly within?: NonNullable<Store["within"]>;
   readonly close: () => Promise<void>;
@@ -247,6 +248,7 @@ export function storeFrom(
   const verbs = Object.fromEntries(VERB_NAMES.map((verb) => [verb, call(verb)])) as unknown as Pick<Store, Verb>;
   return {
     name,
+    remote: life.remote ?? false,
     ...verbs,
     ...(life.pulse && { pulse: life.pulse }),
     ...(life.within && { within: life.within }),

@@ -4,7 +4,7 @@
 //   look → plan → claim → hand over ─┐
 //    ▲                               │ nothing due: rest until the next due time, at most one poll
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
-import { type ActiveLane, isSuspect, type LaneKind } from "../core/lane.ts";
+import { type ActiveLane, firstLane, isSuspect, type LaneKind } from "../core/lane.ts";
 import { jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
 import type { Control } from "../store/store.ts";
 import { openBell } from "./bell.ts";
@@ -123,19 +123,19 @@ export class ClaimLoop {
   }
 
   /**
-   * Somebody woke us: what they enqueued is mostly where there was work before, and a look would only tell us so. Not on
-   * SQLite, where a look costs less than a claim in vain, and not in the middle of work.
+   * Somebody woke us: what they enqueued is mostly where there was work before, and a look would only tell us so. Nothing
+   * is taken if something of a higher priority waits. Not where a look costs less than a claim in vain, and not in the
+   * middle of work.
    */
   async #takeAtOnce(): Promise<number> {
     const { store, isReserved, spread } = this.#options;
-    const isHurried =
-      this.#woken && store.name === "postgres" && this.#lookedAt === NEVER && !isReserved() && !spread();
+    const isHurried = this.#woken && store.remote && this.#lookedAt === NEVER && !isReserved() && !spread();
     this.#woken = false;
     const wanted = isHurried ? this.#wanted() : 0;
     if (wanted === 0) return 0;
     const quotas = this.#plan(this.#before, wanted, 0);
     this.#turn += quotas.length;
-    return this.#take(quotas, wanted, false);
+    return this.#take(quotas, wanted, false, firstLane(0, this.#before[0]?.priority ?? 0));
   }
 
   /** How many ordinary jobs to take now. */
@@ -225,7 +225,7 @@ export class ClaimLoop {
     return wantSuspect().suspect ? this.#take(single("suspect"), 1, true) : 0;
   }
 
-  async #take(quotas: readonly Quota[], slots: number, single: boolean): Promise<number> {
+  async #take(quotas: readonly Quota[], slots: number, single: boolean, unlessBefore?: number): Promise<number> {
     const { store, system, worker, tickets, startedThrough, accept, onGivenUp } = this.#options;
     if (!this.#control || quotas.length === 0) return 0;
     const limit = Math.min(CLAIM_MOST, jobsIn(quotas, slots));
@@ -236,6 +236,7 @@ export class ClaimLoop {
       limit,
       nonce: system.nonce(),
       control: this.#control.version,
+      ...(unlessBefore !== undefined && { unlessBefore }),
       ...(single ? { ticket: 0, startedThrough: startedThrough() } : tickets(limit, quotas)),
     });
     this.#unknown = false;

@@ -104,6 +104,18 @@ export function laneFacts({ fact, timed }: Suite): void {
 
 /** Tests of claim. */
 export function claimFacts({ fact, timed }: Suite): void {
+  fact("takes nothing, if asked so, while anything waits in a lane before", async ({ store }) => {
+    const worker = await signUp(store);
+    const low = await add(store, { type: "low" });
+    const high = await add(store, { type: "high", priority: 5 });
+    const lane = await laneOf(store, "low");
+    const claim = (unlessBefore: number) =>
+      claimBy(store, worker, { quotas: [{ lane, limit: 1 }], unlessBefore, limit: 1 });
+    expect(await claim(lane)).toMatchObject({ jobs: [], refused: null });
+    await store.cancel([high]);
+    expect(ids((await claim(lane)).jobs)).toEqual([low]);
+  });
+
   timed("takes a due job under a new lease", async ({ store, clock }) => {
     const worker = await signUp(store);
     const id = await add(store);

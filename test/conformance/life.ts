@@ -10,7 +10,7 @@ const TARGET = { kind: "queue", name: "q" } as const;
 
 /** Every verb with arguments that an open store accepts. */
 const VERBS: {
-  readonly [K in Exclude<keyof Store, "name" | "onWake" | "pulse" | "within" | "close">]: (
+  readonly [K in Exclude<keyof Store, "name" | "remote" | "onWake" | "pulse" | "within" | "close">]: (
     store: Store,
   ) => Promise<unknown>;
 } = {

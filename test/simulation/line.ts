@@ -99,10 +99,10 @@ export function reachStore(store: Store, actor: Actor, ground: Ground): Store {
     actor.onEnd(quiet);
     return quiet;
   };
-  return { ...verbs, name: store.name, onWake, close: async () => {} };
+  return { ...verbs, name: store.name, remote: store.remote, onWake, close: async () => {} };
 }
 
-/** The same line to a store that beats for its actor, as one with a thread of its own does. */
+/** The same line to a store that beats for its actor and that is far away, as Postgres does and is. */
 export function withPulse(store: Store, { system }: Actor): Store {
   const pulse = ({ worker, leaseMs, everyMs, stallMs }: PulseRequest, listener: PulseListener): Pulse => {
     let shown = system.monotonic();
@@ -132,7 +132,7 @@ export function withPulse(store: Store, { system }: Actor): Store {
       },
     };
   };
-  return { ...store, pulse };
+  return { ...store, remote: true, pulse };
 }
 
 /** Writes down for how long a reaper that is about to judge leases has been in contact. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import type { Lease, SettleRequest } from "../../src/store/store.ts";
+import { newJob } from "../support/new-job.ts";
 import { around, createBench, forever, unavailable } from "../support/worker-bench.ts";
 
 describe("an idle worker", () => {
@@ -66,7 +67,7 @@ describe("an idle worker", () => {
 
 describe("a worker on a store that is far away", () => {
   /** A worker that has worked before, idles, and writes down what it asks. */
-  async function idling() {
+  async function idling({ concurrency = 10 } = {}) {
     const bench = createBench();
     const asked: string[] = [];
     const near = around(bench.store, (verb, next) => {
@@ -74,15 +75,20 @@ describe("a worker on a store that is far away", () => {
       return next();
     });
     const through = new Proxy(near, {
-      get: (target, key) => (key === "name" ? "postgres" : Reflect.get(target, key)),
+      get: (target, key) => (key === "remote" ? true : Reflect.get(target, key)),
     });
-    const job = defineJob("thumbnail", { run: () => 1 });
-    const { worker } = await bench.employ([job], { poll: "1m", through });
+    const started: number[] = [];
+    const job = defineJob("thumbnail", {
+      async run(_: unknown, { job: { id } }) {
+        started.push((await bench.store.get([id]))[0]?.priority as number);
+      },
+    });
+    const { worker } = await bench.employ([job], { poll: "1m", concurrency, through });
     await bench.add(job);
     await bench.until(() => worker.counts.completed === 1);
     await bench.advance(10_000);
     asked.length = 0;
-    return { bench, job, worker, asked };
+    return { bench, job, worker, asked, started };
   }
 
   it("claims at once where there was work before, when it is woken", async () => {
@@ -97,6 +103,13 @@ describe("a worker on a store that is far away", () => {
     await bench.add(job, { tenant: "new", priority: 9 });
     expect(await bench.until(() => worker.counts.completed === 2)).toBe(0);
     expect(asked.filter((verb) => verb === "claim").length).toBeGreaterThanOrEqual(2);
+  });
+
+  it("takes what has the higher priority first, though it was not there before", async () => {
+    const { bench, job, started } = await idling({ concurrency: 1 });
+    await bench.store.enqueue([newJob({ type: job.type }), newJob({ type: job.type, priority: 9 })]);
+    await bench.until(() => started.length === 3);
+    expect(started.slice(1)).toEqual([9, 0]);
   });
 
   it("takes nothing of what was paused meanwhile", async () => {

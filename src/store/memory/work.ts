@@ -28,6 +28,8 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
       if (!worker || worker.givenUp) return { jobs: [], now, refused: "worker" };
       worker.startedThrough = Math.max(worker.startedThrough, request.startedThrough);
       if (request.control !== tables.controlVersion) return { jobs: [], now, refused: "control" };
+      const { unlessBefore = Number.NEGATIVE_INFINITY } = request;
+      if ([...tables.waiting.keys()].some((lane) => lane < unlessBefore)) return { jobs: [], now, refused: null };
       return { jobs: takeAll(tables, request, now), now, refused: null };
     },
     settle({ settlements, worker: id, startedThrough = 0 }) {

@@ -72,6 +72,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
     startPulse({ request, config: config as pg.ClientConfig, schema: s, place: place.shown }, hears);
   const store = storeFrom("postgres", carryOut, {
     wake,
+    remote: true,
     ...(live && { pulse }),
     within: withinVerb(parts, enqueue) as NonNullable<Store["within"]>,
     async close() {

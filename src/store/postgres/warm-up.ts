@@ -14,7 +14,7 @@ export function warmUp({ db, s }: Context, waker: Waker): () => Promise<void> {
   const { complete } = settleStatements(s, waker);
   const once = (): Promise<void> =>
     db.together(async (ask) => {
-      await ask(claim, "", 0, 0, [], [], 0, "", 0, [], [], [], []);
+      await ask(claim, "", 0, 0, [], [], 0, "", 0, [], [], [], [], null);
       await ask(complete, [], [], [], [], [], "", 0);
     });
   return async () => void (await Promise.all(Array.from({ length: CONNECTIONS }, once)));

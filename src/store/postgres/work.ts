@@ -53,6 +53,7 @@ export function claimText(s: string): string {
           (select w.ctid from ${s}.waiting w where w.lane = q.lane and (w.run_at, w.seq) >= (q.run_at, q.seq) and w.run_at <= ${NOW}
            order by w.run_at, w.seq limit q.quota for update skip locked) w
         where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)
+          and not exists (select from ${s}.waiting where lane < $13)
           and set_config('synchronous_commit', 'off', true) is not null
         limit $6))
       returning lane, run_at, seq, epoch)`,
@@ -94,7 +95,7 @@ function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take 
   return async (ask, request, quotas, taken) => {
     const turns = quotas.map(({ lane, limit }, n) => ({ lane, limit, n })).sort((a, b) => a.lane - b.lane);
     const numbers = turns.map(({ lane }) => lane);
-    const { worker, startedThrough, control, limit, nonce, ticket } = request;
+    const { worker, startedThrough, control, limit, nonce, ticket, unlessBefore = null } = request;
     const grouped = lanes.remembered(numbers[0] ?? -1)?.group != null;
     const from = grouped ? null : numbers.map((lane) => floors.at(lane));
     const spent = ledger.spent(worker);
@@ -110,7 +111,7 @@ function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take 
       ticket + taken,
       spent,
       turns.map(({ n }) => n),
-      ...(from ? [from.map(({ runAt }) => runAt), from.map(({ seq }) => seq)] : []),
+      ...(from ? [from.map(({ runAt }) => runAt), from.map(({ seq }) => seq), unlessBefore] : []),
     );
     if (rows.length > 0) ledger.deleted(worker, spent);
     // What a group may not give yet stays where it is.

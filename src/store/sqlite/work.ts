@@ -75,16 +75,19 @@ interface Found {
 
 function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): WorkVerbs["claim"] {
   const control = db.prepare("select version from control");
+  const before = db.prepare("select 1 from job where state = 'queued' and lane < ? limit 1");
   const present = db.prepare(
     "update worker set started_through = max(started_through, ?) where id = ? and given_up = 0",
   );
   const due = dueJobs(db, lanes);
   const rest = db.prepare(`select ${CLAIM_REST} from job where seq = ?`);
   const taker = openTaker(db);
-  return ({ worker, quotas, limit, nonce, control: version, ticket, startedThrough }) => {
+  return ({ worker, quotas, limit, nonce, control: version, ticket, startedThrough, unlessBefore }) => {
     const now = clock();
     if (present.run(startedThrough, worker) === 0) return { flat: [], belongings: [], now, refused: "worker" };
     if (control.all()[0]?.[0] !== version) return { flat: [], belongings: [], now, refused: "control" };
+    if (unlessBefore !== undefined && before.all(unlessBefore).length > 0)
+      return { flat: [], belongings: [], now, refused: null };
     const flat: (Value | Value[])[] = [];
     const belongings = new Map<number, Belonging>();
     const groups = new Set<number>();
