@@ -87,7 +87,8 @@ export interface BatchParts {
 /** A call of it, with a worker that was not started yet. */
 export interface RecordsCall {
   readonly definition: JobDefinition;
-  readonly records: AsyncIterable<NewRecord>;
+  readonly source: Iterable<unknown> | AsyncIterable<unknown>;
+  readonly recordOf: (item: unknown, index: number) => NewRecord;
   readonly worker: RedriveWorker;
   readonly graceMs: number;
   readonly onResult: ProcessBatchOptions["onResult"] | undefined;
@@ -122,7 +123,8 @@ export function recordsCall<Item>(
     throw invalid("processBatch.signal", "an AbortSignal", given.signal, "pass that of an AbortController");
   return {
     definition: job,
-    records: withIds(records, options),
+    source: records,
+    recordOf: recordOf(options as ProcessBatchOptions<unknown>),
     graceMs: parseDuration(grace ?? DEFAULT_GRACE_MS, "grace"),
     worker: isWorker(worker) ? worker : open(worker as RedriveWorkerOptions | undefined),
     onResult: options.onResult,
@@ -135,16 +137,8 @@ function isWorker(value: unknown): value is RedriveWorker {
   return typeof (value as RedriveWorker | undefined)?.drain === "function";
 }
 
-async function* withIds<Item>(
-  records: Iterable<Item> | AsyncIterable<Item>,
-  { id, text }: ProcessBatchOptions<Item>,
-): AsyncGenerator<NewRecord> {
-  let index = 0;
-  for await (const item of records) {
-    const record = item as Item;
-    yield text ? { id: id(record, index), text: text(record) } : { id: id(record, index), value: record };
-    index += 1;
-  }
+function recordOf({ id, text }: ProcessBatchOptions<unknown>): RecordsCall["recordOf"] {
+  return (item, index) => (text ? { id: id(item, index), text: text(item) } : { id: id(item, index), value: item });
 }
 
 /** Feeds the records to the worker while it works, and ends when nothing is due any more. */
@@ -174,7 +168,7 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
     since = (await store.control()).now;
     await worker.start();
     let skipped = 0;
-    const { records, failure } = untilFailure(atPace(call, system, results, () => skipped));
+    const { records, failure } = atPace(call, system, results, () => skipped);
     const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, records, (known, soFar) => {
       skipped = soFar.duplicates + soFar.conflicts;
       results.known(known);
@@ -204,19 +198,6 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
   }
 }
 
-/** The records of a source up to where it fails, so that those before are enqueued; then its failure. */
-function untilFailure(source: AsyncIterable<NewRecord>) {
-  const failure = { is: false, error: undefined as unknown };
-  async function* records(): AsyncGenerator<NewRecord> {
-    try {
-      yield* source;
-    } catch (error) {
-      Object.assign(failure, { is: true, error });
-    }
-  }
-  return { records: records(), failure };
-}
-
 /** A source that failed with words of ours is told with these. */
 function sourceFailed(cause: unknown, written: number): RedriveError {
   const came = `(${written} before it were enqueued)`;
@@ -229,20 +210,24 @@ function sourceFailed(cause: unknown, written: number): RedriveError {
   });
 }
 
-/** Lets through what the worker and whoever hears of results can keep up with, so that nothing piles up. */
-async function* atPace(
-  { records, worker, signal }: RecordsCall,
+/**
+ * Lets through what the worker and whoever hears of results can keep up with, so that nothing piles up; up to where the
+ * source fails, so that those before are enqueued, and then its failure. One generator for all of it: each would cost a
+ * record as much as anything else about it.
+ */
+function atPace(
+  { source, recordOf: read, worker, signal }: RecordsCall,
   system: System,
   results: Results,
   skipped: () => number,
-): AsyncGenerator<NewRecord> {
+) {
+  const failure = { is: false, error: undefined as unknown };
   const { counts } = worker;
   const done = (): number => counts.completed + counts.retried + counts.dead + counts.cancelled + skipped();
   let ahead = 0;
   let seen = done();
   let movedAt = system.monotonic();
-  for await (const record of records) {
-    if (signal?.aborted) return;
+  const catchUp = async (): Promise<void> => {
     if (results.behind() >= BEHIND_MOST) await results.written();
     while (ahead >= AHEAD_MOST && !signal?.aborted) {
       const now = done();
@@ -253,9 +238,22 @@ async function* atPace(
       await results.written();
       if (ahead >= AHEAD_MOST) await system.sleep(PACE_MS);
     }
-    ahead += 1;
-    yield record;
+  };
+  async function* records(): AsyncGenerator<NewRecord> {
+    let index = 0;
+    try {
+      for await (const item of source) {
+        if (signal?.aborted) return;
+        if (ahead >= AHEAD_MOST || results.behind() >= BEHIND_MOST) await catchUp();
+        ahead += 1;
+        yield read(item, index);
+        index += 1;
+      }
+    } catch (error) {
+      Object.assign(failure, { is: true, error });
+    }
   }
+  return { records: records(), failure };
 }
 
 /** Completed out of all that ended; null where nothing did. */

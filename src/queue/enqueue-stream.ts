@@ -48,18 +48,15 @@ export async function enqueueStream<Input>(
   const source = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
   let isOver = false;
   let index = 0;
-  const next = async (step: Step<Input> | Promise<Step<Input>>): Promise<Step<Input>> => {
-    const { done = false, value } = await step;
-    // An array of promises is a source as well.
-    return { done, value: await (value as Promise<Input>) } as Step<Input>;
-  };
   try {
     for (;;) {
       let step: Step<Input>;
       try {
         const asked = source.next() as Step<Input> | Promise<Step<Input>>;
         // Nobody waits for what is there: that would cost more than all else about it.
-        step = isPromise(asked) || isPromise(asked.value) ? await next(asked) : asked;
+        step = isPromise(asked) ? await asked : asked;
+        // An array of promises is a source as well.
+        if (isPromise(step.value)) step = { ...step, value: await step.value } as Step<Input>;
         isOver = step.done === true;
       } catch (error) {
         isOver = true;
