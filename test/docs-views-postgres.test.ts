@@ -15,9 +15,13 @@ const QUERIES = [...page.matchAll(/\n\n(.+):\n\n```(?:postgre)?sql\n([\s\S]*?);\
 /** In the words of SQLite; their Postgres form stands further below on the page. */
 const isSqlite = (sql: string): boolean => /datetime\(|json_/.test(sql);
 
-/** A schema after an incident: two dead thumbnails, a dead video with odd texts, a record that waits after four tries. */
-async function incident() {
-  const world = await postgresWorld(inject("postgres18"), { now: Date.now() });
+const SERVER = inject("postgres18");
+const OLD = inject("postgres15");
+const SERVERS = [["18", SERVER] as const, ...(OLD ? [["15", OLD] as const] : [])];
+
+/** A schema after an incident: four dead thumbnails, two of them odd; an odd dead video; a record that waits after four tries. */
+async function incident(server = SERVER) {
+  const world = await postgresWorld(server, { now: Date.now() });
   const { store, clock, schema } = world;
   const die = async (type: string, minutesAgo: number, message: string, payload: string) => {
     clock.now = Date.now() - minutesAgo * 60_000;
@@ -27,6 +31,8 @@ async function incident() {
     return first.id;
   };
   const old = await die("thumbnail", 120, "no such file", '{"key":"a.mp4"}');
+  await die("thumbnail", 110, "no such file", '{"key":"a.mp4","note":"\\u0000 \\uD800"}');
+  await die("thumbnail", 100, "no such file", '{"key":"b\\udfff.mp4"}');
   const odd = await die("video", 30, "caf\u00e9 \0 \ud800", '{"key":"\\u0000\\ud800"}');
   const recent = await die("thumbnail", 10, "no such file", '{"key":"a.mp4"}');
   const id = await add(store, { type: "record", key: "r1" });
@@ -35,7 +41,7 @@ async function incident() {
   const message = "Run stuck for 1.2h - retry 1/4 scheduled";
   await end(store, await start(store, { type: "scrape" }), retry({ delayMs: 60_000, failure: failure({ message }) }));
   await start(store, { type: "busy" });
-  const client = new pg.Client({ connectionString: inject("postgres18") });
+  const client = new pg.Client({ connectionString: server });
   await client.connect();
   await client.query(`set search_path to ${schema}`);
   onTestFinished(async () => {
@@ -73,10 +79,16 @@ describe("the page about views, on Postgres", () => {
     expect((await ask(sql.replaceAll(SOME_ID, ids.odd))).length).toBeGreaterThan(0);
   });
 
-  it("finds the failures of the last hour, and looks into inputs", async () => {
-    const { ask, ids } = await incident();
-    const [hour, input] = QUERIES.filter(([title]) => title.endsWith(", on Postgres")).map(([, sql]) => sql);
-    expect((await ask(hour as string)).map(([id]) => id)).toEqual([ids.recent, ids.odd]);
-    expect(await ask(input as string)).toEqual([["a.mp4", "2"]]);
-  });
+  it.each(SERVERS)(
+    "finds the failures of the last hour, and looks into every input, on %s",
+    async (_version, server) => {
+      const { ask, ids } = await incident(server);
+      const [hour, input] = QUERIES.filter(([title]) => title.endsWith(", on Postgres")).map(([, sql]) => sql);
+      expect((await ask(hour as string)).map(([id]) => id)).toEqual([ids.recent, ids.odd]);
+      expect(await ask(input as string)).toEqual([
+        ["a.mp4", "3"],
+        ["b\ufffd.mp4", "1"],
+      ]);
+    },
+  );
 });
