@@ -47,7 +47,7 @@ const UNUSABLE: Readonly<Record<string, Meaning>> = {
   "3D000": (error, place) =>
     `Postgres at ${place} says: ${error.message}. Create it (createdb), or name another one in the store URL.`,
   "42501": (error, place) =>
-    `Postgres at ${place} says: ${error.message}. ${detailOf(error)}Grant the role CREATE on the database once, or have its owner run \`redrive migrate\` and grant the role USAGE on the schema and all rights on its tables and sequences.`,
+    `Postgres at ${place} says: ${error.message}. ${detailOf(error)}Make the schema for the role (create schema NAME authorization ROLE), or have its owner run \`redrive migrate\` and grant the role USAGE on the schema and all rights on its tables and sequences.`,
   "42P01": (error, place) =>
     `Postgres at ${place} says: ${error.message}. The tables of Redrive are gone; run \`redrive migrate\`.`,
   "3F000": (error, place) =>

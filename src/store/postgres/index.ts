@@ -17,7 +17,7 @@ import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import type { LaneOf } from "./lanes.ts";
 import { lanesVerb } from "./look.ts";
-import { migrate, migrationPlan, schemaVersion } from "./migrate.ts";
+import { findSchema, migrate, migrationPlan } from "./migrate.ts";
 import { openParts, type Parts, type Surroundings } from "./parts.ts";
 import type { PostgresOptions } from "./place.ts";
 import { startPulse } from "./pulse.ts";
@@ -92,8 +92,8 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
       };
     },
     async schema() {
-      const from = await schemaVersion(db.ask, s, place.shown);
-      return { from, to: MIGRATIONS.length, statements: migrationPlan(s, from) };
+      const found = await findSchema(db.ask, s, place.shown);
+      return { from: found.version, to: MIGRATIONS.length, statements: migrationPlan(s, found) };
     },
     async server() {
       const settings = ["server_version", "fsync", "synchronous_commit"].map((name) => `current_setting('${name}')`);

@@ -7,27 +7,37 @@ import { MIGRATIONS } from "./schema.ts";
 /** The oldest server that is tried with every release, as Postgres writes its number. */
 const OLDEST = 150_000;
 
-/** SQL that brings a schema from this version up to date, one text for each version. */
-export function migrationPlan(schema: string, from: number): string[] {
+/** What there is before a migration. */
+export interface Found {
+  /** 0 where no table of ours is. */
+  readonly version: number;
+  /** The schema is there, with or without tables. */
+  readonly made: boolean;
+}
+
+/** SQL that brings a schema up to date from what there is, one text for each version. */
+export function migrationPlan(schema: string, { version: from, made }: Found): string[] {
   return MIGRATIONS.slice(from).map((migration, at) => {
     const version = from + at + 1;
-    const before = version === 1 ? `${first(schema)}\n` : "";
+    // Postgres asks for the right to make schemas also where `if not exists` has nothing to make.
+    const before = version === 1 ? `${made ? "" : `create schema if not exists ${schema};\n`}${ledger(schema)}\n` : "";
     return `${before}${migration(schema).trim()}\ninsert into ${schema}.migration (version) values (${version});\n`;
   });
 }
 
-const first = (s: string): string => `create schema if not exists ${s};
-create table if not exists ${s}.migration (version int primary key, applied_at timestamptz not null default now());`;
+const ledger = (s: string): string =>
+  `create table if not exists ${s}.migration (version int primary key, applied_at timestamptz not null default now());`;
 
-/** The version of a schema, 0 where there is none; refuses servers and schemas that this program does not know. */
-export async function schemaVersion(ask: Ask, s: string, place: string): Promise<number> {
+/** Finds what there is of a schema; refuses servers and schemas that this program does not know. */
+export async function findSchema(ask: Ask, s: string, place: string): Promise<Found> {
   // Not to_regclass: within a transaction it may answer from what the session knew before it waited for the lock.
   const [row] = await ask({
     text: `select current_setting('server_version_num')::int, current_setting('server_version'),
-      current_setting('server_encoding'), exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      current_setting('server_encoding'), exists (select from pg_catalog.pg_namespace where nspname = '${s}'),
+      exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
         where n.nspname = '${s}' and c.relname = 'migration')`,
   });
-  const [number, shown, encoding, exists] = row as [number, string, string, boolean];
+  const [number, shown, encoding, made, exists] = row as [number, string, string, boolean, boolean];
   if (number < OLDEST) {
     const message = `Postgres at ${place} is version ${shown}; Redrive needs 15 or newer. Upgrade the server.`;
     throw new RedriveError("store_unusable", message);
@@ -43,18 +53,18 @@ export async function schemaVersion(ask: Ask, s: string, place: string): Promise
     const message = `The schema ${s} at ${place} is of version ${version}; this version of Redrive knows ${MIGRATIONS.length}. Update redrive, or name another schema.`;
     throw new RedriveError("store_unusable", message);
   }
-  return version;
+  return { version, made };
 }
 
 /** Brings the schema up to date; says what version it had. */
 export async function migrate(db: Database, s: string, place: string): Promise<number> {
-  const before = await schemaVersion(db.ask, s, place);
-  if (before === MIGRATIONS.length) return before;
+  const before = await findSchema(db.ask, s, place);
+  if (before.version === MIGRATIONS.length) return before.version;
   return db.together(async (ask) => {
     await ask({ text: "select pg_advisory_xact_lock(hashtext('redrive migrate'), hashtext($1))" }, s);
-    const from = await schemaVersion(ask, s, place);
+    const found = await findSchema(ask, s, place);
     // Several statements at once; values cannot be sent with these.
-    for (const text of migrationPlan(s, from)) await ask({ text });
-    return from;
+    for (const text of migrationPlan(s, found)) await ask({ text });
+    return found.version;
   });
 }

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createRedrive } from "../../../src/index.ts";
 import type { Ask } from "../../../src/store/postgres/driver.ts";
 import { createPostgresStore, postgres } from "../../../src/store/postgres/index.ts";
-import { schemaVersion } from "../../../src/store/postgres/migrate.ts";
+import { findSchema } from "../../../src/store/postgres/migrate.ts";
 import { type Place, readPlace } from "../../../src/store/postgres/place.ts";
 
 const URL_HERE = "postgres://app:hunter2@127.0.0.1:1/db";
@@ -134,7 +134,7 @@ describe("a server that is too old", () => {
   };
 
   it("is refused with its version and the one that is needed, and asked nothing more", async () => {
-    await expect(schemaVersion(old, "redrive", "db:5432/jobs")).rejects.toMatchObject({
+    await expect(findSchema(old, "redrive", "db:5432/jobs")).rejects.toMatchObject({
       code: "store_unusable",
       message:
         "Postgres at db:5432/jobs is version 14.11 (Debian 14.11-1); Redrive needs 15 or newer. Upgrade the server.",
