@@ -56,12 +56,26 @@ const UNUSABLE: Readonly<Record<string, Meaning>> = {
   "42P05": pooled,
 };
 
+/** How Node names what is wrong with a certificate. */
+const UNTRUSTED = /^(?!ERR_SSL_)(.*CERT|UNABLE_TO_|INVALID_|HOSTNAME_MISMATCH)/;
+/** A file that is not there, not ours to read, or a folder. */
+const NO_FILE = /^E(NOENT|ACCES|ISDIR)$/;
+
+const untrusted: Meaning = (error, place) =>
+  `The certificate of Postgres at ${place} does not prove who answers (${codeOf(error)}: ${error.message}). Give the server a valid one for this host, name who signed it with sslrootcert=FILE in the store URL, or say sslmode=no-verify&insecure=true there if you accept not to know.`;
+
+const unencrypted: Meaning = (_, place) =>
+  `Postgres at ${place} does not encrypt connections. Set up TLS on the server, or, if you accept that others can read along, say insecure=true in the store URL, and no sslmode.`;
+
+const unreadable: Meaning = (error, place) =>
+  `A file for the connection to Postgres at ${place} cannot be read (${error.message}). Check sslrootcert, sslcert and sslkey of the store URL.`;
+
 /** Any error of the driver as one of ours. */
 export function translate(error: unknown, place: string): RedriveError {
   if (isRedriveError(error)) return error;
   const cause = error instanceof Error ? error : new Error(String(error));
   const code = codeOf(cause);
-  const unusable = UNUSABLE[code] ?? unusableByText(cause.message);
+  const unusable = UNUSABLE[code] ?? unusableByNode(cause, code) ?? unusableByText(cause.message);
   if (unusable) return new RedriveError("store_unusable", unusable(cause, place), { cause });
   if (BAD_VALUE.test(code)) {
     const message = `Postgres cannot store a value: ${cause.message}. Send well-formed text without U+0000; nothing was changed.`;
@@ -92,9 +106,17 @@ function detailOf(error: Error): string {
   return "detail" in error && typeof error.detail === "string" ? `${error.detail} ` : "";
 }
 
+/** What goes wrong before Postgres can say anything. */
+function unusableByNode(error: Error, code: string): Meaning | undefined {
+  if (UNTRUSTED.test(code)) return untrusted;
+  // A socket that is not there is another matter: its server may come back.
+  return NO_FILE.test(code) && "syscall" in error && error.syscall !== "connect" ? unreadable : undefined;
+}
+
 /** What has no code of its own, or one that says too little. */
 function unusableByText(message: string): Meaning | undefined {
   if (message.includes("unsupported startup parameter")) return pooled;
+  if (message === "The server does not support SSL connections") return unencrypted;
   if (/^SASL: .*password must be/.test(message))
     return (_, place) => `Postgres at ${place} asks for a password. Add it to the store URL.`;
   return undefined;
