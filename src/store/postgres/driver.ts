@@ -51,10 +51,11 @@ export interface DatabaseOptions {
 /** Longer than any statement of ours takes while the server is well. */
 const STATEMENT_MS = 15_000;
 /**
- * A process that is halted, or cut off, between two statements keeps its locks, and everybody who meets them waits; the
- * server ends its transaction before their patience ends.
+ * Whoever waited for a lock must see what its holder wrote, whatever isolation the role has by default. A process that is
+ * halted, or cut off, between two statements keeps its locks, and everybody who meets them waits; the server ends its
+ * transaction before their patience ends.
  */
-const BEGIN = "begin; set local idle_in_transaction_session_timeout = '10s'";
+const BEGIN = "begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'";
 /** A connection that has answered this long ago is well. */
 const LATELY_MS = 1_000;
 /** Deadlocks and serialisation failures are tried again this often. */

@@ -32,9 +32,11 @@ export interface Parts extends Context {
 const CONNECT_MS = 5_000;
 /**
  * Statements are prepared once for any values, while tables may be empty; a plan that scans them would be kept when they
- * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs.
+ * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs. And where two claims meet,
+ * neither is to fail for the role's isolation.
  */
-const PLANS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off";
+const PLANS =
+  "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed";
 
 /** Puts the parts together; nothing is asked of the server. */
 export function openParts(options: PostgresOptions, { clock }: Surroundings): Parts {
