@@ -90,6 +90,10 @@ export function translate(error: unknown, place: string): RedriveError {
     const message = `Postgres at ${place} does not answer (${why || code}). Try again when it is back; if it never was, check the store URL.`;
     return new RedriveError("store_unavailable", message, { cause });
   }
+  if (code.startsWith("42") && "severity" in cause && cause.severity === "FATAL") {
+    const message = `Postgres at ${place} refused the connection: ${cause.message}. Check options of the store URL.`;
+    return new RedriveError("store_unusable", message, { cause });
+  }
   if (code.startsWith("42")) {
     const message = `Postgres at ${place} says: ${cause.message}. The schema is not as this version of Redrive makes it; run \`redrive doctor\`, or name another schema.`;
     return new RedriveError("store_unusable", message, { cause });

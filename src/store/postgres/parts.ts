@@ -63,10 +63,12 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
 }
 
 /** What a connection of our own is made with; null where a pool does not say. */
-function configOf({ url, pool, tls, pooler }: Place): pg.ClientConfig | null {
+function configOf({ url, pool, tls, pooler, options: asked }: Place): pg.ClientConfig | null {
   const bounds = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "redrive" };
-  const plans = pooler ? {} : { options: PLANS };
-  if (url !== null) return { connectionString: url, ...plans, ...bounds, ...(tls && { ssl: true }) };
+  // Of two that differ, the server takes the last.
+  const settings = [asked, pooler ? null : PLANS].filter(Boolean).join(" ");
+  if (url !== null)
+    return { connectionString: url, ...(settings && { options: settings }), ...bounds, ...(tls && { ssl: true }) };
   const options = (pool as unknown as { readonly options?: Record<string, unknown> }).options;
   if (!options) return null;
   // A pool hides these from whoever lists its options; only plain data can go to another thread.

@@ -29,6 +29,8 @@ export interface Place {
   readonly pooler: boolean;
   /** True unless the server is on this host: then the connection is encrypted and the server's certificate checked. */
   readonly tls: boolean;
+  /** What the URL says to the server about every connection, as `pg` sends it: `-c name=value`. */
+  readonly options: string | null;
   /** For messages, without the password. */
   readonly shown: string;
 }
@@ -83,6 +85,7 @@ export function readPlace(options: PostgresOptions): Place {
     maxConnections,
     pooler: given.pooler ?? part?.pooler ?? false,
     tls: part?.tls ?? false,
+    options: part?.options ?? null,
     shown: part?.shown ?? "the pool's server",
   };
 }
@@ -92,6 +95,7 @@ interface UrlParts {
   readonly schema: string | null;
   readonly pooler: boolean;
   readonly tls: boolean;
+  readonly options: string | null;
   readonly shown: string;
 }
 
@@ -102,12 +106,14 @@ function readUrl(text: string): UrlParts {
   const schema = last("schema");
   const pooler = yesOrNo("pooler", last("pooler"));
   const insecure = yesOrNo("insecure", last("insecure"));
-  const [mode, ssl] = [last("sslmode"), last("ssl")];
+  const [mode, ssl, options] = [last("sslmode"), last("ssl"), last("options")];
   for (const name of OWN_PARTS) url.searchParams.delete(name);
   for (const name of url.searchParams.keys()) {
     const remedy = didYouMean(name, OWN_PARTS);
     if (remedy) throw invalid("store", "schema, pooler, insecure or a parameter of pg in the URL", name, remedy);
   }
+  // The driver would send these instead of ours.
+  url.searchParams.delete("options");
   const { host, port } = completed(url, text, last);
   const local = LOOPBACK.has(host) || /^(\/|%2f)/i.test(host);
   const safe = [null, "verify-full", "verify-ca"].includes(mode) && [null, "true", "1"].includes(ssl);
@@ -121,6 +127,7 @@ function readUrl(text: string): UrlParts {
     schema,
     pooler,
     tls: !local && mode === null && ssl === null && !insecure,
+    options,
     shown: `${host}:${port}${url.pathname}`,
   };
 }
