@@ -163,20 +163,47 @@ describe("a server that is not there", () => {
 const STRANGERS: Readonly<Record<string, (socket: Socket) => void>> = {
   "answers in HTTP": (socket) => void socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
   "answers in HTTP and stays": (socket) => void socket.write("HTTP/1.1 400 Bad Request\r\n\r\n"),
-  "hangs up": (socket) => void socket.destroy(),
-  "says nothing": () => undefined,
+  "is MySQL": (socket) => void socket.write(Buffer.from("\x4a\0\0\0\x0a8.0.36\0\x08\0\0\0salted", "latin1")),
+  "is Redis": (socket) => void socket.once("data", () => socket.write("-ERR unknown command\r\n")),
+  "is SSH": (socket) => void socket.write("SSH-2.0-OpenSSH_9.2\r\n"),
   "talks nonsense": (socket) => void socket.write(Buffer.alloc(4_000, 0xff)),
 };
+const SILENT: Readonly<Record<string, (socket: Socket) => void>> = {
+  "hangs up": (socket) => void socket.destroy(),
+  "says nothing": () => undefined,
+};
+
+/** What becomes of a command on each; all at once, because each that says too little is waited for. */
+function outcomes(strangers: typeof STRANGERS, parts = "") {
+  const ends = Object.entries(strangers).map(async ([what, greet]) => {
+    const port = await listening(greet);
+    return { what, port, outcome: await refusal(`postgres://app:${PASSWORD}@127.0.0.1:${port}/db${parts}`) };
+  });
+  return Promise.all(ends);
+}
 
 describe("a server that is not Postgres", () => {
-  it("ends the command with 3 within seconds, whatever it says", async () => {
+  it("is told from one that is away, at once", async () => {
     const from = performance.now();
-    // All at once, because each that says too little is waited for.
-    const ends = Object.entries(STRANGERS).map(async ([what, greet]) => {
-      const port = await listening(greet);
-      return { what, port, outcome: await refusal(`postgres://app:${PASSWORD}@127.0.0.1:${port}/db`) };
-    });
-    for (const { what, port, outcome } of await Promise.all(ends)) {
+    for (const { what, port, outcome } of await outcomes(STRANGERS)) {
+      expect(outcome.code, what).toBe(3);
+      expect(outcome.err, what).toContain(`What answers at 127.0.0.1:${port}/db is not Postgres: it said "`);
+    }
+    expect(performance.now() - from).toBeLessThan(4_000);
+  });
+
+  it("is told so also where it is asked to encrypt", async () => {
+    const { "is SSH": _saysYes, ...others } = STRANGERS;
+    for (const { what, outcome } of await outcomes(others, "?sslmode=verify-full"))
+      expect(outcome, what).toMatchObject({
+        code: 3,
+        err: expect.stringMatching(/^error: What answers .* is not Postgres/),
+      });
+  });
+
+  it("ends the command with 3 within seconds where it says nothing", async () => {
+    const from = performance.now();
+    for (const { what, port, outcome } of await outcomes(SILENT)) {
       expect(outcome.code, what).toBe(3);
       expect(outcome.err, what).toContain(`127.0.0.1:${port}/db does not answer`);
     }

@@ -1,6 +1,7 @@
 // What the errors of Postgres and of the network mean for us: try again, come back later, or somebody must change
 // something first.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
+import { NOT_POSTGRES } from "./greeting.ts";
 
 /** A row of the same key is there. */
 const REPEATED = "23505";
@@ -52,6 +53,8 @@ const UNUSABLE: Readonly<Record<string, Meaning>> = {
     `Postgres at ${place} says: ${error.message}. The tables of Redrive are gone; run \`redrive migrate\`.`,
   "3F000": (error, place) =>
     `Postgres at ${place} says: ${error.message}. The schema is gone; run \`redrive migrate\`.`,
+  [NOT_POSTGRES]: (error, place) =>
+    `What answers at ${place} is not Postgres: ${error.message}. Check host and port of the store URL.`,
   "26000": pooled,
   "42P05": pooled,
 };

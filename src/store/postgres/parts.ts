@@ -4,6 +4,7 @@ import { realSystem } from "../../system/real.ts";
 import { type Context, NOW } from "./context.ts";
 import { type Database, loadPg, openDatabase, type Statement } from "./driver.ts";
 import { type Floors, openFloors } from "./floors.ts";
+import { listenFirst } from "./greeting.ts";
 import { openLanes } from "./lanes.ts";
 import { type Ledger, openLedger } from "./ledger.ts";
 import { type Place, type PostgresOptions, readPlace } from "./place.ts";
@@ -91,7 +92,8 @@ function cloned(ssl: unknown): Pick<pg.ClientConfig, "ssl"> | null {
 }
 
 function openPool(config: pg.ClientConfig | null, max: number): pg.Pool {
-  return new (loadPg().Pool)({ ...config, max, idleTimeoutMillis: 30_000 });
+  const stream = listenFirst as unknown as NonNullable<pg.ClientConfig["stream"]>;
+  return new (loadPg().Pool)({ ...config, stream, max, idleTimeoutMillis: 30_000 });
 }
 
 /** A database on which it is as late as a clock says. */

@@ -25,23 +25,24 @@ const PATIENCE_MS = Math.max(200, Math.min(leaseMs / 4, 5_000));
 
 let client: pg.Client | null = null;
 
-function drop(): void {
-  const old = client;
-  client = null;
+/** Gives up a connection; one that was given up long ago may still have something to say, and is not the one in use. */
+function drop(old: pg.Client | null): void {
+  if (client === old) client = null;
   void old?.end().catch(() => undefined);
 }
 
 async function beat(startedThrough: number): Promise<PulseWord> {
   try {
     if (!client) {
-      client = new (loadPg().Client)(config);
-      client.on("error", drop);
+      const made = new (loadPg().Client)(config);
+      made.on("error", () => drop(made));
+      client = made;
       await inTime(client.connect(), PATIENCE_MS, realSystem);
     }
     const query = client.query<Cell[]>(queryOf(statement, [worker, leaseMs, startedThrough], false));
     return { answer: beatAnswer((await inTime(query, PATIENCE_MS, realSystem)).rows[0]) };
   } catch (error) {
-    drop();
+    drop(client);
     return { failure: translate(error, place).message };
   }
 }
@@ -57,7 +58,7 @@ async function pulse(): Promise<void> {
     waitMs = "failure" in word ? Math.min(everyMs, leaseMs / 10) * (0.5 + realSystem.random()) : everyMs;
     thread.post(word);
   }
-  drop();
+  drop(client);
 }
 
 thread.on({ turn: () => false, stop: () => ending.abort() });

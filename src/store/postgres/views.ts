@@ -128,7 +128,7 @@ select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.w
   a.error_class, a.error_name, a.error_message, a.error_stack
 from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq
 union all
-select j.id, j.generation, j.epoch, j.attempts + 1, 'completed', j.worker,
+select j.id, j.generation, j.epoch, ${PRESENT.run}, 'completed', j.worker,
   ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
 from ${s}.job j where j.state = 'completed';
 

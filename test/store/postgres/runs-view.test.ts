@@ -6,7 +6,8 @@ import { newJob } from "../../support/new-job.ts";
 import { planOf, wholeTables } from "../../support/postgres-plan.ts";
 import { postgresWorld } from "../../support/postgres-world.ts";
 import { asRows, LIVES, live } from "../../support/run-lives.ts";
-import { add, start } from "../../support/runs.ts";
+import { add, end, start } from "../../support/runs.ts";
+import { complete } from "../../support/verdicts.ts";
 
 const HISTORY = "select * from runs where job_id = $1 order by generation, retry_count";
 const PENDING = "select * from runs where status = 'pending_retry' order by next_retry_at limit 50";
@@ -43,6 +44,9 @@ describe("the view of runs", () => {
 
   it("shows odd rows and does not break", async () => {
     const { store, ask } = await setup();
+    const done = await start(store);
+    await end(store, done, complete());
+    await ask("update job set attempts = 2147483647 where id = $1", done.id);
     const id = await add(store);
     const other = await add(store);
     await ask("update job set lane = 4711, attempts = 2147483647, max_attempts = 2147483647 where id = $1", id);
@@ -52,7 +56,10 @@ describe("the view of runs", () => {
        select seq, -1, 1, 2147483647, 1, 9000000000000, '', '', '', '' from job where id = $1`,
       id,
     );
-    expect(await ask("select count(*)::int from runs")).toEqual([[3]]);
+    expect(await ask("select count(*)::int from runs")).toEqual([[4]]);
+    expect(await ask("select attempt, status from attempts where job_id = $1", done.id)).toEqual([
+      [2147483647, "completed"],
+    ]);
     expect(await ask("select status from runs where job_id = $1", other)).toEqual([["queued"]]);
   });
 });
