@@ -26,8 +26,8 @@ export type Ask = (statement: Statement, ...values: Parameter[]) => Promise<Cell
 export interface Database {
   /** One statement, a transaction of its own. */
   readonly ask: Ask;
-  /** Several statements in one transaction. */
-  together<T>(work: (ask: Ask) => Promise<T>): Promise<T>;
+  /** Several statements in one transaction; each may take as long as this, where that is longer than usual. */
+  together<T>(work: (ask: Ask) => Promise<T>, waitMs?: number): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export interface DatabaseOptions {
   readonly place: string;
 }
 
-/** Longer than any statement of ours takes while the server is well. */
+/** Longer than any statement of ours takes while the server is well, but for migrations. */
 const STATEMENT_MS = 15_000;
 /**
  * Whoever waited for a lock must see what its holder wrote, whatever isolation the role has by default. A process that is
@@ -114,10 +114,11 @@ export function queryOf(
   { name, text }: Statement,
   values: readonly Parameter[],
   prepare: boolean,
+  waitMs = STATEMENT_MS,
 ): pg.QueryArrayConfig {
   const named = prepare && name !== undefined ? { name } : {};
   const config = { ...named, text, values: values.map(sent), rowMode: "array" as const, types };
-  return Object.assign(config, { query_timeout: STATEMENT_MS }) as unknown as pg.QueryArrayConfig;
+  return Object.assign(config, { query_timeout: waitMs }) as unknown as pg.QueryArrayConfig;
 }
 
 /** A database over a pool. */
@@ -152,16 +153,20 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
       client.release(broken);
     }
   };
-  const ask = async (client: pg.PoolClient, statement: Statement, values: readonly Parameter[]): Promise<Cell[][]> =>
-    (await client.query<Cell[]>(queryOf(statement, values, prepare))).rows;
+  const ask = async (
+    client: pg.PoolClient,
+    statement: Statement,
+    values: readonly Parameter[],
+    waitMs?: number,
+  ): Promise<Cell[][]> => (await client.query<Cell[]>(queryOf(statement, values, prepare, waitMs))).rows;
   return {
     ask: (statement, ...values) => again(() => within((client) => ask(client, statement, values))),
-    together: (work) =>
+    together: (work, waitMs) =>
       again(() =>
         within(async (client) => {
           await client.query(queryOf({ text: BEGIN }, [], false));
-          const answer = await work((statement, ...values) => ask(client, statement, values));
-          await client.query(queryOf({ text: "commit" }, [], false));
+          const answer = await work((statement, ...values) => ask(client, statement, values, waitMs));
+          await client.query(queryOf({ text: "commit" }, [], false, waitMs));
           return answer;
         }),
       ),

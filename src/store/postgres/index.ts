@@ -38,7 +38,7 @@ export type { Transaction } from "./transaction.ts";
 export interface PostgresStore extends Store {
   readonly name: "postgres";
   within(tx: Transaction): Within;
-  /** The version of the schema, the one this program knows, and the SQL that `migrate` would run. */
+  /** The version of the schema, the one this program knows, and the SQL that `migrate` would run, as one transaction. */
   schema(): Promise<{ readonly from: number; readonly to: number; readonly statements: readonly string[] }>;
   /** The server's version and how safely it commits. */
   server(): Promise<{

@@ -4,6 +4,11 @@ import { RedriveError } from "../../core/errors.ts";
 import type { Ask, Database } from "./driver.ts";
 import { MIGRATIONS } from "./schema.ts";
 
+type Migrations = typeof MIGRATIONS;
+
+/** Large tables take their time, and everybody else who starts meanwhile waits for the one that migrates. */
+const MIGRATION_MS = 600_000;
+
 /** The oldest server that is tried with every release, as Postgres writes its number. */
 const OLDEST = 150_000;
 
@@ -16,8 +21,8 @@ export interface Found {
 }
 
 /** SQL that brings a schema up to date from what there is, one text for each version. */
-export function migrationPlan(schema: string, { version: from, made }: Found): string[] {
-  return MIGRATIONS.slice(from).map((migration, at) => {
+function migrationSteps(schema: string, { version: from, made }: Found, migrations: Migrations): string[] {
+  return migrations.slice(from).map((migration, at) => {
     const version = from + at + 1;
     // Postgres asks for the right to make schemas also where `if not exists` has nothing to make.
     const before = version === 1 ? `${made ? "" : `create schema if not exists ${schema};\n`}${ledger(schema)}\n` : "";
@@ -25,11 +30,20 @@ export function migrationPlan(schema: string, { version: from, made }: Found): s
   });
 }
 
+/** The same for people: what one transaction of theirs is to run, or nothing. */
+export function migrationPlan(s: string, found: Found, migrations = MIGRATIONS): string[] {
+  const steps = migrationSteps(s, found, migrations);
+  if (steps.length === 0) return [];
+  return [`begin isolation level read committed;\nselect ${lock(s)};\n`, ...steps, "commit;\n"];
+}
+
+const lock = (s: string): string => `pg_advisory_xact_lock(hashtext('redrive migrate'), hashtext('${s}'))`;
+
 const ledger = (s: string): string =>
   `create table if not exists ${s}.migration (version int primary key, applied_at timestamptz not null default now());`;
 
 /** Finds what there is of a schema; refuses servers and schemas that this program does not know. */
-export async function findSchema(ask: Ask, s: string, place: string): Promise<Found> {
+export async function findSchema(ask: Ask, s: string, place: string, newest = MIGRATIONS.length): Promise<Found> {
   // Not to_regclass: within a transaction it may answer from what the session knew before it waited for the lock.
   const [row] = await ask({
     text: `select current_setting('server_version_num')::int, current_setting('server_version'),
@@ -49,22 +63,23 @@ export async function findSchema(ask: Ask, s: string, place: string): Promise<Fo
   }
   const [found] = exists ? await ask({ text: `select coalesce(max(version), 0) from ${s}.migration` }) : [[0]];
   const version = found?.[0] as number;
-  if (version > MIGRATIONS.length) {
-    const message = `The schema ${s} at ${place} is of version ${version}; this version of Redrive knows ${MIGRATIONS.length}. Update redrive, or name another schema.`;
+  if (version > newest) {
+    const message = `The schema ${s} at ${place} is of version ${version}; this version of Redrive knows ${newest}. Update redrive, or name another schema.`;
     throw new RedriveError("store_unusable", message);
   }
   return { version, made };
 }
 
 /** Brings the schema up to date; says what version it had. */
-export async function migrate(db: Database, s: string, place: string): Promise<number> {
-  const before = await findSchema(db.ask, s, place);
-  if (before.version === MIGRATIONS.length) return before.version;
+export async function migrate(db: Database, s: string, place: string, migrations = MIGRATIONS): Promise<number> {
+  const newest = migrations.length;
+  const before = await findSchema(db.ask, s, place, newest);
+  if (before.version === newest) return newest;
   return db.together(async (ask) => {
-    await ask({ text: "select pg_advisory_xact_lock(hashtext('redrive migrate'), hashtext($1))" }, s);
-    const found = await findSchema(ask, s, place);
+    await ask({ text: `select ${lock(s)}` });
+    const found = await findSchema(ask, s, place, newest);
     // Several statements at once; values cannot be sent with these.
-    for (const text of migrationPlan(s, found)) await ask({ text });
+    for (const text of migrationSteps(s, found, migrations)) await ask({ text });
     return found.version;
-  });
+  }, MIGRATION_MS);
 }

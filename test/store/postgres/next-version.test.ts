@@ -1,0 +1,94 @@
+// From one version of the schema to the next: with rows in it, slowly, by several at once, by hand, and not at all where a
+// step fails.
+import pg from "pg";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import type { Database } from "../../../src/store/postgres/driver.ts";
+import { createPostgresStore } from "../../../src/store/postgres/index.ts";
+import { findSchema, migrate, migrationPlan } from "../../../src/store/postgres/migrate.ts";
+import { openParts } from "../../../src/store/postgres/parts.ts";
+import { MIGRATIONS } from "../../../src/store/postgres/schema.ts";
+import { newJob } from "../../support/new-job.ts";
+import { testSchema } from "../../support/postgres-queue.ts";
+import { sql } from "../../support/postgres-world.ts";
+
+const SERVER = inject("postgres18");
+const NOW_AT = MIGRATIONS.length;
+const COLUMNS = `select column_name::text as name from information_schema.columns
+  where table_schema = $1 and table_name = 'job' and column_name like 'color%' order by 1`;
+
+/** The migrations that there are, and one more. */
+const withNext = (next: (s: string) => string): typeof MIGRATIONS => [...MIGRATIONS, next];
+const colored = withNext((s) => `alter table ${s}.job add column color text;`);
+
+/** A schema of this version with a job in it, and ways to it. */
+async function filled(ways = 1) {
+  const { schema } = testSchema(SERVER);
+  const store = createPostgresStore({ url: SERVER, schema });
+  await store.enqueue([newJob()]);
+  await store.close();
+  const open = (): Database => openParts({ url: SERVER, schema, maxConnections: 1 }, {}).db;
+  const dbs = Array.from({ length: ways }, open);
+  onTestFinished(async () => void (await Promise.all(dbs.map((db) => db.close()))));
+  return { schema, dbs, db: dbs[0] as Database };
+}
+
+/** What a schema has of the next version, and how many jobs. */
+async function state(schema: string) {
+  const versions = await sql(SERVER, `select version from ${schema}.migration order by 1`);
+  const [jobs] = await sql(SERVER, `select count(*)::int as n from ${schema}.job`);
+  const columns = await sql(SERVER, COLUMNS, [schema]);
+  return { version: versions.at(-1)?.["version"], columns: columns.map(({ name }) => name), jobs: jobs?.["n"] };
+}
+
+describe("the next version of the schema", () => {
+  it("may take longer than any statement, and whoever starts meanwhile waits for it", { timeout: 60_000 }, async () => {
+    const { schema, dbs } = await filled(3);
+    // Longer than the wait for any other statement.
+    const slow = withNext((s) => `select pg_sleep(16); alter table ${s}.job add column color text;`);
+    const found = await Promise.all(dbs.map((db) => migrate(db, schema, "here", slow)));
+    expect(found.toSorted((a, b) => a - b)).toEqual([NOW_AT, NOW_AT + 1, NOW_AT + 1]);
+    expect(await state(schema)).toEqual({ version: NOW_AT + 1, columns: ["color"], jobs: 1 });
+  });
+
+  it("is refused by a program that does not know it", async () => {
+    const { schema, db } = await filled();
+    await migrate(db, schema, "here", colored);
+    await expect(migrate(db, schema, "here")).rejects.toMatchObject({ code: "store_unusable" });
+    expect(await migrate(db, schema, "here", colored)).toBe(NOW_AT + 1);
+  });
+
+  it("leaves everything as it was where a step of it fails", async () => {
+    const { schema, db } = await filled();
+    const failing = [...colored, (s: string) => `alter table ${s}.job add column color2 text; select 1 / 0;`];
+    await expect(migrate(db, schema, "here", failing)).rejects.toThrow("division by zero");
+    expect(await state(schema)).toEqual({ version: NOW_AT, columns: [], jobs: 1 });
+  });
+});
+
+describe("the plan of the next version", () => {
+  /** Runs a plan as psql does: one statement after the other on one connection, whatever became of those before. */
+  const byHand = async (schema: string, db: Database, migrations: typeof MIGRATIONS): Promise<void> => {
+    const plan = migrationPlan(schema, await findSchema(db.ask, schema, "here"), migrations);
+    const client = new pg.Client({ connectionString: SERVER });
+    await client.connect();
+    onTestFinished(() => client.end());
+    for (const text of plan.join("").split(/(?<=;)\n/)) await client.query(text).catch(() => undefined);
+  };
+
+  it("does by hand what the program does", async () => {
+    const { schema, db } = await filled();
+    await byHand(schema, db, colored);
+    expect(await state(schema)).toEqual({ version: NOW_AT + 1, columns: ["color"], jobs: 1 });
+    expect(migrationPlan(schema, await findSchema(db.ask, schema, "here", NOW_AT + 1), colored)).toEqual([]);
+  });
+
+  it("does nothing by hand where a step of it fails", async () => {
+    const { schema, db } = await filled();
+    await byHand(
+      schema,
+      db,
+      withNext((s) => `alter table ${s}.job add column color text;\nselect 1 / 0;`),
+    );
+    expect(await state(schema)).toEqual({ version: NOW_AT, columns: [], jobs: 1 });
+  });
+});
