@@ -14,7 +14,7 @@ import {
   type ServiceRecord,
 } from "../core/service-record.ts";
 import type { Cell, CellQuery, Control, Store } from "../store/store.ts";
-import { type SaidSettings, settingsFrom, settingsOfServices } from "./holding.ts";
+import { livingAmong, type SaidSettings, settingsFrom, settingsOfServices } from "./holding.ts";
 import { changeService } from "./service-change.ts";
 import { witnessFrom } from "./service-watch.ts";
 
@@ -60,8 +60,8 @@ export interface Breakers {
 /** The breakers of a store. */
 export function openBreakers(store: Store, limits: Limits): Breakers {
   const read = async (queries: readonly CellQuery[]) => {
-    const [control, { cells }] = await Promise.all([store.control(), store.cells(queries)]);
-    return { control, cells, settings: settingsFrom(cells, limits) };
+    const [control, { cells }, workers] = await Promise.all([store.control(), store.cells(queries), store.workers()]);
+    return { control, cells, settings: settingsFrom(cells, limits, livingAmong(workers, control.now)) };
   };
   const get = async (service: string): Promise<BreakerView> => {
     checkName("service", service);

@@ -9,7 +9,7 @@ import type { Limits } from "../core/service.ts";
 import { initialRecord } from "../core/service-record.ts";
 import type { Cell, CellQuery, Store, WorkerRecord } from "../store/store.ts";
 import { ISOLATED_HOST } from "../worker/isolation.ts";
-import { holdingFrom, type SaidSettings, settingsFrom } from "./holding.ts";
+import { holdingFrom, livingAmong, type SaidSettings, settingsFrom } from "./holding.ts";
 import { everyItem, PAGE } from "./paging.ts";
 import { witnessFrom } from "./service-watch.ts";
 
@@ -26,10 +26,10 @@ export async function explainJob(store: Store, job: Job, limits: Limits): Promis
     store.workers(),
     store.cells(queriesFor(job)),
   ]);
-  const settings = settingsFrom(cells, limits);
+  const living = livingAmong(workers, control.now);
+  const settings = settingsFrom(cells, limits, living);
   const holding = holdingFrom(control, settings);
   const isWaiting = job.state === "queued";
-  const living = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > control.now);
   return explain(job, {
     ...holding,
     rates: ratesOf(job, holding, settings, cells),

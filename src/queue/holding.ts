@@ -1,10 +1,10 @@
 // What holds work back, read from a store: pauses, the records of services, and what workers were configured with, as far
-// as it was written down. What workers say beats what this program was told itself.
+// as it was written down. What living workers say beats what this program was told itself.
 import type { Holding } from "../core/holding.ts";
 import { type Limits, resolveLimits, type Said, type ServiceSettings, type TenantSettings } from "../core/service.ts";
 import { recordFrom } from "../core/service-record.ts";
 import type { RateSettings } from "../core/rate.ts";
-import type { Cell, CellQuery, Control, Store } from "../store/store.ts";
+import type { Cell, CellQuery, Control, Store, WorkerRecord } from "../store/store.ts";
 
 /** Settings by name as workers said them. */
 export type SaidSettings = Pick<Limits, "service" | "tenant" | "type" | "said">;
@@ -12,11 +12,21 @@ export type SaidSettings = Pick<Limits, "service" | "tenant" | "type" | "said">;
 /** The settings of a program that was told nothing. */
 export const NO_LIMITS: Limits = resolveLimits({});
 
-/** The settings in these cells, above those of this program. */
-export function settingsFrom(cells: readonly Cell[], limits: Limits): SaidSettings {
+/** The workers that are there. */
+export function livingAmong(workers: readonly WorkerRecord[], now: number): WorkerRecord[] {
+  return workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
+}
+
+/** What living workers say in these cells, the last word of each name, above the settings of this program. */
+export function settingsFrom(
+  cells: readonly Cell[],
+  limits: Limits,
+  living: readonly Pick<WorkerRecord, "id">[],
+): SaidSettings {
   const said = new Map(limits.said);
-  for (const { kind, name, value } of cells) {
-    const own = kind === "settings" ? saidFrom(value) : null;
+  const speakers = new Set(living.map(({ id }) => id));
+  for (const { kind, name, holder, value } of cells.toSorted((a, b) => a.at - b.at)) {
+    const own = kind === "settings" && speakers.has(holder) ? saidFrom(value) : null;
     if (own) said.set(name, own);
   }
   const find = (kind: string, name: string): Said | undefined => said.get(`${kind}:${name}`) ?? said.get(`${kind}:*`);
@@ -45,15 +55,15 @@ export function holdingFrom({ now, pauses, services }: Control, settings: SaidSe
 
 /** Everything that holds work back now. */
 export async function readHolding(
-  store: Pick<Store, "control" | "cells">,
+  store: Pick<Store, "control" | "cells" | "workers">,
   limits: Limits = NO_LIMITS,
 ): Promise<Holding> {
   const control = await store.control();
   const holding = holdingFrom(control, limits);
   const open = [...holding.services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name);
   if (open.length === 0) return holding;
-  const { cells } = await store.cells(settingsOfServices(open));
-  return holdingFrom(control, settingsFrom(cells, limits));
+  const [{ cells }, workers] = await Promise.all([store.cells(settingsOfServices(open)), store.workers()]);
+  return holdingFrom(control, settingsFrom(cells, limits, livingAmong(workers, control.now)));
 }
 
 /** What a cell says; one that was written by a program that speaks otherwise says nothing. */

@@ -3,7 +3,7 @@ import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "../co
 import type { RateBucket, RateSettings } from "../core/rate.ts";
 import type { Limits, Said } from "../core/service.ts";
 import type { Cell, Store } from "../store/store.ts";
-import { settingsFrom } from "./holding.ts";
+import { livingAmong, settingsFrom } from "./holding.ts";
 
 /** The limits of one service, tenant or job type; the name `*` stands for those without a word of their own. */
 export interface LimitView {
@@ -18,10 +18,11 @@ export interface LimitView {
 }
 
 /** Every limit that somebody configured, by kind and name. */
-export async function readLimits(store: Pick<Store, "cells">, limits: Limits): Promise<LimitView[]> {
-  const { cells, now } = await store.cells(["settings", "rate", "budget"].map((kind) => ({ kind })));
+export async function readLimits(store: Pick<Store, "cells" | "workers">, limits: Limits): Promise<LimitView[]> {
+  const kinds = ["settings", "rate", "budget"].map((kind) => ({ kind }));
+  const [{ cells, now }, workers] = await Promise.all([store.cells(kinds), store.workers()]);
   const values = new Map(cells.map((cell) => [`${cell.kind} ${cell.name}`, cell]));
-  return [...settingsFrom(cells, limits).said]
+  return [...settingsFrom(cells, limits, livingAmong(workers, now)).said]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([key, said]) => viewsOf(key, said, values, now));
 }

@@ -1,5 +1,6 @@
-// What a worker writes down for people who ask: once what it was configured with, and what it serves and how much at a time.
-// Only what is not as before is written, because every write wakes the other processes of a file.
+// What a worker writes down for people who ask: what it was configured with, and what it serves and how much at a time.
+// Only what is not as before is written, because every write wakes the other processes of a file. All of it goes with the
+// worker: what it was told holds for nobody else.
 import type { WorkerLoad } from "../core/load.ts";
 import type { Limits } from "../core/service.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
@@ -29,7 +30,7 @@ export class Notice {
   readonly #worker: string;
   readonly #ending = new AbortController();
   #written: string | null = null;
-  #writtenAt = 0;
+  #allWrittenAt = 0;
 
   constructor(worker: string, options: NoticeOptions) {
     this.#worker = worker;
@@ -38,15 +39,7 @@ export class Notice {
 
   /** Writes everything once, then what changes, as often as the worker beats. */
   async begin(): Promise<void> {
-    const { limits } = this.#options;
-    const settings = [...limits.said].map(([name, said]) => ({
-      kind: "settings",
-      name,
-      holder: "",
-      version: null,
-      value: JSON.stringify(said),
-    }));
-    await this.#write(settings);
+    await this.#write();
     void this.#goOn();
   }
 
@@ -55,18 +48,18 @@ export class Notice {
     this.#ending.abort();
     if (this.#written === null) return;
     this.#written = null;
-    await this.#set([this.#load(null)]);
+    await this.#set([...this.#settings(false), this.#load(null)]);
   }
 
   async #goOn(): Promise<void> {
     const { system, settings } = this.#options;
     while (!this.#ending.signal.aborted) {
       await system.sleep(settings.heartbeatMs, this.#ending.signal);
-      if (!this.#ending.signal.aborted) await this.#write([]);
+      if (!this.#ending.signal.aborted) await this.#write();
     }
   }
 
-  async #write(beside: readonly CellChange[]): Promise<void> {
+  async #write(): Promise<void> {
     const { jobs, settings, slots, system } = this.#options;
     const types = jobs.map(({ type, queue, concurrency, limits }) => ({
       type,
@@ -77,12 +70,21 @@ export class Notice {
     const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: slots() };
     const text = JSON.stringify(load);
     const now = system.monotonic();
-    const isSaid = text === this.#written && now - this.#writtenAt < AGAIN_MS;
-    if (isSaid || !(await this.#set([...beside, this.#load(text)]))) return;
+    const isAll = this.#written === null || now - this.#allWrittenAt >= AGAIN_MS;
+    if (!isAll && text === this.#written) return;
+    if (!(await this.#set([...(isAll ? this.#settings(true) : []), this.#load(text)]))) return;
     this.#written = text;
-    this.#writtenAt = now;
+    if (isAll) this.#allWrittenAt = now;
     // It ended while this was on its way.
     if (this.#ending.signal.aborted) await this.end();
+  }
+
+  /** What the worker was configured with, name by name; or that it is to be forgotten. */
+  #settings(isSaid: boolean): CellChange[] {
+    return [...this.#options.limits.said].map(([name, said]) => {
+      const value = isSaid ? JSON.stringify(said) : null;
+      return { kind: "settings", name, holder: this.#worker, version: null, value };
+    });
   }
 
   #load(value: string | null): CellChange {

@@ -42,6 +42,7 @@ const noteSpec = fc.oneof(
   }),
   fc.record({
     kind: fc.constant("settings" as const),
+    worker: anyPick,
     name: fc.constantFrom("service:s", "service:*", "tenant:t1", "tenant:*", "type:a"),
     whenOpen: fc.constantFrom("park", "park", "fail", "dead-letter"),
     rate: fc.constantFrom(null, rate, rate),
@@ -76,7 +77,7 @@ export const note = command("note", noteSpec, (shared, given) => {
         const service = { breaker: {}, whenOpen, rampMs: 0, budget: given.budget, rate: limit };
         const tenant = { weight: 1, rate: limit };
         const said = name.startsWith("service:") ? service : name.startsWith("tenant:") ? tenant : { rate };
-        return [cell("settings", name, "", said)];
+        return [cell("settings", name, workerAt(shared, given.worker), said)];
       }
       case "buckets":
         return [

@@ -22,8 +22,16 @@ function reading({ control, cells, workers, holders }: Dump) {
     const cell = cells.find((each) => each.kind === kind && each.name === name && each.holder === holder);
     return cell ? (JSON.parse(cell.value) as T) : null;
   };
+  const living = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
+  /** The last word of those that live. */
+  const lastWord = (name: string): Said | null => {
+    const words = cells.filter((cell) => cell.kind === "settings" && cell.name === name);
+    const valid = words.filter(({ holder }) => living.some(({ id }) => id === holder));
+    const last = valid.findLast(({ at }) => valid.every((other) => other.at <= at));
+    return last ? (JSON.parse(last.value) as Said) : null;
+  };
   const said = (kind: string, name: string): Said | null =>
-    value<Said>("settings", `${kind}:${name}`) ?? (kind === "type" ? null : value<Said>("settings", `${kind}:*`));
+    lastWord(`${kind}:${name}`) ?? (kind === "type" ? null : lastWord(`${kind}:*`));
   const record = recordFrom(control.services.find(({ name }) => name === "s")?.value ?? JSON.stringify(initialRecord));
   const ofService = said("service", "s");
   const isOut = (name: string): boolean => (value<{ nextAt: number }>("rate", name)?.nextAt ?? 0) > now;
@@ -49,7 +57,7 @@ function reading({ control, cells, workers, holders }: Dump) {
       const isOther = ({ id, type, group }: Job): boolean => id !== job.id && type === job.type && group === job.group;
       return job.group !== null && holders.flat().filter(isOther).length >= (job.groupConcurrency as number);
     },
-    living: workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now),
+    living,
     loadOf,
     isSick: ({ id }: WorkerRecord): boolean =>
       (value<{ sickUntil: number }>("evidence", "s", id)?.sickUntil ?? 0) > now,

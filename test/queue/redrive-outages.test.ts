@@ -68,6 +68,26 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     expect(await redrive.jobs.explain(id)).toMatchObject({ summary: "due: the next free slot takes it", reasons: [] });
   });
 
+  it("goes by what living workers were told, and not by what was configured before", async () => {
+    const before = { pricing: { whenOpen: "dead-letter", budget: { floorPerSecond: 0 } } } as const;
+    const redrive = await open({ jobs: [quote], services: before });
+    const worker = redrive.worker(FAST);
+    await worker.start();
+    const reader = await beside(redrive, "memory", {});
+    expect(await reader.limits()).toMatchObject([{ name: "pricing", budget: { floorPerSecond: 0 } }]);
+    await worker.stop();
+    expect(await reader.limits()).toEqual([]);
+    // One that was killed takes nothing back.
+    const said = { kind: "settings", name: "service:pricing", holder: "killed", version: null };
+    const value = JSON.stringify({ breaker: {}, whenOpen: "dead-letter", rampMs: 0, budget: null, rate: null });
+    await redrive.store.setCells([{ ...said, value }]);
+    await redrive.store.register({ id: "killed", leaseMs: 1_000, pid: 1, host: "h", release: null });
+    await reader.breakers.open("pricing", { reason: "r" });
+    const { id } = await redrive.enqueue(quote, {});
+    expect((await reader.jobs.explain(id)).state).toBe("queued");
+    await expect.poll(async () => (await reader.jobs.explain(id)).state, { timeout: 5_000 }).toBe("parked");
+  });
+
   it("tells a full worker from one that does not serve, and what is ahead", async () => {
     const slow = gated("slow");
     const single = gated("single", { concurrency: 1 });

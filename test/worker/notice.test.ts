@@ -1,6 +1,7 @@
 // What a worker writes down about itself: what it was configured with, what it serves, how much at a time; and nothing twice.
 import { describe, expect, it, onTestFinished } from "vitest";
 import { loadFrom } from "../../src/core/load.ts";
+import { resolveLimits } from "../../src/core/service.ts";
 import { createRedrive, defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
 import { NO_LIMITS } from "../../src/queue/holding.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
@@ -87,19 +88,53 @@ describe("the notice of a worker", () => {
     expect(writes).toHaveLength(13);
   });
 
-  it("tells once, for everybody, what was configured", async () => {
+  it("tells once what was configured, and takes it back with the worker", async () => {
     const job = defineJob("mail", { rateLimit: { limit: 5 }, run: (_input: object) => null });
     const services = { "*": { breaker: false }, pricing: { budget: {}, rateLimit: { limit: 10, per: "1m" } } } as const;
     const { redrive, store, writes } = await noted({ jobs: [job], services, tenants: { acme: { weight: 2 } } });
-    await redrive.worker(FAST).start();
+    const worker = redrive.worker(FAST);
+    await worker.start();
     const { cells } = await store.cells([{ kind: "settings" }]);
     expect(cells.map(({ name, holder, value }) => [name, holder, JSON.parse(value)])).toMatchObject([
-      ["service:*", "", { breaker: null, whenOpen: "park" }],
-      ["service:pricing", "", { rate: { limit: 10, perMs: 60_000, burst: 1 }, budget: { share: 0.2 } }],
-      ["tenant:acme", "", { weight: 2, rate: null }],
-      ["type:mail", "", { rate: { limit: 5, perMs: 1_000 } }],
+      ["service:*", worker.id, { breaker: null, whenOpen: "park" }],
+      ["service:pricing", worker.id, { rate: { limit: 10, perMs: 60_000, burst: 1 }, budget: { share: 0.2 } }],
+      ["tenant:acme", worker.id, { weight: 2, rate: null }],
+      ["type:mail", worker.id, { rate: { limit: 5, perMs: 1_000 } }],
     ]);
     expect(writes).toHaveLength(1);
+    await worker.stop();
+    expect((await store.cells([{ kind: "settings" }])).cells).toEqual([]);
+  });
+
+  it("tells what was configured again where the first word was lost, and does not repeat it with every change", async () => {
+    const writes: string[][] = [];
+    let slots = 1;
+    let isDown = true;
+    const notice = new Notice("worker", {
+      store: {
+        setCells: async (changes) => {
+          if (isDown) throw new Error("no store today");
+          writes.push(changes.map(({ kind }) => kind));
+          return changes.map(() => true);
+        },
+      },
+      system: realSystem,
+      contact: {
+        attempt: (_cause: string, call: () => unknown) => call(),
+        complain: () => undefined,
+      } as unknown as Contact,
+      settings: { queues: null, heartbeatMs: 5 },
+      jobs: [],
+      limits: resolveLimits({ tenants: { acme: { weight: 2 } } }),
+      slots: () => slots,
+    });
+    await notice.begin();
+    isDown = false;
+    await expect.poll(() => writes, { interval: 5 }).toEqual([["settings", "load"]]);
+    slots = 2;
+    await expect.poll(() => writes.slice(1), { interval: 5 }).toEqual([["load"]]);
+    await notice.end();
+    expect(writes.at(-1)).toEqual(["settings", "load"]);
   });
 
   it("comes back with a worker that was given up, under its new id", async () => {
