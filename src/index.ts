@@ -82,7 +82,7 @@ export type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
 export { createRedrive, type Redrive } from "./redrive.ts";
 export type { RedriveOptions } from "./redrive-options.ts";
 export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
-export type { CauseCount, Page, PauseTarget, Store, Tally } from "./store/store.ts";
+export type { CauseCount, Page, Pause, PauseTarget, Store, Tally } from "./store/store.ts";
 export type { Log, LogLevel } from "./system/log.ts";
 export type { WorkerCounts } from "./worker/report.ts";
 export type { WorkerOptions } from "./worker/settings.ts";

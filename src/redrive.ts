@@ -19,11 +19,11 @@ import type { EnqueuedJob } from "./queue/enqueued.ts";
 import { openProducer, type Producer } from "./queue/producer.ts";
 import { openRuns, type Runs } from "./queue/runs.ts";
 import { openStuck, type Stuck } from "./queue/stuck.ts";
-import { type QueueView, readQueues } from "./queue/queue-views.ts";
+import { type QueueView, readPauses, readQueues } from "./queue/queue-views.ts";
 import { openSchedules, type Schedules } from "./queue/schedules.ts";
 import type { CircuitBreaker } from "./queue/retryable-breaker.ts";
 import { openSharedBreakers } from "./queue/shared-breaker.ts";
-import type { PauseTarget, Store } from "./store/store.ts";
+import type { Pause, PauseTarget, Store } from "./store/store.ts";
 import { hostId, isAlive } from "./system/processes.ts";
 import { realSystem } from "./system/real.ts";
 import type { System } from "./system/system.ts";
@@ -96,6 +96,8 @@ export interface Redrive extends AsyncDisposable {
   limits(): Promise<LimitView[]>;
   /** Every queue of which something is known. */
   queues(): Promise<QueueView[]>;
+  /** Every pause in force: of queues, job types, services and tenants. */
+  pauses(): Promise<Pause[]>;
   /** Listens to what happens in this process; returns the way to stop. */
   readonly on: Events["on"];
   /** Stops its workers and lets go of the store. */
@@ -153,6 +155,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     schedules: openSchedules(parts),
     limits: () => readLimits(store, settings.limits),
     queues: () => readQueues(store, settings.jobs),
+    pauses: () => readPauses(store),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
       if (gone.signal.aborted) throw closed();

@@ -34,8 +34,10 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
     const remedy = "any living worker, or `drain`, takes them over within a lease";
     findings.push(finding("runs", "warning", `${counted(orphans, "run")} of workers that do not answer`, remedy));
   }
-  if (paused.length > 0)
-    findings.push(finding("pauses", "warning", `paused: ${paused.slice(0, 10).join(", ")}`, "resume what should run"));
+  if (paused.length > 0) {
+    const remedy = "`queues list` says why and until when; resume what should run";
+    findings.push(finding("pauses", "warning", `paused: ${named(paused)}`, remedy));
+  }
   if (breakers.length > 0) {
     const remedy = "their work waits and costs no attempts; `breakers list` says why and until when";
     findings.push(finding("breakers", "warning", `not closed: ${named(breakers)}`, remedy));

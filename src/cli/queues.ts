@@ -1,4 +1,4 @@
-// `redrive queues`: which queues there are, and pauses of queues, job types, services and tenants.
+// `redrive queues`: which queues there are, and the pauses of queues, job types, services and tenants.
 import type { Command } from "commander";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
@@ -6,7 +6,7 @@ import { didYouMean, invalid } from "../core/options.ts";
 import { isoTime } from "../queue/json-form.ts";
 import type { QueueView } from "../queue/queue-views.ts";
 import type { Redrive } from "../redrive.ts";
-import type { PauseTarget } from "../store/store.ts";
+import type { Pause, PauseTarget } from "../store/store.ts";
 import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { stateStyle } from "./paint.ts";
@@ -18,14 +18,21 @@ import { relativeTime } from "./words.ts";
 /** Registers `queues`. */
 export function registerQueues(cli: Cli): void {
   const queues = cli.program.command("queues").description("look at queues, pause and resume them");
-  const list = queues.command("list").description("every queue that workers, due jobs or pauses name");
+  const list = queues
+    .command("list")
+    .description("every queue that workers, due jobs or pauses name, and what else is paused");
   examples(list, cli, ["queues list", "queues list --json"]);
   cli.act(list, async (session) => {
     const redrive = await session.openExisting();
-    const [views, { now }] = await Promise.all([redrive.queues(), redrive.store.control()]);
-    session.show({ items: views.map(queueForm), next: null }, () =>
-      views.length === 0 ? "No queue is known yet.\n" : queuesTable(views, now, session),
-    );
+    const [views, all, { now }] = await Promise.all([redrive.queues(), redrive.pauses(), redrive.store.control()]);
+    const pauses = all.filter(({ kind }) => kind !== "queue");
+    session.show({ items: views.map(queueForm), next: null, pauses: pauses.map(pauseForm) }, () => {
+      const tables = [
+        ...(views.length === 0 ? [] : [queuesTable(views, now, session)]),
+        ...(pauses.length === 0 ? [] : [pausesTable(pauses, now, session)]),
+      ];
+      return tables.length === 0 ? "No queue is known yet.\n" : tables.join("\n");
+    });
   });
   const pause = targetFlags(queues.command("pause"))
     .description("take no more work of a queue, job type, service or tenant; what runs goes on")
@@ -100,6 +107,10 @@ function queueForm({ name, paused, types }: QueueView): object {
   return { name, paused: paused && { ...paused, until: isoTime(paused.until) }, types };
 }
 
+function pauseForm({ kind, name, from, until, reason }: Pause): object {
+  return { kind, name, since: isoTime(from), until: isoTime(until), reason };
+}
+
 const COLUMNS: readonly Column[] = [
   { title: "QUEUE", least: 8 },
   { title: "STATE" },
@@ -112,9 +123,30 @@ function queuesTable(views: readonly QueueView[], now: number, { width, paint }:
   const rows = views.map(({ name, paused, types }) => [
     name,
     paused ? { text: "paused", style: stateStyle("paused") } : "open",
-    paused ? (paused.until === null ? "resumed" : relativeTime(paused.until, now)) : "",
+    paused ? untilText(paused.until, now) : "",
     types.join(", "),
     paused?.reason ?? "",
   ]);
   return tableText(COLUMNS, rows, { width, paint });
+}
+
+const PAUSE_COLUMNS: readonly Column[] = [
+  { title: "PAUSED" },
+  { title: "NAME", least: 8 },
+  { title: "UNTIL" },
+  { title: "WHY", least: 12, optional: true },
+];
+
+function pausesTable(pauses: readonly Pause[], now: number, { width, paint }: Session): string {
+  const rows = pauses.map(({ kind, name, until, reason }) => [
+    { text: kind, style: stateStyle("paused") },
+    name,
+    untilText(until, now),
+    reason,
+  ]);
+  return tableText(PAUSE_COLUMNS, rows, { width, paint });
+}
+
+function untilText(until: number | null, now: number): string {
+  return until === null ? "resumed" : relativeTime(until, now);
 }

@@ -2,7 +2,7 @@
 // that is due in it, and by a pause.
 import { pausesInForce } from "../core/holding.ts";
 import { loadFrom } from "../core/load.ts";
-import type { Store } from "../store/store.ts";
+import type { Pause, Store } from "../store/store.ts";
 import type { JobDefinition } from "./define-job.ts";
 
 /** One queue. */
@@ -12,6 +12,12 @@ export interface QueueView {
   readonly paused: { readonly until: number | null; readonly reason: string } | null;
   /** The job types seen in it. */
   readonly types: readonly string[];
+}
+
+/** Every pause in force, by kind and name. */
+export async function readPauses(store: Pick<Store, "control">): Promise<Pause[]> {
+  const order = (a: Pause, b: Pause): boolean => (a.kind === b.kind ? a.name < b.name : a.kind < b.kind);
+  return pausesInForce(await store.control()).toSorted((a, b) => (order(a, b) ? -1 : 1));
 }
 
 /** Lanes read with one call, and calls for one look. */

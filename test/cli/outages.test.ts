@@ -180,6 +180,7 @@ describe("queues", () => {
     expect((await bench.json(["queues", "list"])).document).toEqual({
       items: [{ name: "outside", paused: null, types: ["quote"] }],
       next: null,
+      pauses: [],
     });
     const paused = await bench.json(["queues", "pause", "outside", "--for", "30m", "--reason", "deploy"]);
     expect(paused).toMatchObject({ code: 0, err: "" });
@@ -197,6 +198,29 @@ describe("queues", () => {
     );
     const again = await bench.json(["queues", "resume", "--tenant", "acme & sons"]);
     expect(again).toMatchObject({ code: 0, document: { kind: "tenant", resumed: true } });
+  });
+
+  it("are listed with what else is paused, until when and why", async () => {
+    const bench = await withJob();
+    await bench.run(["queues", "pause", "--tenant", "acme", "--for", "30m", "--reason", "their invoice"]);
+    await bench.run(["queues", "pause", "--service", "pricing"]);
+    await bench.run(["queues", "pause", "--type", "mail"]);
+    await bench.run(["queues", "resume", "--type", "mail"]);
+    const since = expect.stringMatching(ISO);
+    expect((await bench.json(["queues", "list"])).document).toEqual({
+      items: [{ name: "outside", paused: null, types: ["quote"] }],
+      next: null,
+      pauses: [
+        { kind: "service", name: "pricing", since, until: null, reason: "" },
+        { kind: "tenant", name: "acme", since, until: since, reason: "their invoice" },
+      ],
+    });
+    expect((await bench.run(["queues", "list"])).out).toMatch(
+      /\n\nPAUSED +NAME +UNTIL +WHY\nservice +pricing +resumed *\ntenant +acme +in (30|29)m.* +their invoice\n$/,
+    );
+    expect((await bench.run(["doctor"])).out).toMatch(
+      /paused: .*tenant acme.*\n.*`queues list` says why and until when/,
+    );
   });
 
   it.each<[string[], number, string]>([

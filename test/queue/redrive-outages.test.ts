@@ -233,11 +233,19 @@ describe.each(STORES)("limits and queues on %s", (_name, open) => {
       { name: "outside", paused: null, types: ["quote"] },
       { name: "post", paused: null, types: ["mail"] },
     ]);
+    await other.pause({ kind: "tenant", name: "acme" }, { for: "1h" });
+    await other.pause({ kind: "type", name: "mail" });
+    await other.resume({ kind: "type", name: "mail" });
+    expect(await redrive.pauses()).toEqual([
+      { kind: "queue", name: "empty", from: expect.any(Number), until: null, reason: "later" },
+      { kind: "tenant", name: "acme", from: expect.any(Number), until: expect.any(Number), reason: "" },
+    ]);
   });
 
   it("are nothing where nobody has said anything", async () => {
     const redrive = await open({});
     expect(await redrive.limits()).toEqual([]);
     expect(await redrive.queues()).toEqual([]);
+    expect(await redrive.pauses()).toEqual([]);
   });
 });
