@@ -69,10 +69,10 @@ export interface SpreadLimit {
 /** A living worker. */
 export interface LivingWorker {
   readonly id: string;
-  /** Jobs under its leases now. */
-  readonly running: number;
+  /** Slots that the jobs under its leases take now, at the least: how many of them run together is the worker's own affair. */
+  readonly taken: number;
   /** Those of the job's type among them. */
-  readonly runningOfType: number;
+  readonly takenByType: number;
   /** What it said of itself; null for one that has said nothing, and may serve anything. */
   readonly load: WorkerLoad | null;
   /** Until when it leaves the job's service alone because only its own calls fail; 0 for not at all. */
@@ -177,7 +177,7 @@ function workerReasons(job: Job, { workers, now }: Snapshot, kind: "no_worker" |
     return [{ kind, message: whyNobody(job, workers, isAnySick), next: nextWorker(isAnySick), at }];
   }
   if (able.length === 0 || !able.every((worker) => isFull(worker, job.type))) return [];
-  const ofType = able.every(({ running, load }) => load && running < load.concurrency);
+  const ofType = able.every(({ taken, load }) => load && taken < load.concurrency);
   const what = ofType ? `every slot for ${job.type} is taken` : "every slot is taken";
   const message = `${what} on ${able.length === 1 ? "the worker that serves" : `all ${able.length} workers that serve`} it`;
   return [{ kind, message, next: "it is taken when a slot is free", at: null }];
@@ -188,10 +188,10 @@ function serves(load: WorkerLoad | null, { type, queue }: Job): boolean {
   return load.types.some((served) => served.type === type) && (load.queues === null || load.queues.includes(queue));
 }
 
-function isFull({ load, running, runningOfType }: LivingWorker, type: string): boolean {
+function isFull({ load, taken, takenByType }: LivingWorker, type: string): boolean {
   if (load === null) return false;
   const own = load.types.find((served) => served.type === type)?.concurrency ?? null;
-  return running >= load.concurrency || (own !== null && runningOfType >= own);
+  return taken >= load.concurrency || (own !== null && takenByType >= own);
 }
 
 function whyNobody({ type, queue, service }: Job, workers: readonly LivingWorker[], isAnySick: boolean): string {

@@ -19,6 +19,8 @@ export interface ServedType {
   readonly queue: string;
   /** How many of the type it runs at the same time; null for as many as fit. */
   readonly concurrency: number | null;
+  /** How many jobs of the type one slot takes at most; absent where each takes its own. */
+  readonly batch?: number;
   /** What its runs of jobs that were enqueued by name may take; absent where nobody said anything. */
   readonly limits?: SaidLimits;
 }
@@ -32,4 +34,12 @@ export function loadFrom(text: string): WorkerLoad | null {
   } catch {
     return null;
   }
+}
+
+/** The slots that so many running jobs take at the least, by how many of them are of which type: batches may be small. */
+export function slotsTaken({ types }: WorkerLoad, running: number, ofType: ReadonlyMap<string, number>): number {
+  return types.reduce((slots, { type, batch = 1 }) => {
+    const together = Math.min(running, ofType.get(type) ?? 0);
+    return slots - together + Math.ceil(together / batch);
+  }, running);
 }

@@ -3,7 +3,7 @@ import { type Explanation, explain, type LivingWorker, type Snapshot, type Sprea
 import type { Holding } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
-import { loadFrom, type WorkerLoad } from "../core/load.ts";
+import { loadFrom, slotsTaken, type WorkerLoad } from "../core/load.ts";
 import type { RateBucket } from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
 import { initialRecord } from "../core/service-record.ts";
@@ -16,7 +16,7 @@ import { witnessFrom } from "./service-watch.ts";
 /** Lanes read with one call, and calls for one explanation. */
 const LANES = 1_000;
 const PAGES = 20;
-/** Running jobs that are counted at most. */
+/** Running jobs of a type that are counted at most. */
 const RUNNING_MOST = 2_000;
 
 /** Why the job is not running. */
@@ -98,30 +98,34 @@ async function livingWorkers(
 ): Promise<LivingWorker[]> {
   const loads = new Map<string, WorkerLoad | null>();
   for (const { kind, holder, value } of cells) if (kind === "load") loads.set(holder, loadFrom(value));
-  const isLimited = living.some(({ id }) =>
-    loads.get(id)?.types.some(({ type, concurrency }) => type === job.type && concurrency !== null),
-  );
-  const counts = isLimited ? await runningOf(store, job.type) : new Map<string, number>();
+  const types = new Set<string>();
+  for (const { id } of living)
+    for (const { type, concurrency, batch } of loads.get(id)?.types ?? [])
+      if (batch !== undefined || (type === job.type && concurrency !== null)) types.add(type);
+  const counts = new Map<string, ReadonlyMap<string, number> | null>();
+  for (const type of types) counts.set(type, await runningOf(store, type));
   const sick = new Map<string, number>();
   for (const { kind, holder, value } of cells)
     if (kind === "evidence")
       for (const { evidence } of witnessFrom(holder, value)) sick.set(holder, evidence.sickUntil);
-  return living.map(({ id, running }) => ({
-    id,
-    running,
-    runningOfType: counts.get(id) ?? 0,
-    load: loads.get(id) ?? null,
-    sickUntil: sick.get(id) ?? 0,
-  }));
+  return living.map(({ id, running }) => {
+    const load = loads.get(id) ?? null;
+    // Of a type with too many to count, all of them may be.
+    const ofType = new Map([...counts].map(([type, by]) => [type, by ? (by.get(id) ?? 0) : running] as const));
+    const taken = load ? slotsTaken(load, running, ofType) : running;
+    const own = counts.get(job.type)?.get(id) ?? 0;
+    const takenByType = load ? slotsTaken(load, own, new Map([[job.type, own]])) : own;
+    return { id, taken, takenByType, load, sickUntil: sick.get(id) ?? 0 };
+  });
 }
 
-/** How many jobs of a type run, by worker. */
-async function runningOf(store: Store, type: string): Promise<Map<string, number>> {
+/** How many jobs of a type run, by worker; null if there are too many to count. */
+async function runningOf(store: Store, type: string): Promise<ReadonlyMap<string, number> | null> {
   const counts = new Map<string, number>();
   let seen = 0;
   for await (const { worker } of everyItem((cursor) => store.list({ state: "running", type, limit: PAGE, cursor }))) {
     if (worker !== null) counts.set(worker, (counts.get(worker) ?? 0) + 1);
-    if (++seen >= RUNNING_MOST) break;
+    if (++seen >= RUNNING_MOST) return null;
   }
   return counts;
 }

@@ -61,10 +61,11 @@ export class Notice {
 
   async #write(): Promise<void> {
     const { jobs, settings, slots, system } = this.#options;
-    const types = jobs.map(({ type, queue, concurrency, limits }) => ({
+    const types = jobs.map(({ type, queue, concurrency, batch, limits }) => ({
       type,
       queue,
       concurrency: Number.isFinite(concurrency) ? concurrency : null,
+      ...(batch ? { batch: Math.max(batch.size, batch.retrySize) } : {}),
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
     }));
     const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: slots() };

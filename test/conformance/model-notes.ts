@@ -37,6 +37,7 @@ const noteSpec = fc.oneof(
     worker: anyPick,
     types: fc.constantFrom(["a", "b"], ["a", "b"], ["a"], ["b"], []),
     own: fc.constantFrom(null, null, 0, 1),
+    batch: fc.constantFrom({}, {}, { batch: 2 }, { batch: 10 }),
     queues: fc.constantFrom(null, null, ["default"], ["other"]),
     concurrency: fc.constantFrom(0, 1, 3, 50),
   }),
@@ -68,7 +69,7 @@ export const note = command("note", noteSpec, (shared, given) => {
   const changesOf = (): CellChange[] => {
     switch (given.kind) {
       case "load": {
-        const types = given.types.map((type) => ({ type, queue: "default", concurrency: given.own }));
+        const types = given.types.map((type) => ({ type, queue: "default", concurrency: given.own, ...given.batch }));
         const { queues, concurrency } = given;
         return [cell("load", "", workerAt(shared, given.worker), { types, queues, concurrency })];
       }

@@ -109,9 +109,12 @@ function oracle(job: Job, jobs: readonly Job[], seen: Reading): ReasonKind[] {
   const isFull = (worker: WorkerRecord): boolean => {
     const load = seen.loadOf(worker.id);
     if (!load) return false;
-    const own = load.types.find(({ type }) => type === job.type)?.concurrency ?? Number.POSITIVE_INFINITY;
+    const served = (name: string) => load.types.find(({ type }) => type === name);
     const running = jobs.filter((each) => each.state === "running" && each.worker === worker.id);
-    return running.length >= load.concurrency || running.filter(({ type }) => type === job.type).length >= own;
+    const slotsOf = (name: string): number =>
+      Math.ceil(running.filter(({ type }) => type === name).length / (served(name)?.batch ?? 1));
+    const own = served(job.type)?.concurrency ?? Number.POSITIVE_INFINITY;
+    return slotsOf("a") + slotsOf("b") >= load.concurrency || slotsOf(job.type) >= own;
   };
   if (able.length > 0 && able.every(isFull)) kinds.push("workers_full");
   if (job.runAt > now || isHeldByFleet(job, seen) || seen.isGroupFull(job)) return kinds;

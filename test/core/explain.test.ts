@@ -58,7 +58,7 @@ const FAILURE: Failure = {
 function worker(overrides: Partial<LivingWorker> = {}): LivingWorker {
   const types = [{ type: "mail", queue: "default", concurrency: null }];
   const load = { types, queues: null, concurrency: 10 };
-  return { id: "w", running: 0, runningOfType: 0, load, sickUntil: 0, ...overrides };
+  return { id: "w", taken: 0, takenByType: 0, load, sickUntil: 0, ...overrides };
 }
 
 const FREE: Snapshot = {
@@ -205,13 +205,13 @@ describe("a job that waits", () => {
     [
       "workers_full",
       {},
-      { workers: [worker({ running: 10 })] },
+      { workers: [worker({ taken: 10 })] },
       { message: "every slot is taken on the worker that serves it" },
     ],
     [
       "workers_full",
       {},
-      { workers: [worker({ ...served(2), running: 2, runningOfType: 2 })] },
+      { workers: [worker({ ...served(2), taken: 2, takenByType: 2 })] },
       { message: /slot for mail/ },
     ],
     ["behind", {}, { lanes: [lane({ priority: 5 })] }, { message: "due: work of higher priority is due" }],
@@ -250,7 +250,7 @@ describe("a job that waits", () => {
     const late = ["paused", "breaker", "hold", "no_worker", "budget", "rate_limit"];
     expect(kinds({ runAt: NOW + 1, attempts: 1 }, snapshot)).toEqual(["retrying", ...late]);
     expect(kinds({ attempts: 1 }, snapshot)).toEqual(late);
-    expect(kinds({ crashes: 1 }, { workers: [worker({ running: 10 })], lanes: [lane({ priority: 1 })] })).toEqual([
+    expect(kinds({ crashes: 1 }, { workers: [worker({ taken: 10 })], lanes: [lane({ priority: 1 })] })).toEqual([
       "workers_full",
       "behind",
       "suspect",
@@ -275,8 +275,8 @@ describe("a job that waits", () => {
     expect(kinds({}, { budget: { settings: budget, budget: null } })).toEqual([]);
     expect(kinds({ attempts: 1 }, { budget: { settings: budget, budget: { tokens: 1, countedAt: NOW } } })).toEqual([]);
     expect(kinds({}, { rates: [{ name: "type:mail", rate, bucket: { nextAt: NOW } }] })).toEqual([]);
-    expect(kinds({}, { workers: [worker({ running: 10 }), worker()] })).toEqual([]);
-    expect(kinds({}, { workers: [worker({ load: null, running: 99 })] })).toEqual([]);
+    expect(kinds({}, { workers: [worker({ taken: 10 }), worker()] })).toEqual([]);
+    expect(kinds({}, { workers: [worker({ load: null, taken: 99 })] })).toEqual([]);
     expect(
       kinds({}, { lanes: [lane(), lane({ priority: 9, type: "foreign" }), lane({ kind: "retry", headRunAt: 1 })] }),
     ).toEqual([]);

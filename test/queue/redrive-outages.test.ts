@@ -2,7 +2,7 @@
 // store, with real workers.
 import { describe, expect, inject, it } from "vitest";
 import { recordFrom } from "../../src/core/service-record.ts";
-import { defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
+import { type BatchItem, defineJob, done, type Redrive, type RedriveOptions } from "../../src/index.ts";
 import { openQueue } from "../support/postgres-queue.ts";
 import { beside, codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
 
@@ -112,6 +112,45 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     slow.open();
     single.open();
     await expect.poll(() => kindsOf(redrive, second.id), { timeout: 10_000 }).toEqual(["finished"]);
+  });
+});
+
+describe.each(STORES)("an explanation beside batches on %s", (_name, open) => {
+  it("counts slots and not jobs", async () => {
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const many = defineJob("many", {
+      batch: { size: 10 },
+      concurrency: 1,
+      async runBatch(items: readonly BatchItem<object>[]) {
+        await gate;
+        return items.map(() => done(null));
+      },
+    });
+    const slow = gated("slow");
+    const redrive = await open({ jobs: [many, slow.job] });
+    const ten = await redrive.enqueueMany(
+      many,
+      Array.from({ length: 10 }, () => ({})),
+    );
+    expect(ten).toMatchObject({ enqueued: 10 });
+    await redrive.worker({ ...FAST, concurrency: 2 }).start();
+    await expect.poll(async () => (await redrive.jobs.count()).running, { timeout: 10_000 }).toBe(10);
+    await redrive.pause({ kind: "type", name: "slow" });
+    const { id } = await redrive.enqueue(slow.job, {});
+    expect(await kindsOf(redrive, id)).toEqual(["paused"]);
+    const eleventh = await redrive.enqueue(many, {});
+    expect(await redrive.jobs.explain(eleventh.id)).toMatchObject({
+      summary: "every slot for many is taken on the worker that serves it",
+    });
+    await redrive.resume({ kind: "type", name: "slow" });
+    await expect.poll(() => kindsOf(redrive, id), { timeout: 10_000 }).toEqual(["running"]);
+    const next = await redrive.enqueue(slow.job, {});
+    await expect.poll(() => kindsOf(redrive, next.id), { timeout: 10_000 }).toEqual(["workers_full"]);
+    expect((await redrive.jobs.explain(next.id)).summary).toBe("every slot is taken on the worker that serves it");
+    slow.open();
+    release();
+    await expect.poll(async () => (await redrive.jobs.count()).completed, { timeout: 10_000 }).toBe(13);
   });
 });
 
