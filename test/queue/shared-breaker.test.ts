@@ -47,6 +47,24 @@ describe("a breaker that is switched off", () => {
   });
 });
 
+describe("a breaker that has closed", () => {
+  it("returns jobs on the ramp and lets calls through at once", async () => {
+    const job = defineJob("quote", { service: "pricing", run: () => "done" });
+    const redrive = await openRedrive("memory", { jobs: [job], services: { pricing: { breaker, ramp: "1h" } } });
+    const shared = redrive.breaker("pricing");
+    const quote = retryable(async () => "price", { maxAttempts: 1, breaker: shared });
+    shared.open("maintenance");
+    await until(() => shared.state === "isolated", "it is open");
+    for (let n = 0; n < 20; n += 1) await redrive.enqueue(job, null);
+    shared.close();
+    await until(() => shared.state === "closed", "it is closed");
+    await redrive.worker({ poll: 20 }).start();
+    const calls = await Promise.all(Array.from({ length: 20 }, () => codeOf(quote())));
+    expect(calls.filter((code) => code === "ok")).toHaveLength(20);
+    expect((await redrive.jobs.count()).completed).toBeLessThan(5);
+  });
+});
+
 describe("a probe that was won and not used", () => {
   it("is no use once the breaker has opened anew", async () => {
     const redrive = await openRedrive("memory", { jobs: [], services });
