@@ -52,6 +52,8 @@ export interface Pruning {
   readonly debrisUntil: number;
   /** Cells with a holder go once they are as old as this. */
   readonly cellsUntil: number;
+  /** Cells of `BUCKET_KINDS` go once they are as old as this. */
+  readonly bucketsUntil: number;
   /** True if a job of this type is not kept any longer. */
   isOver(type: string, state: string, finishedAt: number): boolean;
 }
@@ -61,6 +63,12 @@ const DEBRIS_MS = 30 * 86_400_000;
 
 /** How long the cell of a holder stays after its last write. */
 const CELL_MS = 86_400_000;
+
+/** Cells that all share and that somebody new may have every day: what is left of a rate limit or a retry budget. */
+export const BUCKET_KINDS = ["rate", "budget"] as const;
+
+/** How long one of them stays after its last write: full again by then, whatever may be saved up, but for the slowest. */
+const BUCKET_MS = 30 * 86_400_000;
 
 /** Works out what a prune at this moment goes by. */
 export function pruning({ keep, types, keyMs, cursor }: Retention, now: number): Pruning {
@@ -74,6 +82,7 @@ export function pruning({ keep, types, keyMs, cursor }: Retention, now: number):
     keysUntil: now - keyMs,
     debrisUntil: now - (keep.deadMs ?? DEBRIS_MS),
     cellsUntil: now - CELL_MS,
+    bucketsUntil: now - BUCKET_MS,
     isOver(type, state, finishedAt) {
       const own = byType.get(type) ?? keep;
       const keepMs = state === "dead" ? own.deadMs : own.finishedMs;

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Cell, CellChange, CellKey, Store } from "../../src/store/store.ts";
 import type { Suite } from "./suite.ts";
 
-const KEY: CellKey = { kind: "rate", name: "service:mail", holder: "" };
+const KEY: CellKey = { kind: "state", name: "service:mail", holder: "" };
 const DAY = 86_400_000;
 
 const change = (value: string | null, version: number | null = null, key: Partial<CellKey> = {}): CellChange => {
@@ -300,5 +300,24 @@ function pruneFacts({ timed }: Suite): void {
     clock.now += 30 * DAY;
     await store.prune({ ...retention, cursor: null });
     expect((await kindOf(store)).map(({ holder }) => holder)).toEqual([""]);
+  });
+
+  timed("prunes what is left of limits that nobody used for 30 days", async ({ store, clock }) => {
+    const retention = { keep: { finishedMs: 0, deadMs: null }, types: [], keyMs: 0, limit: 1, cursor: null };
+    const all = [
+      { kind: "rate", name: "tenant:a" },
+      { kind: "rate", name: "tenant:b" },
+      { kind: "budget", name: "s" },
+    ];
+    await store.setCells(all.map((key) => change("1", null, key)));
+    clock.now += 1_000;
+    await set(store, "2", null, { kind: "rate", name: "tenant:b" });
+    clock.now += 30 * DAY - 1_001;
+    await store.prune(retention);
+    expect([...(await kindOf(store, "rate")), ...(await kindOf(store, "budget"))]).toHaveLength(3);
+    clock.now += 1;
+    await store.prune(retention);
+    expect((await kindOf(store, "rate")).map(({ name }) => name)).toEqual(["tenant:b"]);
+    expect(await kindOf(store, "budget")).toEqual([]);
   });
 }

@@ -1,5 +1,5 @@
 // How finished jobs go from memory: removed by hand, or pruned when their time is over.
-import { inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
+import { BUCKET_KINDS, inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
 import type { PruneAnswer, Retention } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { KeyRow, Row, Tables } from "./tables.ts";
@@ -50,7 +50,7 @@ function prune(tables: Tables, retention: Retention): PruneAnswer {
 }
 
 /** Deletes what nobody needs any more beside jobs. */
-function clean(tables: Tables, { keysUntil, debrisUntil, cellsUntil }: Pruning, limit: number): void {
+function clean(tables: Tables, { keysUntil, debrisUntil, cellsUntil, bucketsUntil }: Pruning, limit: number): void {
   const isFree = ({ jobId, createdAt }: KeyRow): boolean => !tables.jobs.has(jobId) && createdAt <= keysUntil;
   const free = [...tables.keys].filter(([, key]) => isFree(key));
   free.sort(([a, { createdAt: first }], [b, { createdAt: second }]) => first - second || (a < b ? -1 : 1));
@@ -61,5 +61,8 @@ function clean(tables: Tables, { keysUntil, debrisUntil, cellsUntil }: Pruning, 
   }
   const past = (until: number | null): boolean => until !== null && until <= debrisUntil;
   tables.pauses.splice(0, tables.pauses.length, ...tables.pauses.filter(({ until }) => !past(until)));
-  for (const [id, { holder, at }] of tables.cells) if (holder !== "" && at <= cellsUntil) tables.cells.delete(id);
+  for (const [id, { kind, holder, at }] of tables.cells) {
+    const isBucket = BUCKET_KINDS.some((each) => each === kind);
+    if ((holder !== "" && at <= cellsUntil) || (isBucket && at <= bucketsUntil)) tables.cells.delete(id);
+  }
 }

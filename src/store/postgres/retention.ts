@@ -1,7 +1,7 @@
 // How finished jobs go from Postgres: removed by hand, or pruned when their time is over, a bounded number at a time, so
 // that plain autovacuum keeps up. What belongs to a job goes with it; its key learns that the job is gone.
 import { isJobId } from "../../core/new-job.ts";
-import { inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
+import { BUCKET_KINDS, inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
 import { UNREADABLE } from "../rows.ts";
 import type { DeadTarget, PruneAnswer, Retention, Store } from "../store.ts";
 import { heldRuns } from "./columns.ts";
@@ -143,12 +143,13 @@ function cleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<v
   // One that is being written is not old any more.
   const cells = {
     text: `delete from ${s}.cell where (kind, name, holder) in (
-      select kind, name, holder from ${s}.cell where holder <> '' and at <= $1 for update skip locked)`,
+      select kind, name, holder from ${s}.cell where (holder <> '' and at <= $1) or (kind = any($3::text[]) and at <= $2)
+      for update skip locked)`,
   };
-  return async (ask, { keysUntil, debrisUntil, cellsUntil }, limit) => {
+  return async (ask, { keysUntil, debrisUntil, cellsUntil, bucketsUntil }, limit) => {
     await ask(keys, keysUntil, limit);
     await ask(workers, debrisUntil);
     await ask(pauses, debrisUntil);
-    await ask(cells, cellsUntil);
+    await ask(cells, cellsUntil, bucketsUntil, [...BUCKET_KINDS]);
   };
 }

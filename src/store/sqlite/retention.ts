@@ -1,6 +1,6 @@
 // How finished jobs go from SQLite: removed by hand, or pruned when their time is over. What belongs to a job goes with
 // it by foreign key; its key only learns, by trigger, that the job is gone.
-import { inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
+import { BUCKET_KINDS, inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
 import type { PruneAnswer, Retention } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database } from "./driver.ts";
@@ -72,6 +72,8 @@ function onlooker(db: Database, lanes: Lanes): Onlooker {
   };
 }
 
+const BUCKETS = BUCKET_KINDS.map((kind) => `'${kind}'`).join(", ");
+
 /** Deletes what nobody needs any more beside jobs. */
 function cleaner(db: Database): (by: Pruning, limit: number) => void {
   const keys = db.prepare(
@@ -83,11 +85,11 @@ function cleaner(db: Database): (by: Pruning, limit: number) => void {
        and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,
   );
   const pauses = db.prepare("delete from pause where until_at <= ?");
-  const cells = db.prepare("delete from cell where holder <> '' and at <= ?");
-  return ({ keysUntil, debrisUntil, cellsUntil }, limit) => {
+  const cells = db.prepare(`delete from cell where (holder <> '' and at <= ?) or (kind in (${BUCKETS}) and at <= ?)`);
+  return ({ keysUntil, debrisUntil, cellsUntil, bucketsUntil }, limit) => {
     keys.run(keysUntil, limit);
     workers.run(debrisUntil);
     pauses.run(debrisUntil);
-    cells.run(cellsUntil);
+    cells.run(cellsUntil, bucketsUntil);
   };
 }
