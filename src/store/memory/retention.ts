@@ -60,7 +60,9 @@ function clean(tables: Tables, { keysUntil, debrisUntil, cellsUntil, bucketsUnti
     if (worker.givenUp && worker.beatAt <= debrisUntil && !holds) tables.workers.delete(id);
   }
   const past = (until: number | null): boolean => until !== null && until <= debrisUntil;
-  tables.pauses.splice(0, tables.pauses.length, ...tables.pauses.filter(({ until }) => !past(until)));
+  const kept = tables.pauses.filter(({ until }) => !past(until));
+  if (kept.length < tables.pauses.length) tables.controlVersion += 1;
+  tables.pauses.splice(0, tables.pauses.length, ...kept);
   for (const [id, { kind, holder, at }] of tables.cells) {
     const isBucket = BUCKET_KINDS.some((each) => each === kind);
     if ((holder !== "" && at <= cellsUntil) || (isBucket && at <= bucketsUntil)) tables.cells.delete(id);

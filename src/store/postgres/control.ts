@@ -1,5 +1,6 @@
 // What holds work back, on Postgres: pauses and the state of services, under one version that every claim names.
-import type { Control, Pause, Store } from "../store.ts";
+import { type ControlNews, rememberControl } from "../control.ts";
+import type { Pause, Store } from "../store.ts";
 import { type Ask, type Context, NOW } from "./context.ts";
 import type { Waker } from "./wake.ts";
 
@@ -10,9 +11,9 @@ export type ControlVerbs = Pick<Store, "control" | "pause" | "resume" | "setServ
 export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
   const read = {
     name: "control",
-    text: `select version, ${NOW},
-      (select json_agg(json_build_array(kind, name, from_at, until_at, reason) order by seq)::text from ${s}.pause),
-      (select json_agg(json_build_array(name, version, value) order by name)::text from ${s}.service)
+    text: `select version, ${NOW}, case when version <> $1::bigint or ${NOW} >= $2::bigint then json_build_array(
+      (select json_agg(json_build_array(kind, name, from_at, until_at, reason) order by seq) from ${s}.pause),
+      (select json_agg(json_build_array(name, version, value) order by name) from ${s}.service))::text end
       from ${s}.control`,
   };
   // Every change begins with a lock on this row, so that changes follow one another.
@@ -36,10 +37,10 @@ export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
       on conflict (name) do update set version = excluded.version, value = excluded.value returning name`,
   };
   return {
-    async control() {
-      const [row] = await db.ask(read);
-      return controlFromRow(row as [number, number, string | null, string | null]);
-    },
+    control: rememberControl(async (known, until) => {
+      const [row] = await db.ask(read, known, until);
+      return newsFromRow(row as [number, number, string | null]);
+    }),
     pause: ({ kind, name }, { forMs, reason }) =>
       db.together(async (ask) => {
         await ask(lock);
@@ -64,13 +65,14 @@ export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
   };
 }
 
-function controlFromRow([version, now, pauses, services]: [number, number, string | null, string | null]): Control {
-  const held = JSON.parse(pauses ?? "[]") as [Pause["kind"], string, number, number | null, string][];
-  const states = JSON.parse(services ?? "[]") as [string, number, string][];
-  return {
-    version,
-    now,
-    pauses: held.map(([kind, name, from, until, reason]) => ({ kind, name, from, until, reason })),
-    services: states.map(([name, at, value]) => ({ name, version: at, value })),
+type PauseRow = [Pause["kind"], string, number, number | null, string];
+
+function newsFromRow([version, now, text]: [number, number, string | null]): ControlNews {
+  if (text === null) return { version, now, held: null };
+  const [pauses, services] = JSON.parse(text) as [PauseRow[] | null, [string, number, string][] | null];
+  const held = {
+    pauses: (pauses ?? []).map(([kind, name, from, until, reason]) => ({ kind, name, from, until, reason })),
+    services: (services ?? []).map(([name, at, value]) => ({ name, version: at, value })),
   };
+  return { version, now, held };
 }

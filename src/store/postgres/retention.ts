@@ -139,7 +139,10 @@ function cleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<v
         and not exists (select from ${heldRuns(s)} where h.worker = w.id) returning w.id)
     delete from ${s}.claim c using gone where c.worker = gone.id`,
   };
-  const pauses = { text: `delete from ${s}.pause where until_at <= $1` };
+  const pauses = {
+    text: `with gone as (delete from ${s}.pause where until_at <= $1 returning seq)
+      update ${s}.control set version = version + 1 where exists (select from gone)`,
+  };
   // One that is being written is not old any more.
   const cells = {
     text: `delete from ${s}.cell where (kind, name, holder) in (

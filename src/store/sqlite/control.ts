@@ -1,5 +1,5 @@
 // What holds work back, on SQLite: pauses and the state of services, under one version that every claim names.
-import type { Pause } from "../store.ts";
+import type { ControlNews, Pause } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database } from "./driver.ts";
 
@@ -7,7 +7,7 @@ import type { Database } from "./driver.ts";
 export function controlVerbs(
   db: Database,
   clock: () => number,
-): Pick<Verbs, "control" | "pause" | "resume" | "setService"> {
+): Pick<Verbs, "pause" | "resume" | "setService"> & { control(known: number, until: number): ControlNews } {
   const version = db.prepare("select version from control");
   const change = db.prepare("update control set version = version + 1");
   const pauses = db.prepare("select kind, name, from_at, until_at, reason from pause order by seq");
@@ -22,14 +22,17 @@ export function controlVerbs(
      on conflict (name) do update set version = excluded.version, value = excluded.value`,
   );
   return {
-    control: () => ({
-      version: version.all()[0]?.[0] as number,
-      now: clock(),
-      pauses: pauses.all().map(([kind, name, from, until, reason]) => ({ kind, name, from, until, reason }) as Pause),
-      services: services
-        .all()
-        .map(([name, at, value]) => ({ name: name as string, version: at as number, value: value as string })),
-    }),
+    control(known, knownUntil) {
+      const [now, current] = [clock(), version.all()[0]?.[0] as number];
+      if (current === known && now < knownUntil) return { version: current, now, held: null };
+      const held = {
+        pauses: pauses.all().map(([kind, name, from, until, reason]) => ({ kind, name, from, until, reason }) as Pause),
+        services: services
+          .all()
+          .map(([name, at, value]) => ({ name: name as string, version: at as number, value: value as string })),
+      };
+      return { version: current, now, held };
+    },
     pause({ kind, name }, { forMs, reason }) {
       const now = clock();
       end.run(now, kind, name, now);

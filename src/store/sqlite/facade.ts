@@ -2,6 +2,7 @@
 // back. The same for the store thread and for the inline engine.
 import { RedriveError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/new-job.ts";
+import { type ControlNews, rememberControl } from "../control.ts";
 import type { ClaimRequest, SettleRequest, Store } from "../store.ts";
 import { type StoreLife, storeFrom, type Verb } from "../verbs.ts";
 import type { Value } from "./driver.ts";
@@ -15,15 +16,13 @@ export type Carrier = (request: Request) => Promise<Reply>;
 
 /** Makes the store. */
 export function sqliteStore(carry: Carrier, life: StoreLife): Store {
-  return storeFrom(
-    "sqlite",
-    async (verb, args) => {
-      const reply = await carry({ verb, args: pack(verb, args) });
-      if ("error" in reply) throw reply.error;
-      return unpack(verb, args, reply.value);
-    },
-    life,
-  );
+  const call = async (verb: Verb, args: readonly unknown[]): Promise<unknown> => {
+    const reply = await carry({ verb, args: pack(verb, args) });
+    if ("error" in reply) throw reply.error;
+    return unpack(verb, args, reply.value);
+  };
+  const control = rememberControl(async (...known) => (await call("control", known)) as ControlNews);
+  return storeFrom("sqlite", (verb, args) => (verb === "control" ? control() : call(verb, args)), life);
 }
 
 function pack(verb: Verb, args: readonly unknown[]): readonly unknown[] {

@@ -85,11 +85,12 @@ function cleaner(db: Database): (by: Pruning, limit: number) => void {
        and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,
   );
   const pauses = db.prepare("delete from pause where until_at <= ?");
+  const change = db.prepare("update control set version = version + 1");
   const cells = db.prepare(`delete from cell where (holder <> '' and at <= ?) or (kind in (${BUCKETS}) and at <= ?)`);
   return ({ keysUntil, debrisUntil, cellsUntil, bucketsUntil }, limit) => {
     keys.run(keysUntil, limit);
     workers.run(debrisUntil);
-    pauses.run(debrisUntil);
+    if (pauses.run(debrisUntil) > 0) change.run();
     cells.run(cellsUntil, bucketsUntil);
   };
 }
