@@ -272,10 +272,8 @@ export class BatchRun {
     if (!reason || this.#controller.signal.aborted || open.some(({ stopped }) => stopped === null)) return;
     this.#controller.abort(abortError(reason));
     if (reason === "shutdown") return;
-    this.#giveUp = this.#options.system.after(this.#options.abortGraceMs, () => {
-      for (const run of this.#called()) run.isGivenUp = true;
-      void this.#judge(null).then(() => this.#finish(false));
-    });
+    const { system, abortGraceMs } = this.#options;
+    this.#giveUp = system.after(abortGraceMs, () => void this.#judge(null).then(() => this.#finish(false)));
   }
 
   #finish(returned: boolean): void {

@@ -55,20 +55,28 @@ export function execute(
   const disarm = arm(run, options);
   let open = true;
   let giveUp: (() => void) | null = null;
-  const finish = (outcome: Outcome, returned = true): void => {
+  const held = job.service === null ? null : options.gate.start(job);
+  // Whoever comes first, the handler or the one who gives it up, is heard, and nobody after.
+  const finish = (outcome: Outcome, returned = true): Promise<void> | void => {
     if (!open) return;
     open = false;
     disarm?.();
     giveUp?.();
-    settle(run, outcome, options);
-    ended(run, returned);
+    const heard = job.service === null || held ? outcome : options.gate.heard(job, outcome);
+    if (isPromise(heard)) return heard.then((known) => end(run, known, returned, options, ended));
+    end(run, heard, returned, options, ended);
   };
   run.onStop = (reason) => {
-    giveUp = giveUpLater(run, reason, options, finish);
+    giveUp = open ? giveUpLater(run, reason, options, finish) : null;
   };
-  const outcome = job.service === null ? callHandler(run, options) : throughGate(run, options);
+  const outcome = held ? Promise.resolve(held) : callHandler(run, options);
   run.returned = outcome.then(finish);
   return run;
+}
+
+function end(run: Run, outcome: Outcome, returned: boolean, options: ExecutorOptions, ended: Ended): void {
+  settle(run, outcome, options);
+  ended(run, returned);
 }
 
 /** Settles a run whose handler does not return in time for the worker to stop. */
@@ -94,25 +102,10 @@ function giveUpLater(
   run: Run,
   reason: StopReason,
   options: ExecutorOptions,
-  finish: (outcome: Outcome, returned: boolean) => void,
+  finish: (outcome: Outcome, returned: boolean) => unknown,
 ): (() => void) | null {
   if (reason === "shutdown") return null;
-  return options.system.after(options.abortGraceMs, () => {
-    const outcome = outcomeOfStop(run, reason, options);
-    run.isGivenUp = true;
-    void options.gate.heard(run.job, outcome);
-    finish(outcome, false);
-  });
-}
-
-/** Runs the handler if the gate lets the job through, and tells the gate how that ended. */
-async function throughGate(run: Run, options: ExecutorOptions): Promise<Outcome> {
-  const { gate } = options;
-  const held = gate.start(run.job);
-  if (held) return held;
-  const outcome = await callHandler(run, options);
-  // Of a run that was given up the gate has heard before.
-  return run.isGivenUp ? outcome : gate.heard(run.job, outcome);
+  return options.system.after(options.abortGraceMs, () => void finish(outcomeOfStop(run, reason, options), false));
 }
 
 /** What a handler is called with; or, where it cannot be called, the outcome of the run. */

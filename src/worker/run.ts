@@ -26,8 +26,6 @@ export class Run {
   readonly startedMs: number;
   /** The first reason given to stop; later ones change nothing. */
   stopped: StopReason | null = null;
-  /** It was settled over its handler's head, because that did not stop. */
-  isGivenUp = false;
   /** Hears that the run was asked to stop. */
   onStop: ((reason: StopReason) => void) | null = null;
   /** What the handler completed inside a transaction of its own; whether that committed, only the store knows. */

@@ -135,6 +135,17 @@ describe("work whose breaker is open", () => {
     expect(charged).toBeLessThanOrEqual(2);
   });
 
+  it("is given back uncharged also where the handlers of what hangs ignore their abort", async () => {
+    const { bench, quote } = scene({ timeout: "5s", run: forever });
+    const ids = await bench.addMany(20, quote);
+    const hired = await bench.employ([quote], { services: QUICK, concurrency: 20, abortGrace: "1s" });
+    await bench.advance(8_000);
+    expect(states(hired)).toEqual(["open"]);
+    const charged = (await readAll(bench, ids)).reduce((sum, { attempts }) => sum + attempts, 0);
+    expect(charged).toBeLessThanOrEqual(3);
+    expect(hired.worker.counts.leaked).toBe(20);
+  });
+
   it("goes back at once when it was only fetched ahead", async () => {
     const made = scene({}, 40);
     made.down = false;
@@ -214,6 +225,17 @@ describe("a probe", () => {
     for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "queued", attempts: 0 });
     expect(hired.heard("job.retried")).toEqual([]);
     expect(states(hired).slice(0, 4)).toEqual(["isolated", "half_open", "open", "half_open"]);
+  });
+
+  it("whose handler ignores its abort is uncharged too", async () => {
+    const { bench, quote } = scene({ timeout: "1s", maxAttempts: 3, run: forever });
+    await openByHand(bench, bench.world.now + 1_000);
+    const ids = await bench.addMany(2, quote);
+    const hired = await bench.employ([quote], { services: QUICK, concurrency: 50, abortGrace: "500ms" });
+    await bench.advance(120_000);
+    expect(states(hired).filter((state) => state === "half_open").length).toBeGreaterThan(5);
+    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "queued", attempts: 0 });
+    expect(hired.worker.counts.leaked).toBeGreaterThan(5);
   });
 
   it("that is lost with its worker expires, and another one is sent", async () => {
