@@ -129,9 +129,9 @@ export interface DelayQuestion {
   readonly random: () => number;
 }
 
-/** The wait before the next try in whole milliseconds, never under what the other side asked for, never over 7 d. */
+/** The wait before the next try in whole milliseconds, never under what was asked for, never over 7 d. */
 export function delayBefore(backoff: Backoff, question: DelayQuestion): number {
-  const asked = question.failure.retryAfterMs ?? 0;
+  const asked = question.failure.delayMs ?? question.failure.retryAfterMs ?? 0;
   const delay = Math.max(ownDelay(backoff, question), asked > 0 ? asked : 0);
   return Math.min(MAX_DELAY_MS, Math.ceil(delay));
 }

@@ -21,6 +21,7 @@ export interface Judged {
   readonly class: FailureClass;
   readonly severity: Severity;
   readonly retryAfterMs?: number;
+  readonly delayMs?: number;
   readonly code?: string;
 }
 
@@ -193,11 +194,11 @@ function glob(pattern: string, text: string): boolean {
   return text.length - last.length >= position && text.endsWith(last);
 }
 
-/** The judgement of a failure whose handler said itself whether it is worth another try. */
-export function judgedAs(judged: Judged, said: "transient" | "permanent", retryAfterMs: number | null): Judged {
+/** The judgement of a failure whose handler said itself whether it is worth another try, and after which delay. */
+export function judgedAs(judged: Judged, said: "transient" | "permanent", delayMs: number | null): Judged {
   const agreed = isRetryable(judged.class) === (said === "transient");
   const answer = agreed ? judged : { ...judged, class: said, severity: DEFAULT_SEVERITY[said] };
-  return retryAfterMs === null ? answer : { ...answer, retryAfterMs };
+  return delayMs === null ? answer : { ...answer, delayMs };
 }
 
 /** One error by itself, without its causes. */

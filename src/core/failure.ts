@@ -27,6 +27,7 @@ export function failureFrom(thrown: unknown, judged: Judged): Failure {
     stack,
     fingerprint: fingerprint({ name, message, stack, class: judged.class, code: judged.code }),
     ...(judged.retryAfterMs === undefined ? {} : { retryAfterMs: judged.retryAfterMs }),
+    ...(judged.delayMs === undefined ? {} : { delayMs: judged.delayMs }),
     ...(judged.code === undefined ? {} : { code: judged.code }),
   };
 }

@@ -36,6 +36,8 @@ export interface Failure {
   readonly fingerprint: string;
   /** The delay the other side asked for, in milliseconds, where it did. */
   readonly retryAfterMs?: number;
+  /** The delay its handler asked for, for this job alone; it counts instead of what the other side asked for. */
+  readonly delayMs?: number;
   /** Machine-readable code where there was one: `ECONNRESET`, `429`, `SIGKILL`. */
   readonly code?: string;
 }

@@ -5,6 +5,7 @@
 //                                      ▲                                              │           (with a ramp)
 //                                      └──────────────── a probe fails ◄──────────────┘
 //   any ──by hand──► isolated ──its time, if any, is over, a probe is taken──► half_open
+import { MAX_DELAY_MS } from "./backoff.ts";
 import type { BreakerSettings } from "./breaker.ts";
 import { fieldsFrom, hasNumbers } from "./options.ts";
 import type { PausedSpan } from "./paused.ts";
@@ -166,9 +167,12 @@ export function resetAt(record: ServiceRecord, now: number): ServiceRecord {
   return parkedUntil({ ...record, ...(held && { held }), holdUntil: 0, breaker }, now);
 }
 
-/** The record after the service asked to be left alone for a time; as it is where it has asked for as much before. */
+/**
+ * The record after the service asked to be left alone for a time, at most as long as any delay; as it is where it has asked
+ * for as much before.
+ */
 export function heldFor(record: ServiceRecord, ms: number, now: number): ServiceRecord {
-  const holdUntil = now + ms;
+  const holdUntil = now + Math.min(ms, MAX_DELAY_MS);
   if (holdUntil < record.holdUntil + HOLD_STEP_MS) return record;
   const before = record.held ?? [];
   const last = record.holdUntil > now ? before.at(-1) : undefined;

@@ -130,6 +130,10 @@ describe("a delay the other side asked for", () => {
     expect(ask(immediate(), 1, { failure: limited(1500) })).toBe(1500);
   });
 
+  test("gives way to what the handler asked for", () => {
+    expect(ask(immediate(), 1, { failure: { ...limited(1500), delayMs: 700 } })).toBe(700);
+  });
+
   test("never shortens the own delay and never exceeds 7 days", () => {
     expect(ask(fixed("10s"), 1, { failure: limited(1) })).toBe(10_000);
     expect(ask(fixed("10s"), 1, { failure: limited(Number.MAX_SAFE_INTEGER) })).toBe(MAX_DELAY_MS);

@@ -13,7 +13,7 @@ const odd = (fields: object) => Object.assign(Object.create(null) as object, fie
 describe("failureFrom", () => {
   test("keeps name, message, stack and what was judged", () => {
     const error = new RangeError("too far");
-    expect(failureFrom(error, { ...judged, retryAfterMs: 5, code: "429" })).toEqual({
+    expect(failureFrom(error, { ...judged, retryAfterMs: 5, delayMs: 7, code: "429" })).toEqual({
       class: "transient",
       severity: "warning",
       name: "RangeError",
@@ -21,6 +21,7 @@ describe("failureFrom", () => {
       stack: error.stack,
       fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/) as string,
       retryAfterMs: 5,
+      delayMs: 7,
       code: "429",
     });
   });

@@ -199,6 +199,10 @@ describe("a hold", () => {
     expect(resetAt(held, NOW).holdUntil).toBe(0);
   });
 
+  test("is no longer than any delay, whatever the service asks for", () => {
+    expect(heldFor(initialRecord, 260 * 365 * 86_400_000, NOW).holdUntil).toBe(NOW + 7 * 86_400_000);
+  });
+
   test("is remembered for deadlines: longer where it is asked for again meanwhile, no longer than until a reset", () => {
     const spans = (record: ServiceRecord) => parkedSpans(record, "s").map(({ from, until }) => [from, until]);
     const once = heldFor(initialRecord, 10_000, NOW);
