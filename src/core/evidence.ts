@@ -27,6 +27,9 @@ export interface Witness {
 /** Workers that made no call for this long are not asked for their word. */
 const RECENT_MS = 10_000;
 
+/** How the names of those begin that give evidence and are no workers. */
+export const CALLER = "call-";
+
 /** How long the others are heard before one alone is believed: for a poll of the idle, a call, and telling of it. */
 export const HEARING_MS = 2_000;
 
@@ -95,6 +98,14 @@ export function outage(
   const sure = charges.find(({ by }) => by >= needed);
   const found = sure ?? charges[0];
   return found ? { reason: found.reason, isSure: found === sure } : null;
+}
+
+/**
+ * Those whose word counts: oneself, callers outside the queue, and workers that live. One that was given up may have come
+ * back under another name, and must not be believed as two.
+ */
+export function credible(witnesses: readonly Witness[], self: Witness, living: ReadonlySet<string>): Witness[] {
+  return witnesses.filter(({ worker }) => worker === self.worker || living.has(worker) || worker.startsWith(CALLER));
 }
 
 /** How a hearing stands that began so long ago; one that is long over is as good as none. */

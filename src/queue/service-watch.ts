@@ -1,6 +1,7 @@
 // One process's view of the services that the fleet shares: their records as last read, what this process saw of them, and
 // the exchange of both with the store. Workers and shared breakers of `retryable` work with it; rules live in core.
 import {
+  credible,
   type Evidence,
   evidenceFrom,
   hearing,
@@ -228,11 +229,13 @@ export class ServiceWatch {
       const { state } = this.record(service).breaker;
       if (!breaker || state !== "closed") continue;
       const { since } = seen.evidence;
-      const judged = () => outage(witnesses, breaker, since, this.now, this.#heardMs(seen));
-      let found = judged();
-      if (found && !found.isSure) {
-        await this.#hear(service, seen);
-        found = judged();
+      const judged = (heard: readonly Witness[]) => outage(heard, breaker, since, this.now, this.#heardMs(seen));
+      const living = judged(witnesses) && (await this.#living());
+      const heard = living ? credible(witnesses, own, living) : [];
+      let found = judged(heard);
+      if (living && found && !found.isSure) {
+        this.#hear(service, seen, living);
+        found = judged(heard);
       }
       if (found?.isSure) {
         const { reason } = found;
@@ -253,22 +256,27 @@ export class ServiceWatch {
     return held ? this.#options.system.monotonic() - held.fromMs : null;
   }
 
-  /** Hears the others, who get the work while this process stands back; where there are none, that is over at once. */
-  async #hear(service: string, seen: Seen): Promise<void> {
-    const { store, system, attempt, holder, onStandBack } = this.#options;
-    if (hearing(this.#heardMs(seen)) !== "none") return;
+  /** The workers that live, without this process; null if the store could not answer. */
+  async #living(): Promise<Set<string> | null> {
+    const { store, attempt, holder } = this.#options;
     const workers = await attempt("workers", () => store.workers());
-    if (this.#isStopped) return;
     const { now } = this;
     const others = workers?.filter(({ id, givenUp, leaseEnd }) => id !== holder() && !givenUp && leaseEnd > now);
+    return others ? new Set(others.map(({ id }) => id)) : null;
+  }
+
+  /** Hears the others, who get the work while this process stands back; where there are none, that is over at once. */
+  #hear(service: string, seen: Seen, others: ReadonlySet<string>): void {
+    const { system, onStandBack } = this.#options;
+    if (this.#isStopped || hearing(this.#heardMs(seen)) !== "none") return;
     const fromMs = system.monotonic();
-    if (others?.length === 0) {
+    if (others.size === 0) {
       seen.hearing = { fromMs: fromMs - HEARING_MS, standsBackUntil: 0, cancel: () => undefined };
       return;
     }
     const held: Hearing = {
       fromMs,
-      standsBackUntil: now + HEARING_MS,
+      standsBackUntil: this.now + HEARING_MS,
       // A timer may be a moment early.
       cancel: system.after(HEARING_MS + 1, () =>
         this.#telling.add([

@@ -3,7 +3,7 @@
 // what was last read, and asks anew in the background, a few times a second while it is in use.
 import { type Breaker, countsAgainstService } from "../core/breaker.ts";
 import type { RedriveError } from "../core/errors.ts";
-import { callsOf } from "../core/evidence.ts";
+import { CALLER, callsOf } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
 import type { Limits } from "../core/service.ts";
@@ -56,7 +56,7 @@ export function openSharedBreakers({
   readonly system: System;
   readonly limits: Limits;
 }): SharedBreakers {
-  const holder = `call-${system.workerId()}`;
+  const holder = `${CALLER}${system.workerId()}`;
   const watch = new ServiceWatch({
     store,
     system,

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { resolveBreaker } from "../../src/core/breaker.ts";
 import {
   callsOf,
+  credible,
   type Evidence,
   evidenceFrom,
   HEARING_MS,
@@ -149,6 +150,15 @@ describe("a service is down", () => {
       }),
       { seed: 14 },
     );
+  });
+});
+
+describe("whose word counts", () => {
+  test("those of workers that live, of callers outside the queue, and one's own", () => {
+    const evidence = saw(row("-", 3));
+    const all = ["self", "call-1", "living", "gone"].map((worker) => ({ worker, evidence }));
+    const heard = credible(all, { worker: "self", evidence }, new Set(["living"]));
+    expect(heard.map(({ worker }) => worker)).toEqual(["self", "call-1", "living"]);
   });
 });
 

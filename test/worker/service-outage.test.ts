@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
 import { isShort, openBench, PROVE_MINUTES, VIRTUAL_STORES } from "../support/virtual-bench.ts";
-import { around, type Hired } from "../support/worker-bench.ts";
+import { around, cuttable, type Hired } from "../support/worker-bench.ts";
 import { feed, FlakyService, heard, mostInASecond, outage, quoteFor } from "./service-outage-scenes.ts";
 
 /** The threshold of a breaker nobody configured, and the slots of the crew. */
@@ -100,6 +100,30 @@ describe.each(VIRTUAL_STORES)("a service that is down, on %s", (store) => {
     expect(pricing.calls.length).toBeLessThanOrEqual(THRESHOLD + 10);
     expect(heard([busy], "job.retried")).toBeLessThan(THRESHOLD + 10);
     expect(heard([busy], "worker.sick")).toBe(0);
+  });
+
+  it("is not found down by one worker under two names", async () => {
+    const bench = await openBench(16, store);
+    const pricing = new FlakyService(bench);
+    const mail = defineJob("mail", { run: () => undefined });
+    const line = cuttable(bench.store);
+    const terms = { concurrency: 10, lease: "5s", heartbeat: "1s" } as const;
+    const cut = await bench.employ([quoteFor(pricing, 1, false)], { ...terms, through: line.store });
+    const other = await bench.employ([mail], terms);
+    const first = cut.worker.id;
+    await bench.addMany(THRESHOLD / 2, "quote", { service: "pricing", maxAttempts: 1 });
+    await bench.until(() => cut.worker.counts.dead === THRESHOLD / 2);
+    line.away = true;
+    await bench.advance(8_000);
+    line.away = false;
+    await bench.until(() => cut.worker.id !== first, 10_000);
+    await bench.addMany(1, "quote", { service: "pricing", maxAttempts: 1 });
+    await bench.advance(3_000);
+    expect(pricing.calls.length).toBe(THRESHOLD / 2 + 1);
+    expect(heard([cut, other], "breaker.changed")).toBe(0);
+    // One more than it takes from one: the others are heard, and then it is believed.
+    await bench.addMany(THRESHOLD / 2, "quote", { service: "pricing", maxAttempts: 1 });
+    await bench.until(() => heard([cut], "breaker.changed") === 1, 5_000);
   });
 });
 
