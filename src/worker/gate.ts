@@ -29,6 +29,8 @@ export class Gate {
   readonly #permits = new Map<string, Permits>();
   /** Runs that are probes. */
   readonly #probing = new Set<ClaimedJob>();
+  /** The last word of each service that asked to be left alone, while it is passed on. */
+  readonly #wishes = new Map<string, Promise<boolean>>();
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -100,9 +102,14 @@ export class Gate {
   heard(job: ClaimedJob, outcome: Outcome): Outcome | Promise<Outcome> {
     const { service } = job;
     if (service === null) return outcome;
+    const known = this.#judge(job, service, outcome);
+    if (outcome.kind !== "failed") return known;
+    const { class: found, retryAfterMs = 0 } = outcome.failure;
+    return retryAfterMs > 0 || found === "rate_limited" ? this.#afterWish(service, retryAfterMs, known) : known;
+  }
+
+  #judge(job: ClaimedJob, service: string, outcome: Outcome): Outcome | Promise<Outcome> {
     const { watch, limits } = this.#options;
-    const holdMs = outcome.kind === "failed" ? (outcome.failure.retryAfterMs ?? 0) : 0;
-    if (holdMs > 0) void watch.change(service, (record, now) => heldFor(record, holdMs, now));
     const { breaker, rampMs } = limits.service(service);
     if (!breaker) return outcome;
     const speaks = outcome.kind === "failed" && countsAgainstService(outcome.failure.class);
@@ -128,6 +135,27 @@ export class Gate {
     return standsBack || watch.record(service).breaker.state !== "closed"
       ? { kind: "released", reason: "breaker", delayMs: 0 }
       : outcome;
+  }
+
+  /** Whoever is told to wait while all wait already began before anybody knew, and is not charged; the first one is. */
+  async #afterWish(service: string, ms: number, known: Outcome | Promise<Outcome>): Promise<Outcome> {
+    // One after another, because many may be told at once: what the first has passed on, the others need not.
+    const wish = (this.#wishes.get(service) ?? Promise.resolve()).then(() => this.#holds(service, ms));
+    this.#wishes.set(service, wish);
+    const isKnown = await wish;
+    if (this.#wishes.get(service) === wish) this.#wishes.delete(service);
+    const outcome = await known;
+    return isKnown && outcome.kind === "failed" ? { kind: "released", reason: "rate_limit", delayMs: 0 } : outcome;
+  }
+
+  /** Leaves the service alone for so long; true if it was left alone before. */
+  async #holds(service: string, ms: number): Promise<boolean> {
+    let isHeld = false;
+    await this.#options.watch.change(service, (record, now) => {
+      isHeld = record.holdUntil > now;
+      return ms > 0 ? heldFor(record, ms, now) : record;
+    });
+    return isHeld;
   }
 
   #permitsOf(service: string, now: number): Permits {

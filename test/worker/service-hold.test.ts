@@ -3,7 +3,9 @@ import { describe, expect, it } from "vitest";
 import { recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
 import { done, transient } from "../../src/queue/batch.ts";
 import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
-import { type Bench, createBench } from "../support/worker-bench.ts";
+import { openBench, VIRTUAL_STORES } from "../support/virtual-bench.ts";
+import { type Bench, createBench, type Hired } from "../support/worker-bench.ts";
+import { heard } from "./service-outage-scenes.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -71,5 +73,58 @@ describe("a Retry-After", () => {
     const { holdUntil } = await recordOf(bench);
     expect(holdUntil).toBeGreaterThan(bench.world.now + 7 * DAY_MS - 1_000);
     expect(holdUntil).toBeLessThanOrEqual(bench.world.now + 7 * DAY_MS);
+  });
+});
+
+describe.each(VIRTUAL_STORES)("a service that answers ten a second and refuses the rest, on %s", (store) => {
+  it("charges one attempt each time it asks for time, and nobody dies of it", { timeout: 60_000 }, async () => {
+    const bench = await openBench(34, store);
+    let [calls, answered, refusedAt] = [0, 0, 0];
+    const holds = new Set<number>();
+    const quote = defineJob("quote", {
+      service: "pricing",
+      maxAttempts: 3,
+      async run() {
+        const second = Math.floor(bench.world.now / 1_000);
+        if (second !== refusedAt) [answered, refusedAt] = [0, second];
+        const isRefused = answered >= 10;
+        if (isRefused) holds.add(second);
+        else answered += 1;
+        // Answers come in another order than calls, so that it is not always the same job that is told first.
+        await bench.sleep(20 + ((7 * ++calls) % 31));
+        if (isRefused) throw tooMany(1);
+      },
+    });
+    const ids = await bench.addMany(120, quote);
+    const crew: Hired[] = [];
+    for (const _ of [1, 2]) crew.push(await bench.employ([quote], { concurrency: 20 }));
+    await bench.advance(60_000);
+    expect((await bench.store.count()).completed).toBe(ids.length);
+    expect(heard(crew, "job.dead")).toBe(0);
+    expect(heard(crew, "job.released")).toBeGreaterThan(100);
+    expect(heard(crew, "job.retried")).toBeGreaterThan(0);
+    expect(heard(crew, "job.retried")).toBeLessThanOrEqual(holds.size);
+  });
+
+  it("takes back uncharged also what says 429 and no more", async () => {
+    const bench = await openBench(35, store);
+    let calls = 0;
+    const quote = defineJob("quote", {
+      service: "pricing",
+      maxAttempts: 3,
+      async run() {
+        const n = ++calls;
+        await bench.sleep(n === 1 ? 20 : 200);
+        if (n === 1) throw tooMany(5);
+        if (n <= 10) throw Object.assign(new Error("slow down"), { status: 429 });
+      },
+    });
+    const ids = await bench.addMany(10, quote);
+    const { worker } = await bench.employ([quote], { concurrency: 10 });
+    await bench.advance(4_000);
+    const jobs = await Promise.all(ids.map(bench.read));
+    expect(jobs.filter(({ attempts }) => attempts > 0).length).toBe(1);
+    expect(calls).toBe(10);
+    await bench.until(() => worker.counts.completed === 10, 20_000);
   });
 });
