@@ -29,6 +29,8 @@ export class Gate {
   readonly #permits = new Map<string, Permits>();
   /** Runs that are probes. */
   readonly #probing = new Set<ClaimedJob>();
+  /** The run with which this worker tries a service again that it alone could not reach, and until when it is waited for. */
+  readonly #trials = new Map<string, { readonly job: ClaimedJob; readonly until: number }>();
   /** The last word of each service that asked to be left alone, while it is passed on. */
   readonly #wishes = new Map<string, Promise<boolean>>();
 
@@ -47,9 +49,8 @@ export class Gate {
       return limits.service(service).whenOpen === "park" ? this.#permitsOf(service, now).length : null;
     }
     if (watch.standsBackUntil(service) > 0) return 0;
-    const sickUntil = watch.sickUntil(service);
-    if (sickUntil === 0) return null;
-    return sickUntil > now ? 0 : 1;
+    if (watch.sickUntil(service) === 0) return null;
+    return this.#mayTry(service, now) ? 1 : 0;
   }
 
   /** Takes a probe for each service among these lanes whose time has come; one without a breaker is closed instead. */
@@ -89,7 +90,7 @@ export class Gate {
     const { watch, limits } = this.#options;
     const record = watch.record(job.service);
     const { now } = watch;
-    if (!isHeldBack(record, now)) return null;
+    if (!isHeldBack(record, now)) return watch.sickUntil(job.service) === 0 ? null : this.#try(job, job.service, now);
     if (record.breaker.state === "closed") return { kind: "released", reason: "rate_limit", delayMs: 0 };
     if (this.#permitsOf(job.service, now).pop() !== undefined) {
       this.#probing.add(job);
@@ -114,6 +115,7 @@ export class Gate {
     if (!breaker) return outcome;
     const speaks = outcome.kind === "failed" && countsAgainstService(outcome.failure.class);
     const result = outcome.kind === "completed" ? "success" : speaks ? "failure" : "neutral";
+    if (!speaks) this.#tried(job, service);
     if (this.#probing.delete(job)) {
       const worker = this.#options.worker();
       void watch.change(service, (record, now) => probed(record, worker, result, { breaker, rampMs }, now));
@@ -124,13 +126,14 @@ export class Gate {
       watch.succeeded(service);
       return outcome;
     }
-    return this.#afterFailure(service, outcome);
+    return this.#afterFailure(job, service, outcome);
   }
 
   /** A failure after the opening is the service's, not the job's; and this worker's where it stands back. */
-  async #afterFailure(service: string, outcome: Outcome): Promise<Outcome> {
+  async #afterFailure(job: ClaimedJob, service: string, outcome: Outcome): Promise<Outcome> {
     const { watch } = this.#options;
     await watch.failed(service);
+    this.#tried(job, service);
     const standsBack = watch.standsBackUntil(service) > 0 || watch.sickUntil(service) > watch.now;
     return standsBack || watch.record(service).breaker.state !== "closed"
       ? { kind: "released", reason: "breaker", delayMs: 0 }
@@ -156,6 +159,21 @@ export class Gate {
       return ms > 0 ? heldFor(record, ms, now) : record;
     });
     return isHeld;
+  }
+
+  /** Lets one job through to try the service again; what comes beside it goes back. */
+  #try(job: ClaimedJob, service: string, now: number): Outcome | null {
+    if (!this.#mayTry(service, now)) return { kind: "released", reason: "breaker", delayMs: 0 };
+    this.#trials.set(service, { job, until: now + this.#options.probeMs });
+    return null;
+  }
+
+  #mayTry(service: string, now: number): boolean {
+    return this.#options.watch.sickUntil(service) <= now && (this.#trials.get(service)?.until ?? 0) <= now;
+  }
+
+  #tried(job: ClaimedJob, service: string): void {
+    if (this.#trials.get(service)?.job === job) this.#trials.delete(service);
   }
 
   #permitsOf(service: string, now: number): Permits {

@@ -85,6 +85,41 @@ describe.each(VIRTUAL_STORES)("a service that is down, on %s", (store) => {
     },
   );
 
+  it("is tried by a sick worker with one job at a time, however many slots it has", async () => {
+    const bench = await openBench(17, store);
+    const pricing = new FlakyService(bench);
+    const [calls, spoilt]: [number[], number[]] = [[], []];
+    const cutOff = defineJob("quote", {
+      service: "pricing",
+      maxAttempts: 3,
+      async run() {
+        calls.push(bench.world.now);
+        await bench.sleep(200);
+        spoilt.push(bench.world.now);
+        throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+      },
+    });
+    const services = { pricing: { breaker: { openFor: "5s" } } } as const;
+    const sick = await bench.employ([cutOff], { concurrency: 50, services, poll: "100ms" });
+    const well = await bench.employ([quoteFor(pricing, 2)], { concurrency: 2, services });
+    const more = async (seconds: number): Promise<void> => {
+      for (let n = 0; n < seconds; n++) {
+        await bench.addMany(100, "quote", { service: "pricing", maxAttempts: 3 });
+        await bench.advance(1_000);
+      }
+    };
+    await more(5);
+    expect(heard([sick], "worker.sick")).toBeGreaterThan(0);
+    await bench.until(() => spoilt.length === calls.length, 1_000);
+    const before = calls.length;
+    await more(15);
+    // One every five seconds, and 200 ms for each to fail.
+    expect(calls.length - before).toBeGreaterThanOrEqual(2);
+    expect(calls.length - before).toBeLessThanOrEqual(4);
+    expect(heard([sick, well], "job.dead")).toBe(0);
+    expect(heard([sick, well], "breaker.changed")).toBe(0);
+  });
+
   it("is found down by the only one of several workers that calls it, after it has heard the others", async () => {
     const bench = await openBench(15, store);
     const pricing = new FlakyService(bench);
