@@ -47,8 +47,9 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
       on conflict do nothing`,
   };
   const search = async (ask: Ask, names: readonly string[], named: Named, found: Map<string, number>) => {
+    // In somebody's transaction, 64-bit numbers come as that library has them.
     for (const [n, base] of await ask(find, ...columnsOf(names, named)))
-      found.set(names[(n as number) - 1] as string, base as number);
+      found.set(names[Number(n) - 1] as string, Number(base));
     return names.filter((name) => !found.has(name));
   };
   return async (ask, named) => {

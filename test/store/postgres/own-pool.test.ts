@@ -5,7 +5,7 @@ import { defineJob, fixed, PermanentError, type Redrive } from "../../../src/ind
 import { importBuilt } from "../../support/built.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
 import { testPool, testSchema } from "../../support/postgres-queue.ts";
-import { withPg } from "../../support/transaction-kinds.ts";
+import { TRANSACTIONS, withPg } from "../../support/transaction-kinds.ts";
 
 const SERVER = inject("postgres18");
 const PASSWORD = "hunter2";
@@ -114,6 +114,22 @@ describe("a new lane in a transaction of the pool", () => {
     await Promise.all(waiting);
     expect(ended).toEqual(["ours", "theirs"]);
   }, 5_000);
+
+  it.each(TRANSACTIONS)("is found again inside it, also by %s", async (_name, inTransaction) => {
+    const { pool, redrive } = await opened(1);
+    await inTransaction(pool, async (tx) => {
+      const each = (n: number) => ({ tenant: `t${n % 3}` });
+      expect(await redrive.enqueueMany("work", [0, 1, 2, 3, 4], { tx, each })).toMatchObject({ enqueued: 5 });
+      await redrive.enqueue("work", 5, { tenant: "t2", key: "k", tx });
+    });
+    const found = await Promise.all(["t0", "t1", "t2"].map((tenant) => redrive.jobs.list({ tenant })));
+    const inputs = found.map(({ items }) => items.map(({ payload }) => payload).sort());
+    expect(inputs).toEqual([
+      ["0", "3"],
+      ["1", "4"],
+      ["2", "5"],
+    ]);
+  });
 
   it("that several transactions make at once ends well for all of them", async () => {
     const { pool, redrive } = await opened(3);
