@@ -31,6 +31,9 @@ export interface PresenceOptions extends NoticeOptions {
   readonly ending: AbortSignal;
 }
 
+const BEATS_HERE =
+  "the pool connects by a stream or certificates that cannot go to a thread: a handler that blocks the event loop for longer than the lease loses its job";
+
 /** The presence of one worker. */
 export class Presence {
   /** The present id. */
@@ -82,6 +85,7 @@ export class Presence {
       onFailure: (error) => void this.#complain(error),
       onSilence: this.#options.onSilence,
     });
+    if (isStart && store.remote && !store.pulse) this.#options.log.warn({ worker: id }, BEATS_HERE);
     this.#notice = new Notice(id, this.#options);
     // Nobody waits for it: whoever is given up meanwhile must be able to come back.
     void this.#notice.begin();

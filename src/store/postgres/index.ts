@@ -20,7 +20,7 @@ import { lanesVerb } from "./look.ts";
 import { findSchema, migrate, migrationPlan } from "./migrate.ts";
 import { openParts, type Parts, type Surroundings } from "./parts.ts";
 import type { PostgresOptions } from "./place.ts";
-import { startPulse } from "./pulse.ts";
+import { passwordOf, startPulse } from "./pulse.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
 import { MIGRATIONS } from "./schema.ts";
@@ -62,18 +62,21 @@ export function postgres(where: string | pg.Pool | PostgresOptions): PostgresSto
 /** The same with a clock of the caller's, for tests. */
 export function createPostgresStore(options: PostgresOptions, surroundings: Surroundings = {}): PostgresStore {
   const parts = openParts(options, surroundings);
-  const { db, s, place, config, live } = parts;
+  const { db, s, place, config, threadConfig, live } = parts;
   const wake = new Set<() => void>();
   const listening = openListening(parts, wake);
   const enqueue = enqueuer(parts, parts.waker);
   const verbs = verbsOf(parts, enqueue, listening);
   const { carryOut, idle } = readyFirst(verbs, () => migrate(db, s, place.shown));
-  const pulse: NonNullable<Store["pulse"]> = (request, hears) =>
-    startPulse({ request, config: config as pg.ClientConfig, schema: s, place: place.shown }, hears);
+  const beside = live ? threadConfig : null;
+  const pulse = (at: pg.ClientConfig): Pick<Store, "pulse"> => ({
+    pulse: (request, hears) =>
+      startPulse({ request, config: at, schema: s, place: place.shown }, passwordOf(config), hears),
+  });
   const store = storeFrom("postgres", carryOut, {
     wake,
     remote: true,
-    ...(live && { pulse }),
+    ...(beside && pulse(beside)),
     within: withinVerb(parts, enqueue) as NonNullable<Store["within"]>,
     async close() {
       await listening.close();

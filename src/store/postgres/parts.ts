@@ -20,6 +20,8 @@ export interface Parts extends Context {
   readonly place: Place;
   /** What a connection of our own is made with; null where the pool does not say. */
   readonly config: pg.ClientConfig | null;
+  /** The same for another thread, which takes only plain data; null where that does not say how to connect. */
+  readonly threadConfig: pg.ClientConfig | null;
   /** Connections of our own can be made, and time is the server's. */
   readonly live: boolean;
   /** Statements are prepared, and their plans kept. */
@@ -60,7 +62,7 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
   const own = { lanes: openLanes(db, s), waker: openWaker(names), ledger: openLedger() };
   // A clock that stands still would keep floors for ever.
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
-  return { db, s, place, config, live, prepares, names, ...own, floors };
+  return { db, s, place, config, threadConfig: config && plain(config), live, prepares, names, ...own, floors };
 }
 
 /** What a connection of our own is made with; null where a pool does not say. */
@@ -72,20 +74,24 @@ function configOf({ url, pool, tls, pooler, options: asked }: Place): pg.ClientC
     return { connectionString: url, ...(settings && { options: settings }), ...bounds, ...(tls && { ssl: true }) };
   const options = (pool as unknown as { readonly options?: Record<string, unknown> }).options;
   if (!options) return null;
-  // A pool hides these from whoever lists its options; only plain data can go to another thread.
-  const { password, stream } = options;
-  const ssl = cloned(options["ssl"]);
-  if (typeof password === "function" || typeof stream === "function" || ssl === null) return null;
-  const plain = Object.entries(options).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value));
-  return { ...Object.fromEntries(plain), ...(typeof password === "string" && { password }), ...ssl, ...bounds };
+  // A pool hides the password from whoever lists its options.
+  const { password, stream, ssl } = options as pg.ClientConfig;
+  const listed = Object.entries(options).filter(([, value]) => isPlain(value));
+  const hidden = { ...(password && { password }), ...(stream && { stream }), ...(ssl && { ssl }) };
+  return { ...Object.fromEntries(listed), ...hidden, ...bounds };
 }
 
-/** How a pool encrypts; null if that cannot go to another thread. */
-function cloned(ssl: unknown): Pick<pg.ClientConfig, "ssl"> | null {
-  if (typeof ssl !== "object" || ssl === null) return {};
-  const { key } = ssl as { readonly key?: unknown };
+const isPlain = (value: unknown): boolean => ["string", "number", "boolean"].includes(typeof value);
+
+/** What can go to another thread. Not a password that a function gives: that one is asked for, and follows. */
+function plain({ password, stream, ssl, ...rest }: pg.ClientConfig): pg.ClientConfig | null {
+  if (stream) return null;
+  const known = { ...rest, ...(typeof password === "string" && { password }) };
+  if (typeof ssl !== "object") return { ...known, ...(ssl !== undefined && { ssl }) };
+  // A pool hides the key as it hides the password.
+  const { key } = ssl;
   try {
-    return { ssl: structuredClone(key === undefined ? ssl : { ...ssl, key }) };
+    return { ...known, ssl: structuredClone(key === undefined ? ssl : { ...ssl, key }) };
   } catch {
     return null;
   }

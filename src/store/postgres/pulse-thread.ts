@@ -24,6 +24,8 @@ const statement = { name: "beat", text: beatText(schema) };
 const PATIENCE_MS = Math.max(200, Math.min(leaseMs / 4, 5_000));
 
 let client: pg.Client | null = null;
+/** What the owner sent last, where a function gives it the password. */
+let password: { readonly password: string } | null = null;
 
 /** Gives up a connection; one that was given up long ago may still have something to say, and is not the one in use. */
 function drop(old: pg.Client | null): void {
@@ -34,7 +36,7 @@ function drop(old: pg.Client | null): void {
 async function beat(startedThrough: number): Promise<PulseWord> {
   try {
     if (!client) {
-      const made = new (loadPg().Client)(config);
+      const made = new (loadPg().Client)({ ...config, ...password });
       made.on("error", () => drop(made));
       client = made;
       await inTime(client.connect(), PATIENCE_MS, realSystem);
@@ -61,5 +63,11 @@ async function pulse(): Promise<void> {
   drop(client);
 }
 
-thread.on({ turn: () => false, stop: () => ending.abort() });
+thread.on({
+  turn(messages) {
+    for (const message of messages) password = { password: message as string };
+    return false;
+  },
+  stop: () => ending.abort(),
+});
 void pulse();

@@ -2,10 +2,12 @@
 // pool that is busy, cost no lease.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
+import { textOf } from "../../core/failure.ts";
 import { startThread } from "../../system/threads.ts";
 import { realSystem } from "../../system/real.ts";
 import { openShared } from "../owner.ts";
 import type { Pulse, PulseListener, PulseRequest } from "../store.ts";
+import { loadPg } from "./driver.ts";
 import type { PulseWord } from "./pulse-thread.ts";
 
 /** What the thread is started with. */
@@ -17,11 +19,39 @@ export interface PulseData {
   readonly place: string;
 }
 
+/** Asks for a password that is good now. */
+export type AskPassword = () => Promise<unknown>;
+
+/** How a function of the user's is asked for the password; null where no function gives it. */
+export function passwordOf(config: pg.ClientConfig | null): AskPassword | null {
+  const password = config?.password;
+  if (config === null || typeof password !== "function") return null;
+  // As `pg` asks: with what it is about to connect to.
+  const { connectionParameters } = new (loadPg().Client)(config) as unknown as {
+    readonly connectionParameters: unknown;
+  };
+  return async () => (password as (about: unknown) => unknown)(connectionParameters);
+}
+
 /** Starts a heartbeat in a thread; it is started again should the thread ever end by itself. */
-export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListener): Pulse {
+export function startPulse(
+  data: Omit<PulseData, "shared">,
+  askPassword: AskPassword | null,
+  listener: PulseListener,
+): Pulse {
   const { shared, show } = openShared();
   let stopped = false;
   let takeBack = (): void => undefined;
+  const fail = (message: string): void => listener.failure(new RedriveError("store_unavailable", message));
+  /** Before the first connection, and again after a failure: such passwords are good for minutes. */
+  const sendPassword = async (): Promise<void> => {
+    try {
+      const password = await askPassword?.();
+      if (typeof password === "string" && !stopped) thread.post(password);
+    } catch (error) {
+      if (!stopped) fail(`The password of the pool, which a function gives, could not be had: ${textOf(error)}`);
+    }
+  };
   const start = (): ReturnType<typeof startThread> => {
     const started = startThread(
       new URL("./pulse-thread.js", import.meta.url),
@@ -30,16 +60,16 @@ export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListe
         message(word) {
           const said = word as PulseWord;
           if (stopped) return;
-          if ("answer" in said) listener.answer(said.answer);
-          else listener.failure(new RedriveError("store_unavailable", said.failure));
+          if ("answer" in said) return listener.answer(said.answer);
+          fail(said.failure);
+          void sendPassword();
         },
         end(cause) {
           if (stopped) return;
-          listener.failure(
-            new RedriveError("store_unavailable", `The thread of the heartbeat ended: ${cause.message}`),
-          );
+          fail(`The thread of the heartbeat ended: ${cause.message}`);
           takeBack = realSystem.after(data.request.everyMs, () => {
             thread = start();
+            void sendPassword();
           });
         },
       },
@@ -48,6 +78,7 @@ export function startPulse(data: Omit<PulseData, "shared">, listener: PulseListe
     return started;
   };
   let thread = start();
+  void sendPassword();
   return {
     show,
     stop() {

@@ -1,14 +1,11 @@
-// A pool of the user's own: as small as it can be, with a password that it hides, with one that only a function knows.
-import pg from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+// A pool of the user's own, as small as it can be, and what becomes of a lane that is new in one of its transactions.
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { defineJob, fixed, PermanentError, type Redrive } from "../../../src/index.ts";
 import { importBuilt } from "../../support/built.ts";
-import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
 import { testPool, testSchema } from "../../support/postgres-queue.ts";
 import { TRANSACTIONS, withPg } from "../../support/transaction-kinds.ts";
 
 const SERVER = inject("postgres18");
-const PASSWORD = "hunter2";
 const { createRedrive, postgres } = {
   ...(await importBuilt<typeof import("../../../src/index.ts")>("index.js")),
   ...(await importBuilt<typeof import("../../../src/store/postgres/index.ts")>("store/postgres/index.js")),
@@ -141,41 +138,4 @@ describe("a new lane in a transaction of the pool", () => {
     await Promise.all(all);
     expect((await redrive.jobs.list({ limit: 100 })).items).toHaveLength(24);
   }, 10_000);
-});
-
-describe("a pool with a password", () => {
-  let server: PostgresServer;
-  beforeAll(async () => {
-    server = await startPostgres({ password: PASSWORD });
-  });
-  afterAll(() => server.stop());
-
-  it.each([
-    ["in its options", () => PASSWORD],
-    ["in a URL", null],
-    ["that a function gives", () => () => Promise.resolve(PASSWORD)],
-  ])("%s keeps the leases of a worker", async (_where, password) => {
-    const { port } = server;
-    const { schema } = testSchema(server.url());
-    const login = { host: "127.0.0.1", port, user: "postgres", database: "postgres" };
-    const pool = new pg.Pool(password ? { ...login, password: password() } : { connectionString: server.url() });
-    onTestFinished(() => pool.end());
-    let aborted = true;
-    const slow = defineJob("slow", {
-      async run(_input: null, { signal }) {
-        await new Promise((resolve) => setTimeout(resolve, 3_500));
-        aborted = signal.aborted;
-      },
-    });
-    const store = postgres({ pool, schema });
-    const redrive = await createRedrive({ store, jobs: [slow], log: "silent" });
-    onTestFinished(async () => {
-      await redrive.close();
-      await store.close();
-    });
-    await redrive.enqueue(slow, null);
-    const counts = await redrive.worker({ lease: "2s", heartbeat: "400ms", poll: 20 }).drain();
-    expect(counts).toMatchObject({ claimed: 1, completed: 1, stale: 0, released: 0 });
-    expect(aborted).toBe(false);
-  });
 });
