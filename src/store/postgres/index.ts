@@ -26,7 +26,7 @@ import { missingRights } from "./rights.ts";
 import { MIGRATIONS } from "./schema.ts";
 import { completeWithin, settleVerb } from "./settle.ts";
 import { type Transaction, within } from "./transaction.ts";
-import { Listener } from "./wake.ts";
+import { Listener, openWakerWithin } from "./wake.ts";
 import { warmUp } from "./warm-up.ts";
 import { claimVerb } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
@@ -77,7 +77,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
     wake,
     remote: true,
     ...(beside && pulse(beside)),
-    within: withinVerb(parts, enqueue) as NonNullable<Store["within"]>,
+    within: withinVerb(parts) as NonNullable<Store["within"]>,
     async close() {
       await listening.close();
       await idle();
@@ -152,7 +152,8 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
   };
 }
 
-function withinVerb(parts: Parts, enqueue: Enqueue): PostgresStore["within"] {
+function withinVerb(parts: Parts): PostgresStore["within"] {
+  const enqueue = enqueuer(parts, openWakerWithin(parts.names));
   const complete = completeWithin(parts.s);
   return (tx) => {
     const ask = within(tx, parts.place.shown);

@@ -17,11 +17,14 @@ export interface WakeNames {
   readonly channel: string;
   /** Held, shared, while idle. */
   readonly idle: string;
+  /** Held, shared, by a caller's transaction that has made work due, until it ends. */
+  readonly open: string;
 }
 
 /** The names for a schema. */
 export function wakeNames(s: string): WakeNames {
-  return { channel: `redrive_${s}`, idle: `hashtext('redrive idle'), hashtext('${s}')` };
+  const lock = (name: string): string => `hashtext('redrive ${name}'), hashtext('${s}')`;
+  return { channel: `redrive_${s}`, idle: lock("idle"), open: lock("open") };
 }
 
 /** Notifies where somebody idles. */
@@ -29,6 +32,17 @@ export function openWaker({ channel, idle }: WakeNames): Waker {
   // Whoever gets the lock alone knows that nobody idles, and lets go at once.
   return {
     notify: `case when pg_try_advisory_lock(${idle}) then pg_advisory_unlock(${idle})::text else pg_notify('${channel}', '')::text end`,
+  };
+}
+
+/**
+ * The same inside a caller's transaction, which may commit long after it looked: whoever begins to idle meanwhile finds its
+ * lock. To notify whether or not somebody idles would be simpler, but commits that notify wait for one another.
+ */
+export function openWakerWithin(names: WakeNames): Waker {
+  // First the lock, then the look: one of the two sees the other.
+  return {
+    notify: `case when pg_advisory_xact_lock_shared(${names.open})::text = '' then ${openWaker(names).notify} end`,
   };
 }
 
@@ -68,6 +82,8 @@ export class Listener {
   /** Whether we wait to see if the last look led to anything: one wait, however many look. */
   #doubting = false;
   #changing: Promise<void> = Promise.resolve();
+  /** How often we have said that we idle. */
+  #rests = 0;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -127,18 +143,39 @@ export class Listener {
       if (!idle) return;
       // Whoever made work due before the lock was there did not see it, and may be about to commit.
       this.#ring();
-      void this.#options.system.sleep(COMMIT_MS, this.#ending.signal).then(() => this.#ring());
+      void this.#awaitOpen(to, ++this.#rests);
     });
   }
 
-  /** False, and the connection is given up, if there is no answer in time. */
-  async #ask(client: pg.Client, text: string): Promise<boolean> {
+  /** Looks again when those have ended who may not have seen that we idle, seldomer the longer they take. */
+  async #awaitOpen(client: pg.Client, rest: number): Promise<void> {
+    const { system, names } = this.#options;
+    const find = `select virtualtransaction from pg_locks where locktype = 'advisory' and (classid, objid) = (${names.open})
+      and database = (select oid from pg_database where datname = current_database())`;
+    const from = system.monotonic();
+    let open: Set<unknown> | null = null;
+    while (open === null || (open.size > 0 && this.#idle && this.#rests === rest)) {
+      const waited = system.monotonic() - from;
+      await system.sleep(Math.min(Math.max(COMMIT_MS, waited / 8), CHECK_MS), this.#ending.signal);
+      if (this.#ending.signal.aborted || this.#client !== client) return;
+      const rows = await this.#ask(client, find);
+      if (!rows) return;
+      const found = new Set(rows.map(({ virtualtransaction }) => virtualtransaction));
+      const still: Set<unknown> = open === null ? found : new Set([...open].filter((each) => found.has(each)));
+      // The first time for everybody else who was about to commit.
+      if (open === null || still.size < open.size) this.#ring();
+      open = still;
+    }
+  }
+
+  /** Null, and the connection is given up, if there is no answer in time. */
+  async #ask(client: pg.Client, text: string): Promise<Record<string, unknown>[] | null> {
     try {
-      await this.#inTime(client.query(text));
-      return this.#client === client;
+      const { rows } = await this.#inTime(client.query<Record<string, unknown>>(text));
+      return this.#client === client ? rows : null;
     } catch {
       this.#drop(client);
-      return false;
+      return null;
     }
   }
 

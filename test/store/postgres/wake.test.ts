@@ -6,37 +6,14 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createRedrive, defineJob, type Redrive } from "../../../src/index.ts";
 import { Listener, wakeNames } from "../../../src/store/postgres/wake.ts";
 import { realSystem } from "../../../src/system/real.ts";
-import { importBuilt } from "../../support/built.ts";
+import { employ, idlers, idleWorker, until } from "../../support/idle-workers.ts";
 import { newJob } from "../../support/new-job.ts";
 import { openQueue, type PostgresQueue } from "../../support/postgres-queue.ts";
 import { withPg } from "../../support/transaction-kinds.ts";
 import { sql } from "../../support/postgres-world.ts";
 
 const SERVER = inject("postgres18");
-const { createPostgresStore } =
-  await importBuilt<typeof import("../../../src/store/postgres/index.ts")>("store/postgres/index.js");
-const SELDOM = "10m";
 const other = defineJob("other", { run: () => undefined });
-
-async function until(holds: () => boolean | Promise<boolean>, what: string, withinMs = 10_000): Promise<number> {
-  const from = performance.now();
-  while (!(await holds())) {
-    if (performance.now() - from > withinMs) throw new Error(`Waited ${withinMs} ms in vain: ${what}.`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  return performance.now() - from;
-}
-
-/** How many processes say on the server that they idle. */
-async function idlers({ schema }: PostgresQueue): Promise<number> {
-  const rows = await sql(
-    SERVER,
-    `select count(*)::int as n from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and granted
-       and objid::bigint = hashtext($1)::bigint & 4294967295`,
-    [schema],
-  );
-  return rows[0]?.["n"] as number;
-}
 
 /** Counts the notifications of a schema from now on. */
 async function ear({ schema }: PostgresQueue): Promise<() => Promise<number>> {
@@ -48,39 +25,6 @@ async function ear({ schema }: PostgresQueue): Promise<() => Promise<number>> {
   await client.query(`listen redrive_${schema}`);
   // Whatever was sent before this is answered has come with the answer.
   return async () => client.query("select 1").then(() => heard);
-}
-
-/** A worker on connections of its own, and the numbers of the jobs that it ran. */
-async function employ(
-  queue: PostgresQueue,
-  options: { pooler?: boolean; poll?: string; takesMs?: number; concurrency?: number } = {},
-) {
-  const { pooler = false, poll = SELDOM, takesMs = 0, concurrency = 10 } = options;
-  const ran: number[] = [];
-  const note = defineJob("note", {
-    async run({ n }: { n: number }) {
-      if (takesMs > 0) await new Promise((resolve) => setTimeout(resolve, takesMs));
-      ran.push(n);
-    },
-  });
-  const store = createPostgresStore({ url: SERVER, schema: queue.schema, pooler });
-  const { createRedrive: create } = await importBuilt<typeof import("../../../src/index.ts")>("index.js");
-  const redrive = await create({ store, jobs: [note], log: "silent" });
-  const worker = redrive.worker({ poll, concurrency });
-  await worker.start();
-  onTestFinished(async () => {
-    await redrive.close();
-    await store.close();
-  });
-  return { ran, worker };
-}
-
-async function idleWorker(queue: PostgresQueue) {
-  const hired = await employ(queue);
-  await until(async () => (await idlers(queue)) === 1, "the worker idles");
-  // The look that follows its word is over.
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  return hired;
 }
 
 /** Enqueues, and says how long it took until the job had run. */
@@ -145,6 +89,27 @@ describe("an idle worker", () => {
     await queue.redrive.store.enqueue(jobs);
     expect(await heard()).toBe(1);
     await until(() => ran.length === 100, "all ran", 5_000);
+  });
+});
+
+describe("a worker that begins to idle while a transaction is open", () => {
+  it("is woken soon after its commit, although nobody idled when the job was enqueued", async () => {
+    const queue = await openQueue(SERVER);
+    // Another one that stays open hides nothing from it.
+    const bystander = await queue.pool.connect();
+    onTestFinished(() => bystander.release(true));
+    await bystander.query("begin");
+    await queue.redrive.enqueue("note", { n: 0 }, { tx: bystander });
+    let ran: readonly number[] = [];
+    const heard = await ear(queue);
+    await withPg(queue.pool, async (tx) => {
+      await queue.redrive.enqueue("note", { n: 1 }, { tx });
+      ({ ran } = await idleWorker(queue));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      expect(ran).toEqual([]);
+    });
+    await until(() => ran.includes(1), "the job ran", 2_000);
+    expect(await heard()).toBe(0);
   });
 });
 
