@@ -67,9 +67,9 @@ export async function perform<Input, Result>(
     const settle: Settler["settle"] = (_job, said, done) => {
       if (said.kind === "progress") progress.push(JSON.parse(said.value));
       else resolve(said);
-      done("counted");
+      done("counted", said);
     };
-    const store = { name: "memory", get: async () => [] } as const;
+    const store = { name: "memory" } as const;
     const executor = {
       system,
       log,

@@ -18,7 +18,7 @@ import { RunContext } from "./context.ts";
 import type { Gate } from "./gate.ts";
 import type { Reporter } from "./report.ts";
 import { Run, type StopReason } from "./run.ts";
-import type { Settler } from "./settler.ts";
+import type { Done, Settler } from "./settler.ts";
 
 /** How long a job waits for a worker that knows its version; longer than anybody lets a drain wait for what falls due. */
 export const NEWER_WORKER_MS = 30_000;
@@ -32,7 +32,7 @@ export interface ExecutorOptions {
   /** Time a job was parked or paused until this store time, which no deadline counts. */
   readonly heldMs: (job: Job, until: number) => number;
   readonly settle: Settler["settle"];
-  readonly store: Pick<Store, "name" | "within" | "get">;
+  readonly store: Pick<Store, "name" | "within">;
   readonly report: Reporter;
   /** Between jobs and the services they depend on. */
   readonly gate: Pick<Gate, "start" | "heard">;
@@ -223,21 +223,7 @@ export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): vo
   const now = storeNow(run, options);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
-  options.settle(job, answer, (settled) => {
-    if (run.completion && settled === "stale") void reportCompletion(run, run.completion, answer, options);
-    else options.report(job, answer, settled);
-  });
-}
-
-/** The handler completed the job in a transaction of its own. Whether that committed, or the lease was lost, the store knows. */
-async function reportCompletion(
-  { job }: Run,
-  completion: Verdict,
-  answer: Verdict,
-  { store, report }: ExecutorOptions,
-): Promise<void> {
-  const [now] = await store.get([job.id]).catch(() => [null]);
-  const isOurs = now?.state === "completed" && now.epoch === job.epoch;
-  if (isOurs) report(job, completion, "counted");
-  else report(job, answer, "stale");
+  // No progress: that is never sent from here.
+  const done: Done = (settled, counted) => options.report(job, counted as Verdict, settled);
+  options.settle(job, answer, done, run.completion);
 }

@@ -15,10 +15,19 @@ const GROUP = 1_000;
 /** What became of a verdict: it counted, its lease was lost, or nobody knows because it could not be written. */
 export type Settled = "counted" | "stale" | "unwritten";
 
+/** Hears what became of a verdict, and which one it was that counted. */
+export type Done = (settled: Settled, counted: Settlement["verdict"]) => void;
+
+/** What a handler completed its job with, in a transaction that may have been rolled back. */
+export type Completion = Extract<Settlement["verdict"], { readonly kind: "complete" }>;
+
 /** Takes verdicts and says what became of each. */
 export interface Settler {
-  /** Hands over a verdict about the run that the job was claimed for; `done` hears what became of it. */
-  settle(job: ClaimedJob, verdict: Settlement["verdict"], done: (settled: Settled) => void): void;
+  /**
+   * Hands over a verdict about the run that the job was claimed for; `done` hears what became of it. Where the handler
+   * completed the job in a transaction of its own and that committed, it hears that this completion counted instead.
+   */
+  settle(job: ClaimedJob, verdict: Settlement["verdict"], done: Done, completion?: Completion | null): void;
   idle(): Promise<void>;
   readonly size: number;
   /** True while a verdict about this run is on its way. */
@@ -40,7 +49,8 @@ export interface SettlerOptions {
 interface Entry {
   readonly job: ClaimedJob;
   readonly settlement: Settlement;
-  readonly done: (settled: Settled) => void;
+  readonly done: Done;
+  readonly completion: Completion | null;
   /** It was sent before, and nobody knows whether that counted. */
   unanswered: boolean;
 }
@@ -48,10 +58,10 @@ interface Entry {
 /** A settler for one worker. */
 export function openSettler(options: SettlerOptions): Settler {
   const underWay = new Set<ClaimedJob>();
-  const tell = ({ job, settlement, done }: Entry, settled: Settled): void => {
+  const tell = ({ job, settlement, done }: Entry, settled: Settled, counted = settlement.verdict): void => {
     if (settlement.verdict.kind !== "progress") underWay.delete(job);
     try {
-      done(settled);
+      done(settled, counted);
     } catch (error) {
       // Whoever listens must not keep the verdicts of others from being written.
       options.onError(error);
@@ -60,9 +70,9 @@ export function openSettler(options: SettlerOptions): Settler {
   const write = async (group: Entry[]): Promise<void> => {
     try {
       const stale = await send(group, options);
-      const refused = new Set(stale?.size ? group.filter(({ job }) => stale.has(name(job))) : []);
-      for (const entry of await countedBefore([...refused], options)) refused.delete(entry);
-      for (const entry of group) tell(entry, stale === null ? "unwritten" : refused.has(entry) ? "stale" : "counted");
+      const refused = stale?.size ? group.filter(({ job }) => stale.has(name(job))) : [];
+      const fates = await fatesOf(refused, options);
+      for (const entry of group) tell(entry, ...(fates.get(entry) ?? [stale === null ? "unwritten" : "counted"]));
     } catch (error) {
       if (group.length > 1) for (const entry of group) await write([entry]);
       else for (const entry of group) await refuse(entry, error);
@@ -88,14 +98,14 @@ export function openSettler(options: SettlerOptions): Settler {
   };
   const shared = sharing(write, GROUP);
   return {
-    settle(job, verdict, done) {
+    settle(job, verdict, done, completion = null) {
       const { id, epoch, nonce, group } = job;
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
-      if (isProgress && underWay.has(job)) return done("stale");
+      if (isProgress && underWay.has(job)) return done("stale", verdict);
       if (!isProgress) underWay.add(job);
       const settlement = { id, epoch, nonce, verdict, grouped: group !== null && !isProgress };
-      shared.add({ job, settlement, done, unanswered: false });
+      shared.add({ job, settlement, done, completion, unanswered: false });
     },
     isSettling: (lease) => [...underWay].some((job) => isUnder(job, lease)),
     idle: shared.idle,
@@ -119,20 +129,30 @@ async function send(group: readonly Entry[], options: SettlerOptions): Promise<R
   return answer && new Set(answer.stale.map(name));
 }
 
+/** What became of a verdict, and the one that counted where it was another. */
+type Fate = readonly [Settled, counted?: Settlement["verdict"]];
+
 /**
- * Of verdicts that were refused, those that had counted when they were sent the first time, and only the answer was lost.
- * The store knows: the job is as this verdict about this run would have left it.
+ * What really became of verdicts that were refused. One may have counted when it was sent the first time, and only the
+ * answer was lost; or the handler's own completion did. The store knows: the job is as that verdict would have left it.
  */
-async function countedBefore(refused: readonly Entry[], options: SettlerOptions): Promise<Entry[]> {
+async function fatesOf(refused: readonly Entry[], options: SettlerOptions): Promise<ReadonlyMap<Entry, Fate>> {
   const { store, contact, giveUp, onError } = options;
-  const doubtful = refused.filter(({ unanswered, settlement }) => unanswered && settlement.verdict.kind !== "progress");
-  if (doubtful.length === 0) return [];
+  const fates = new Map<Entry, Fate>(refused.map((entry) => [entry, ["stale"]]));
+  const doubtful = refused.filter(
+    ({ unanswered, completion, settlement }) => (unanswered || completion) && settlement.verdict.kind !== "progress",
+  );
+  if (doubtful.length === 0) return fates;
   const ask = (): ReturnType<Store["get"]> => store.get(doubtful.map(({ job }) => job.id));
   const found = await contact.insist("get", ask, giveUp).catch(onError);
-  return doubtful.filter(({ job, settlement: { verdict } }, at) => {
+  for (const [at, entry] of doubtful.entries()) {
     const now = found?.[at];
-    return now && verdict.kind !== "progress" && isSettledBy(now, job, verdict);
-  });
+    const { unanswered, completion, settlement } = entry;
+    const sent = [...(unanswered ? [settlement.verdict] : []), ...(completion ? [completion] : [])];
+    const counted = sent.find((each) => now && each.kind !== "progress" && isSettledBy(now, entry.job, each));
+    if (counted) fates.set(entry, ["counted", counted]);
+  }
+  return fates;
 }
 
 /** With the nonce: a server that crashed may forget its last claims, and give out an epoch again. */

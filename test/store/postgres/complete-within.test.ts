@@ -114,6 +114,21 @@ describe("ctx.complete in a transaction", () => {
     expect(heard).toEqual(["job.stale"]);
   });
 
+  it("that was rolled back is not taken for that of somebody else under the same epoch", async () => {
+    // As after a crash of the server that lost the claim: the epoch is given out again.
+    const completed = `with other as (update @.job set state = 'completed', epoch = epoch + 1, worker = 'somebody', started_at = 1,
+        finished_at = 2 where id = $1 returning seq) delete from @.claim where (select seq from other) = any(seqs)`;
+    const { counts, heard } = await runOne(async (ctx, queue) => {
+      await withPg(queue.pool, async (tx) => {
+        await ctx.complete("never", { tx });
+        throw new Error("roll back");
+      }).catch(() => undefined);
+      await queue.sql(completed, [ctx.job.id]);
+    });
+    expect(counts).toMatchObject({ completed: 0, stale: 1 });
+    expect(heard).toEqual(["job.stale"]);
+  });
+
   it("stays where the handler throws after the commit", async () => {
     const { job, effects, counts, heard, ended, queue } = await runOne(async (ctx, own) => {
       await withPg(own.pool, async (tx) => {

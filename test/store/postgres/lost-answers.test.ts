@@ -2,8 +2,9 @@
 // is refused, and still tells the truth about its own run.
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createRedrive, defineJob, PermanentError } from "../../../src/index.ts";
-import { testSchema } from "../../support/postgres-queue.ts";
+import { testPool, testSchema } from "../../support/postgres-queue.ts";
 import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { withPg } from "../../support/transaction-kinds.ts";
 
 const SERVER = new URL(inject("postgres18"));
 const JOBS = 50;
@@ -47,5 +48,25 @@ describe("a network that loses the answer to", () => {
     expect(died.size).toBe(state === "dead" ? JOBS : 0);
     expect(lines.filter((line) => line.includes("lease lost"))).toEqual([]);
     expect(lines.filter((line) => line.includes("did not answer (settle)"))).toHaveLength(1);
+  });
+
+  it("the question whether the handler's own completion committed asks again", async () => {
+    const { schema } = testSchema(SERVER.href);
+    const pool = testPool(SERVER.href, 1);
+    const proxy = await startTcpProxy(Number(SERVER.port));
+    onTestFinished(() => proxy.close());
+    const through = Object.assign(new URL(SERVER), { port: String(proxy.port) });
+    const job = defineJob("thing", {
+      run: (_input: null, ctx) => withPg(pool, (tx) => ctx.complete("own", { tx })),
+    });
+    const redrive = await createRedrive({ store: `${through.href}?schema=${schema}`, jobs: [job], log: "silent" });
+    onTestFinished(() => redrive.close());
+    const worker = redrive.worker();
+    await worker.start();
+    const cut = proxy.cutReply((request) => request.includes("job_read"), 5_000);
+    await redrive.enqueue(job, null);
+    const counts = await worker.drain();
+    expect(await cut).toBe(true);
+    expect(counts).toMatchObject({ completed: 1, stale: 0 });
   });
 });
