@@ -1,10 +1,8 @@
 // Many real workers in seeded worlds of crashes, pauses, lost answers and outages: whatever happens, the guarantees hold.
 import { describe, expect, it } from "vitest";
+import { REGRESSIONS } from "./regressions.ts";
 import type { StoreName } from "./simulate.ts";
 import { explain, sweep } from "./sweep.ts";
-
-/** Seeds that once found something in the library, in the simulation or in the checker; they join when that is fixed. */
-const REGRESSIONS: readonly number[] = [31, 60, 288, 379, 673, 10_001, 10_007, 10_247, 10_535];
 
 /** A thousand in all, most of them on the faster store. */
 const PLAYED: readonly { readonly store: StoreName; readonly from: number; readonly to: number }[] = [
