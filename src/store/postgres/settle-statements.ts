@@ -150,7 +150,8 @@ function deathStatements(s: string) {
           fingerprint, attempts, crashes, max_attempts, died_at, failure)
         select d.seq, d.generation, coalesce(l.type, ''), d.reason, d.class, d.name, d.message, d.stack, d.fingerprint,
           d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure
-        from done d left join ${s}.lane l on l.base = d.lane - d.lane % 4 order by d.place
+        from done d left join lateral (select type from ${s}.lane where base = d.lane - d.lane % 4 limit 1) l on true
+        order by d.place
         on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,
           error_name = excluded.error_name, error_message = excluded.error_message, error_stack = excluded.error_stack,
           fingerprint = excluded.fingerprint, attempts = excluded.attempts, crashes = excluded.crashes,
