@@ -6,6 +6,7 @@ import { UNREADABLE } from "../rows.ts";
 import type { DeadTarget, PruneAnswer, Retention, Store } from "../store.ts";
 import { heldRuns } from "./columns.ts";
 import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
+import { orphanSweeper } from "./orphans.ts";
 
 /** The verbs that delete. */
 export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prune"> {
@@ -20,6 +21,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   const bury = burier(s);
   const step = pruneStep(s);
   const clean = cleaner(s);
+  const sweepOrphans = orphanSweeper(s);
   const clock = { text: `select ${NOW}` };
   return {
     async remove(targets) {
@@ -39,7 +41,10 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
       db.together(async (ask) => {
         const by = pruning(retention, (await ask(clock))[0]?.[0] as number);
         const answer = await step(ask, by, retention);
-        if (retention.cursor === null) await clean(ask, by, retention.limit);
+        if (retention.cursor === null) {
+          await clean(ask, by, retention.limit);
+          await sweepOrphans(ask, retention.limit);
+        }
         return answer;
       }),
   };

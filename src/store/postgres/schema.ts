@@ -141,7 +141,8 @@ create index job_key_gone on ${s}.job_key (created_at) where gone;
 
 /**
  * What belongs to a job names it by its number, without a foreign key: that would be checked by a query for every row
- * written and every job deleted, which cost more than the deletion itself. Whoever deletes jobs deletes these too.
+ * written and every job deleted, which cost more than the deletion itself. Whoever deletes jobs deletes these too;
+ * what is left where somebody did so by hand, a prune finds.
  */
 const historyTables = (s: string): string => `
 create table ${s}.attempt (

@@ -1,0 +1,37 @@
+// What belonged to jobs that somebody deleted by hand. No foreign key takes it along, so it is looked for: a page of each
+// table at a time, from where the last look ended, and from the beginning after the end.
+import type { Ask } from "./driver.ts";
+
+/** Rows of a table looked at, for each job that a prune looks at: looking is far cheaper than deleting. */
+const PAGE = 10;
+
+/** Deletes what it finds of that on the next page of each table. */
+export function orphanSweeper(s: string): (ask: Ask, limit: number) => Promise<void> {
+  const tables = [sweepOf(s, "attempt", ["job_seq", "epoch"]), sweepOf(s, "dead_letter", ["seq"])];
+  return async (ask, limit) => {
+    for (const sweep of tables) await sweep(ask, limit * PAGE);
+  };
+}
+
+function sweepOf(s: string, table: string, key: readonly string[]): (ask: Ask, limit: number) => Promise<void> {
+  const given = key.map((_, at) => `$${at + 1}::bigint`).join(", ");
+  const keys = key.join(", ");
+  const backwards = key.map((column) => `${column} desc`).join(", ");
+  // Each job is looked up by its number: to join them, tables as large as these would be read whole.
+  const statement = {
+    name: `orphans_${table}`,
+    text: `with page as materialized (
+      select ctid as place, job_seq as job, ${keys} from ${s}.${table} where (${keys}) > (${given}) order by ${keys} limit $${key.length + 1}),
+    gone as (
+      delete from ${s}.${table} where ctid = any(array(
+        select p.place from page p where not exists (select from ${s}.job j where j.seq = p.job offset 0))))
+    select (select count(*) from page), ${keys} from page order by ${backwards} limit 1`,
+  };
+  const start = key.map(() => 0);
+  let from = start;
+  return async (ask, limit) => {
+    const [row] = await ask(statement, ...from, limit);
+    const [count, ...last] = (row ?? [0]) as number[];
+    from = count === limit ? last : start;
+  };
+}
