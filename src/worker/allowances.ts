@@ -109,7 +109,8 @@ export class Allowances {
     for (const lane of others.slice(0, NAMES_AT_ONCE))
       for (const { name, spread } of this.#ratesOf(lane, now))
         if (!names.has(name) && lacksSlots(this.#rates.get(name), now)) names.set(name, { spread, want: 0 });
-    await this.#draw(names, services, want, now);
+    // Tokens are asked for rarely, and suspects come one by one.
+    await this.#draw(names, services, Math.max(want, first), now);
   }
 
   /** The grants without what is known to be used up for now. */
@@ -122,11 +123,14 @@ export class Allowances {
     return lower;
   }
 
-  /** True if everything that these lanes' quotas ask for, up to so many starts, may be started at this moment. */
-  covers(lanes: readonly ActiveLane[], quotas: ReadonlyMap<number, number>, want: number): boolean {
+  /**
+   * True if everything that these lanes' quotas ask for, up to so many starts, may be started at this moment; `least` start at
+   * once, however full our hands are.
+   */
+  covers(lanes: readonly ActiveLane[], quotas: ReadonlyMap<number, number>, want: number, least = 0): boolean {
     const { watch, soon } = this.#options;
     const { now } = watch;
-    const most = soon();
+    const most = Math.max(least, soon());
     const needs = new Map<string, number>();
     for (const lane of lanes) {
       if (this.#budgetOf(lane)) return false;
@@ -138,11 +142,11 @@ export class Allowances {
     return true;
   }
 
-  /** The grants, lowered to what may be started of these lanes at this moment. */
-  lowered(grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[]): ReadonlyMap<string, number> {
+  /** The grants, lowered to what may be started of these lanes at this moment; `least` as above. */
+  lowered(grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[], least = 0): ReadonlyMap<string, number> {
     const { watch, soon } = this.#options;
     const { now } = watch;
-    const most = soon();
+    const most = Math.max(least, soon());
     const lower = new Map(grants);
     const put = (name: string, to: number): void => void lower.set(name, Math.min(lower.get(name) ?? to, to));
     for (const lane of lanes) {

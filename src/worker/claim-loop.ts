@@ -42,6 +42,8 @@ export class ClaimLoop {
   /** Something was taken since the look. */
   #took = false;
   readonly #survey: Survey;
+  /** The grants without what is known to be used up for now. */
+  readonly #withoutSpent: Lower = (grants) => this.#options.spread()?.spentUp(grants) ?? grants;
   /** We rest because our hands are full, not because nothing is due. */
   #handsFull = false;
   /** All that is due is spread over time, and none of it may start now. */
@@ -110,9 +112,10 @@ export class ClaimLoop {
     this.#handsFull = wanted === 0;
     // Suspects follow one another, and somebody else may take the job we keep our hands free for: look again soon.
     const soon = isReserved() || this.#lanes.some((lane) => isSuspect(lane.kind));
-    if (this.#handsFull) return suspects > 0 ? 0 : Math.min(pollMs, soon ? LOOK_AGAIN_MS : pollMs);
+    const soonMs = soon ? Math.min(LOOK_AGAIN_MS, this.#options.nextGrantMs(this.#lanes) ?? pollMs) : pollMs;
+    if (this.#handsFull) return suspects > 0 ? 0 : Math.min(pollMs, soonMs);
     const ordinary = this.#lanes.filter((lane) => !isSuspect(lane.kind));
-    const quotas = await this.#quotas(ordinary, wanted);
+    const quotas = await this.#quotas(ordinary, wanted, false);
     // Whoever had a turn in this claim goes behind the others.
     this.#turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const taken = await this.#take(quotas, wanted, false);
@@ -161,11 +164,10 @@ export class ClaimLoop {
     const dearMs = (this.#lookedAt - began) / LOOK_SHARE;
     this.#lookAgainMs = Math.max(LOOK_AGAIN_MS, Math.min(LOOK_LATEST_MS, dearMs));
     await this.#options.probe(lanes, control);
-    // What is spread over time counts as due: its turn comes by itself.
-    const isDue = (kind?: LaneKind): boolean =>
-      this.#plan(kind === undefined ? lanes : lanes.filter((lane) => lane.kind === kind), 1, 1).length > 0;
-    const due = isDue();
-    onLook({ due: due || next !== null, suspect: isDue("suspect"), last: isDue("last"), nextRunAt, now });
+    // What is spread over time counts as due: its turn comes by itself. But nobody keeps hands free for it before.
+    const due = this.#plan(lanes, 1, 1).length > 0;
+    const isWaiting = (kind: LaneKind): boolean => this.#plan(ofKind(lanes, kind), 1, 1, this.#withoutSpent).length > 0;
+    onLook({ due: due || next !== null, suspect: isWaiting("suspect"), last: isWaiting("last"), nextRunAt, now });
     if (due) return 0;
     this.#lookedAt = NEVER;
     if (next !== null) return 1;
@@ -175,21 +177,22 @@ export class ClaimLoop {
   }
 
   /** What to take; of what is spread over time only what was withdrawn for the lanes that this claim can reach. */
-  async #quotas(lanes: readonly ActiveLane[], want: number): Promise<Quota[]> {
+  async #quotas(lanes: readonly ActiveLane[], want: number, single: boolean): Promise<Quota[]> {
     const spread = this.#options.spread();
+    const suspects = single ? 1 : 0;
     this.#isSpentUp = false;
-    if (!spread) return this.#plan(lanes, want, 0);
+    if (!spread || lanes.length === 0) return this.#plan(lanes, want, suspects);
     // What turns out to be used up does not hide what is behind it.
     for (let pass = 0; pass < PASSES; pass++) {
-      const wished = this.#plan(lanes, want, 0, (grants) => spread.spentUp(grants));
+      const wished = this.#plan(lanes, want, suspects, this.#withoutSpent);
       const reached = jobsByLane(wished);
       this.#isSpentUp = reached.size === 0;
       if (this.#isSpentUp) break;
       const within = lanes.filter(({ lane }) => reached.has(lane));
       const most = Math.max(want, jobsIn(wished, want));
       await spread.withdraw(within, reached, most, lanes);
-      if (spread.covers(within, reached, most)) return wished;
-      const quotas = this.#plan(within, want, 0, (grants) => spread.lowered(grants, within));
+      if (spread.covers(within, reached, most, suspects)) return wished;
+      const quotas = this.#plan(within, want, suspects, (grants) => spread.lowered(grants, within, suspects));
       if (quotas.length > 0) return quotas;
     }
     return [];
@@ -211,18 +214,19 @@ export class ClaimLoop {
   /** Takes one suspect, in a claim of its own; one with its last crash left goes elsewhere where there is a way to. */
   async #takeSuspect(): Promise<number> {
     const { wantSuspect, isolate } = this.#options;
-    const single = (kind: "suspect" | "last"): Quota[] =>
-      this.#plan(
-        this.#lanes.filter((lane) => lane.kind === kind),
-        1,
-        1,
-      ).slice(0, 1);
-    const [last] = single("last");
-    if (last && wantSuspect().last) {
-      if (!isolate) return this.#take([last], 1, true);
-      isolate(last.lane, this.#control?.version ?? 0);
+    if (wantSuspect().last) {
+      const [last] = await this.#single("last");
+      if (last && !isolate) return this.#take([last], 1, true);
+      const lane = last && this.#lanes.find((one) => one.lane === last.lane);
+      if (lane) isolate?.(lane, this.#control?.version ?? 0);
     }
-    return wantSuspect().suspect ? this.#take(single("suspect"), 1, true) : 0;
+    return wantSuspect().suspect ? this.#take(await this.#single("suspect"), 1, true) : 0;
+  }
+
+  /** The quota of one suspect of the kind. */
+  async #single(kind: LaneKind): Promise<Quota[]> {
+    const lanes = ofKind(this.#lanes, kind);
+    return lanes.length === 0 ? [] : (await this.#quotas(lanes, 1, true)).slice(0, 1);
   }
 
   async #take(quotas: readonly Quota[], slots: number, single: boolean, unlessBefore?: number): Promise<number> {
@@ -268,6 +272,10 @@ export class ClaimLoop {
     this.#lookedAt = NEVER;
     return this.#took;
   }
+}
+
+function ofKind(lanes: readonly ActiveLane[], kind: LaneKind): readonly ActiveLane[] {
+  return lanes.filter((lane) => lane.kind === kind);
 }
 
 /** True for a few lanes that can be taken from in any order. */

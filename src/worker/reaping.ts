@@ -1,5 +1,6 @@
 // Looks after the dead: runs the reaper once a second, and starts the child process for jobs with their last crash left.
 import { textOf } from "../core/failure.ts";
+import type { ActiveLane } from "../core/lane.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Log } from "../system/log.ts";
@@ -8,6 +9,7 @@ import type { Records } from "../upkeep/records.ts";
 import type { Contact } from "./contact.ts";
 import type { Reporter } from "./report.ts";
 import { evidenceOf, type Isolation, reportsOf } from "./isolation.ts";
+import type { Services } from "./services.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What reaping works with. */
@@ -19,6 +21,7 @@ export interface ReapingOptions {
   readonly settings: WorkerSettings;
   readonly reaper: () => ReaperOptions;
   readonly isolation: Isolation | null;
+  readonly services: Pick<Services, "claimed">;
   readonly report: Reporter;
   readonly records?: Records;
   /** Fires when the worker has ended. */
@@ -94,11 +97,12 @@ export class Reaping {
     }
   }
 
-  /** Runs one job of the lane in a child of its own. */
-  isolate(lane: number, control: number, stop: AbortSignal): void {
+  /** Runs one job of the lane in a child of its own; it costs what any other retry does. */
+  isolate(lane: ActiveLane, control: number, stop: AbortSignal): void {
     const worker = this.#options.system.workerId();
     const end = new AbortController();
-    const ended = this.#runChild({ worker, lane, control, signal: end.signal, stop })
+    this.#options.services.claimed([{ ...lane, attempts: 1 }]);
+    const ended = this.#runChild({ worker, lane: lane.lane, control, signal: end.signal, stop })
       .catch((error: unknown) => {
         this.#options.log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
       })

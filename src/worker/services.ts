@@ -102,7 +102,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
   }
 
   /** Takes note of what was claimed. */
-  claimed(jobs: readonly ClaimedJob[]): void {
+  claimed(jobs: Parameters<Allowances["spend"]>[0]): void {
     this.#allowances.spend(jobs);
   }
 

@@ -228,6 +228,7 @@ export class QueueWorker {
       wake: () => this.#loop.wake(),
       report: this.#report,
       ending: this.#ending.signal,
+      services: this.#services,
       reaper: () => this.#reaper(),
     });
   }
