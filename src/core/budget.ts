@@ -61,6 +61,12 @@ export function deposit(budget: Budget, successes: number, settings: BudgetSetti
   return { ...filled, tokens: Math.min(settings.capacity, filled.tokens + Math.max(0, successes) * settings.share) };
 }
 
+/** The budget after tokens that were withdrawn and not needed came back. */
+export function putBack(budget: Budget, tokens: number, settings: BudgetSettings, now: number): Budget {
+  const filled = fill(budget, settings, now);
+  return { ...filled, tokens: Math.min(settings.capacity, filled.tokens + tokens) };
+}
+
 /** Pays for up to `n` retries; `granted` says for how many there was enough. */
 export function withdraw(
   budget: Budget,

@@ -1,7 +1,7 @@
 // What a worker may start of things that are limited for the whole fleet: slots of rate limits and of the ramp of a service
 // that came back, and tokens of retry budgets. It withdraws a little ahead, a few times a second at most, and spends that
 // as quota of lanes; what it does not use in time is lost to it, so that nobody makes up for it in a burst.
-import { budgetFrom, type BudgetSettings, deposit, initialBudget, withdraw } from "../core/budget.ts";
+import type { BudgetSettings } from "../core/budget.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import { bucketFrom, canSpare, reserve, type Spread } from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
@@ -9,6 +9,7 @@ import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { CellChange, Store } from "../store/store.ts";
 import { type HeldSlots, isAwaited, isSpentUp, lacksSlots, useOne, usableOf } from "./held-slots.ts";
 import { openLaneRates, type RatesOf } from "./lane-rates.ts";
+import { emptyPurse, filled, fillsAt, type Purse, tokensOf } from "./purse.ts";
 
 /** What allowances need. */
 export interface AllowancesOptions {
@@ -21,8 +22,6 @@ export interface AllowancesOptions {
 
 /** How far ahead slots are reserved. */
 const AHEAD_MS = 250;
-/** How often tokens for retries are asked for. */
-const BUDGET_MS = 250;
 /** How long to wait before asking again where there was nothing, at least and at most. */
 const NOTHING_MS = 20;
 const NOTHING_MOST_MS = 1_000;
@@ -37,13 +36,6 @@ const NAMES_AT_ONCE = 1_000;
 interface Wish {
   readonly spread: Spread;
   readonly want: number;
-}
-
-interface Purse {
-  tokens: number;
-  /** Successes not yet deposited. */
-  successes: number;
-  askedAt: number;
 }
 
 /** The allowances of one worker. */
@@ -109,8 +101,7 @@ export class Allowances {
     for (const lane of others.slice(0, NAMES_AT_ONCE))
       for (const { name, spread } of this.#ratesOf(lane, now))
         if (!names.has(name) && lacksSlots(this.#rates.get(name), now)) names.set(name, { spread, want: 0 });
-    // Tokens are asked for rarely, and suspects come one by one.
-    await this.#draw(names, services, Math.max(want, first), now);
+    await this.#draw(names, services, now);
   }
 
   /** The grants without what is known to be used up for now. */
@@ -118,8 +109,7 @@ export class Allowances {
     const { now } = this.#options.watch;
     const lower = new Map(grants);
     for (const [name, rate] of this.#rates) if (isSpentUp(rate, now)) lower.set(name, 0);
-    for (const [service, { tokens, askedAt }] of this.#purses)
-      if (tokens < 1 && askedAt + BUDGET_MS > now) lower.set(`retry:${service}`, 0);
+    for (const [service, purse] of this.#purses) if ((fillsAt(purse, now) ?? 0) > now) lower.set(`retry:${service}`, 0);
     return lower;
   }
 
@@ -151,8 +141,7 @@ export class Allowances {
     const put = (name: string, to: number): void => void lower.set(name, Math.min(lower.get(name) ?? to, to));
     for (const lane of lanes) {
       for (const { name } of this.#ratesOf(lane, now)) put(name, usableOf(this.#rates.get(name), now, most));
-      if (this.#budgetOf(lane))
-        put(`retry:${lane.service}`, Math.floor(this.#purses.get(lane.service as string)?.tokens ?? 0));
+      if (this.#budgetOf(lane)) put(`retry:${lane.service}`, tokensOf(this.#purseOf(lane.service as string), now));
     }
     return lower;
   }
@@ -165,9 +154,9 @@ export class Allowances {
       const at = slots[0]?.from ?? nothingBefore;
       if (at > now) next = Math.min(next ?? at, at);
     }
-    for (const { tokens, askedAt } of this.#purses.values()) {
-      const at = askedAt + BUDGET_MS;
-      if (tokens < 1 && at > now) next = Math.min(next ?? at, at);
+    for (const purse of this.#purses.values()) {
+      const at = fillsAt(purse, now);
+      if (at !== null && at > now) next = Math.min(next ?? at, at);
     }
     return next === null ? null : Math.max(1, Math.ceil(next - now));
   }
@@ -213,14 +202,14 @@ export class Allowances {
   }
 
   #lacksTokens(service: string, now: number): boolean {
-    const { tokens, askedAt } = this.#purseOf(service);
-    return tokens < 1 && askedAt + BUDGET_MS <= now;
+    const at = fillsAt(this.#purseOf(service), now);
+    return at !== null && at <= now;
   }
 
   #purseOf(service: string): Purse {
     const known = this.#purses.get(service);
     if (known) return known;
-    const purse = { tokens: 0, successes: 0, askedAt: 0 };
+    const purse = emptyPurse();
     this.#purses.set(service, purse);
     return purse;
   }
@@ -228,7 +217,6 @@ export class Allowances {
   async #draw(
     names: ReadonlyMap<string, Wish>,
     services: ReadonlyMap<string, BudgetSettings>,
-    want: number,
     now: number,
   ): Promise<void> {
     const { store } = this.#options;
@@ -263,22 +251,9 @@ export class Allowances {
     }
     for (const [service, settings] of services) {
       const cell = found.get(`budget ${service}`);
-      const purse = this.#purseOf(service);
-      const { successes } = purse;
-      const paid = deposit((cell && budgetFrom(cell.value)) ?? initialBudget(now), successes, settings, now);
-      const { granted, budget } = withdraw(paid, want, settings, now);
-      purse.askedAt = now;
-      changes.push({
-        kind: "budget",
-        name: service,
-        holder: "",
-        version: cell?.version ?? 0,
-        value: JSON.stringify(budget),
-      });
-      drawn.push(() => {
-        purse.successes -= successes;
-        purse.tokens += granted;
-      });
+      const { value, take } = filled(this.#purseOf(service), cell?.value ?? null, settings, now);
+      changes.push({ kind: "budget", name: service, holder: "", version: cell?.version ?? 0, value });
+      drawn.push(take);
     }
     if (changes.length === 0) return;
     // Whoever was faster has changed the bucket; the next look asks again.

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BUDGET_DEFAULTS, deposit, initialBudget, resolveBudget, withdraw } from "../../src/core/budget.ts";
+import { BUDGET_DEFAULTS, deposit, initialBudget, putBack, resolveBudget, withdraw } from "../../src/core/budget.ts";
 
 const settings = resolveBudget({ share: 0.2, floorPerSecond: 1, capacity: 50 });
 
@@ -37,6 +37,13 @@ describe("withdraw", () => {
     }
     expect(total).toBe(1);
   });
+});
+
+test("what comes back is there again, up to the capacity", () => {
+  const { budget } = withdraw(deposit(initialBudget(0), 100, settings, 0), 15, settings, 0);
+  expect(putBack(budget, 10, settings, 0).tokens).toBe(15);
+  expect(putBack(budget, 10, settings, 2_000).tokens).toBe(17);
+  expect(putBack(budget, 1_000, settings, 0).tokens).toBe(50);
 });
 
 test("retries never exceed share × successes + floor × seconds, whatever the order of calls", () => {

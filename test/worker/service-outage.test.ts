@@ -1,7 +1,8 @@
 // What an outage does to the work for a service: nothing is lost, little is charged, nothing else notices, and the load
 // comes back on a ramp. On virtual time; `npm run prove -- outages` plays forty minutes, and all of it on Postgres too.
 import { describe, expect, it } from "vitest";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { fixed } from "../../src/core/backoff.ts";
+import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
 import { isShort, openBench, PROVE_MINUTES, VIRTUAL_STORES } from "../support/virtual-bench.ts";
 import { around, cuttable, type Hired } from "../support/worker-bench.ts";
 import { feed, FlakyService, heard, mostInASecond, outage, quoteFor } from "./service-outage-scenes.ts";
@@ -177,6 +178,42 @@ describe.each(VIRTUAL_STORES)("limits for the whole fleet, on %s", (store) => {
     expect(pricing.calls.length).toBeGreaterThan(1.1 * firstTries);
     const { queued, running, dead, completed } = await bench.store.count();
     expect(queued + running + dead + completed).toBe(firstTries + seconds);
+  });
+
+  it.skipIf(isShort(store))("tokens of quiet times are not kept by each worker", { timeout: 60_000 }, async () => {
+    const bench = await openBench(17, store);
+    const retries: number[] = [];
+    let down = false;
+    const crew = [1, 2, 3, 4, 5, 6, 7, 8].map((n) =>
+      defineJob(`quote-${n}`, {
+        service: "pricing",
+        maxAttempts: 20,
+        backoff: fixed("100ms"),
+        run(input, { job }) {
+          if (job.attempts > 0) retries.push(bench.world.now);
+          if (down || (input === "bad" && job.attempts === 0)) throw new Error("HTTP 502");
+        },
+      }),
+    );
+    const budget = { share: 0.2, floorPerSecond: 20, capacity: 100 };
+    const hiring = { concurrency: 60, services: { pricing: { breaker: false, budget } } } as const;
+    for (const quote of crew) await bench.employ([quote], hiring);
+    // A retry now and then, for each of the workers.
+    for (let second = 0; second < 40; second++) {
+      await bench.add(crew[second % 8] as JobDefinition, { payload: '"bad"' });
+      await bench.advance(1_000);
+    }
+    expect(retries.length).toBe(40);
+    retries.length = 0;
+    down = true;
+    for (const quote of crew) await bench.addMany(200, quote);
+    await bench.advance(2_000);
+    // What was saved up for the whole fleet, what came meanwhile, and the last little that each had taken out.
+    expect(retries.length).toBeGreaterThan(100);
+    expect(retries.length).toBeLessThanOrEqual(100 + 2 * 20 + 8 * 2);
+    await bench.advance(8_000);
+    expect(retries.length).toBeGreaterThan(100 + 0.9 * 10 * 20);
+    expect(retries.length).toBeLessThanOrEqual(100 + 10 * 20 + 8 * 2);
   });
 
   it("a rate limit holds in every second by the service's own clock, and is used", { timeout: 60_000 }, async () => {
