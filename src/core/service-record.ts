@@ -57,6 +57,8 @@ export interface ServiceRecord {
 const SPANS_MOST = 50;
 /** A shorter wish to be left alone is not worth a write of its own. */
 const HOLD_STEP_MS = 250;
+/** A probe with more than this share of its time left is not worth a write. */
+const RENEW_BELOW = 0.75;
 /** A ramp doubles its rate this many times. */
 const DOUBLINGS = 10;
 
@@ -119,6 +121,22 @@ export function withProbe(record: ServiceRecord, worker: string, forMs: number, 
     return { ...record, breaker: { state: "half_open", since: now, probes: [probe], successes: 0 } };
   const running = breaker.probes.filter(({ until }) => until > now);
   return { ...record, breaker: { ...breaker, probes: [...running, probe] } };
+}
+
+/** The record with so many of this worker's probes waited for on, because they still run. */
+export function renewed(
+  record: ServiceRecord,
+  worker: string,
+  running: number,
+  forMs: number,
+  now: number,
+): ServiceRecord {
+  const { breaker } = record;
+  if (breaker.state !== "half_open") return record;
+  const own = breaker.probes.filter((probe) => probe.worker === worker && probe.until > now).slice(0, running);
+  if (own.every(({ until }) => until - now > forMs * RENEW_BELOW)) return record;
+  const probes = breaker.probes.map((probe) => (own.includes(probe) ? { worker, until: now + forMs } : probe));
+  return { ...record, breaker: { ...breaker, probes } };
 }
 
 /** The record after a probe: `neutral` is one that never called the service, or failed for a reason of its own. */

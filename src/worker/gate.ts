@@ -3,7 +3,7 @@
 import { countsAgainstService } from "../core/breaker.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Limits } from "../core/service.ts";
-import { heldFor, isHeldBack, mayProbe, probed, withoutBreaker, withProbe } from "../core/service-record.ts";
+import { heldFor, isHeldBack, mayProbe, probed, renewed, withoutBreaker, withProbe } from "../core/service-record.ts";
 import { type Outcome, outcomeWhenOpen } from "../core/verdict.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { ClaimedJob } from "../store/store.ts";
@@ -67,6 +67,16 @@ export class Gate {
       );
       if (taken) this.#permitsOf(service, watch.now).push(watch.now + probeMs);
     }
+  }
+
+  /** Has the probes that still run be waited for on: one that takes longer than a lease is not lost. */
+  async renew(): Promise<void> {
+    const { watch, worker, probeMs } = this.#options;
+    const running = new Map<string, number>();
+    for (const { service } of this.#probing)
+      if (service !== null) running.set(service, (running.get(service) ?? 0) + 1);
+    for (const [service, count] of running)
+      await watch.change(service, (record, now) => renewed(record, worker(), count, probeMs, now));
   }
 
   /** How long until one of these services may be tried again; null where none is held back for a known time. */

@@ -23,6 +23,8 @@ export interface PresenceOptions extends NoticeOptions {
   readonly runs: ReadonlySet<Run>;
   /** True while a verdict about the run is on its way. */
   readonly isSettling: (lease: Lease) => boolean;
+  /** A beat was answered. */
+  readonly onBeat: () => void;
   readonly onCancel: (leases: readonly Lease[]) => void;
   /** Contact was lost for almost a lease: others may soon have our jobs. */
   readonly onSilence: () => void;
@@ -130,6 +132,7 @@ export class Presence {
     this.#heardAt = this.#options.system.monotonic();
     if (!alive) this.comeBack().catch((error: unknown) => this.#options.contact.complain("register", error));
     else {
+      this.#options.onBeat();
       if (cancel.length > 0) this.#options.onCancel(cancel);
       void this.#stopTaken();
     }

@@ -47,6 +47,7 @@ interface Child {
 export class Reaping {
   readonly #options: ReapingOptions;
   readonly #children = new Map<string, Child>();
+  readonly #stopped = new AbortController();
   #pauseMs = 0;
   #notBefore = 0;
 
@@ -98,11 +99,11 @@ export class Reaping {
   }
 
   /** Runs one job of the lane in a child of its own; it costs what any other retry does. */
-  isolate(lane: ActiveLane, control: number, stop: AbortSignal): void {
+  isolate(lane: ActiveLane, control: number): void {
     const worker = this.#options.system.workerId();
     const end = new AbortController();
     this.#options.services.claimed([{ ...lane, attempts: 1 }]);
-    const ended = this.#runChild({ worker, lane: lane.lane, control, signal: end.signal, stop })
+    const ended = this.#runChild({ worker, lane: lane.lane, control, signal: end.signal, stop: this.#stopped.signal })
       .catch((error: unknown) => {
         this.#options.log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
       })
@@ -111,6 +112,11 @@ export class Reaping {
         this.#options.wake();
       });
     this.#children.set(worker, { end, ended, seen: false });
+  }
+
+  /** Has the children release what they hold. */
+  stop(): void {
+    this.#stopped.abort();
   }
 
   /** Resolves when no child runs any more. */

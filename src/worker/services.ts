@@ -90,6 +90,11 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     return this.#gate.probe(lanes.filter((lane) => isOpen(lane, grants)));
   }
 
+  /** The worker lives: so do its probes. */
+  renew(): void {
+    void this.#gate.renew();
+  }
+
   /** What is spread over time; null while nothing is. */
   spread(): Allowances | null {
     return this.#allowances.areNeeded() ? this.#allowances : null;

@@ -24,12 +24,10 @@ export async function windDown(
     readonly reaping: Reaping;
     readonly settler: Settler;
     readonly claimed: Promise<unknown>;
-    /** Tells the children. */
-    readonly stopped: AbortController;
   },
   options: { readonly system: System; readonly withinMs: number; readonly hurry: AbortSignal },
 ): Promise<void> {
-  const { hands, reaping, settler, claimed, stopped } = worker;
+  const { hands, reaping, settler, claimed } = worker;
   const { system, withinMs, hurry } = options;
   const until = system.monotonic() + withinMs;
   const left = (): number => Math.max(0, until - system.monotonic());
@@ -37,7 +35,7 @@ export async function windDown(
   hands.releaseAhead();
   await wait(claimed, left());
   await Promise.all([hands.empty(left(), hurry), wait(reaping.empty(), left())]);
-  stopped.abort();
+  reaping.stop();
   hands.stop("shutdown");
   await Promise.all([hands.empty(LAST_WORDS_MS, hurry), wait(reaping.empty(), LAST_WORDS_MS)]);
   hands.abandon();

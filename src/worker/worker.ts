@@ -34,8 +34,6 @@ export class QueueWorker {
   readonly #claiming = new AbortController();
   readonly #ending = new AbortController();
   readonly #hurry = new AbortController();
-  /** Fires when runs are aborted for the stop; tells the children too. */
-  readonly #stopped = new AbortController();
   #look: Look | null = null;
   #claimed: Promise<void> = Promise.resolve();
   #reaped: Promise<void> = Promise.resolve();
@@ -131,7 +129,6 @@ export class QueueWorker {
       reaping: this.#reaping,
       settler: this.#settler,
       claimed,
-      stopped: this.#stopped,
     };
     await windDown(parts, { system, withinMs, hurry: this.#hurry.signal });
     this.#ending.abort();
@@ -208,6 +205,7 @@ export class QueueWorker {
       isSettling: this.#settler.isSettling,
       slots: () => this.#hands.slots,
       ending: this.#ending.signal,
+      onBeat: () => this.#services.renew(),
       onCancel: (leases) => this.#hands.cancel(leases),
       onGivenUp: (worker) => {
         events.emit({ kind: "worker.given_up", worker });
@@ -282,7 +280,7 @@ export class QueueWorker {
         this.#services.claimed(jobs);
         hands.accept(jobs, single, this.#claiming.signal.aborted);
       },
-      isolate: isolation && ((lane, control) => this.#reaping.isolate(lane, control, this.#stopped.signal)),
+      isolate: isolation && ((lane, control) => this.#reaping.isolate(lane, control)),
       onUnknown: () =>
         releaseUnknown(store, this.id, log, (lease) => hands.holds(lease) || this.#settler.isSettling(lease)),
       onGivenUp: () => this.#presence.comeBack(),

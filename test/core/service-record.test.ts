@@ -15,6 +15,7 @@ import {
   probed,
   rampStepMs,
   recordFrom,
+  renewed,
   resetAt,
   type ServiceRecord,
   withoutBreaker,
@@ -186,6 +187,31 @@ describe("probes", () => {
     expect(next.breaker).toMatchObject({ probes: [{ worker: "d" }] });
     // News of one that was given up for lost comes too late.
     expect(probed(next, "a", "failure", settings, NOW + PROBE_MS + 1)).toBe(next);
+  });
+});
+
+describe("a probe that still runs", () => {
+  const full = ["a", "b"].reduce((record, worker) => withProbe(record, worker, PROBE_MS, NOW), half);
+  const later = NOW + PROBE_MS / 2;
+
+  test("is waited for on, and no other with it", () => {
+    const kept = renewed(full, "a", 1, PROBE_MS, later);
+    expect(kept.breaker).toMatchObject({
+      probes: [
+        { worker: "a", until: later + PROBE_MS },
+        { worker: "a", until: NOW + PROBE_MS },
+        { worker: "b", until: NOW + PROBE_MS },
+      ],
+    });
+    expect(mayProbe(kept, breaker, later)).toBe(false);
+    expect(mayProbe(kept, breaker, NOW + PROBE_MS)).toBe(true);
+  });
+
+  test("is not written down for a moment's sake, nor once it was given up or the breaker is not half-open", () => {
+    expect(renewed(full, "a", 2, PROBE_MS, NOW + 1_000)).toBe(full);
+    expect(renewed(full, "c", 1, PROBE_MS, later)).toBe(full);
+    expect(renewed(full, "a", 2, PROBE_MS, NOW + PROBE_MS)).toBe(full);
+    for (const record of [initialRecord, open, byHand]) expect(renewed(record, "a", 1, PROBE_MS, NOW)).toBe(record);
   });
 });
 
