@@ -7,7 +7,7 @@ import { firstWord, hostId, onParentStop, tellParent } from "../system/processes
 import { lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import { runAlone } from "../worker/alone.ts";
-import { ALONE_DONE, type AloneReport, ISOLATED_HOST } from "../worker/isolation.ts";
+import { ALONE_DONE, ISOLATED_HOST } from "../worker/isolation.ts";
 import { withTypeLimits } from "../worker/type-limits.ts";
 import { resolveWorker, type WorkerSettings } from "../worker/settings.ts";
 import type { IsolatedTask } from "../worker/child-isolation.ts";
@@ -27,13 +27,14 @@ try {
     worker: task.worker,
     lane: task.lane,
     control: task.control,
+    held: task.held,
     stop: stopping.signal,
     jobs,
     settings: settingsOf(task),
     // A host of its own: only the parent, who knows how it ended, may call this process gone before its lease ends.
     process: { pid: process.pid, host: `${hostId()}${ISOLATED_HOST}` },
     log: lineLog("warn"),
-    report: (job, verdict, settled) => void told.push(tellParent({ job, verdict, settled } satisfies AloneReport)),
+    report: (report) => void told.push(tellParent(report)),
   });
 } finally {
   await store.close();

@@ -81,6 +81,11 @@ export class ServiceWatch {
     return this.#control ? this.#control.now + Math.round(system.monotonic() - this.#controlMs) : system.now();
   }
 
+  /** The version of what the store said last. */
+  get version(): number {
+    return this.#control?.version ?? 0;
+  }
+
   /** Takes note of what the store said last. */
   see(control: Control): void {
     if (this.#control && control.now <= this.#control.now && control.version <= this.#control.version) return;

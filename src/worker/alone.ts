@@ -1,16 +1,19 @@
 // Inside the child of a last chance: a worker that takes one job of a lane, runs it and leaves.
+import { countsAgainstService } from "../core/breaker.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
 import { pausedMs } from "../core/paused.ts";
 import { parkedSpans, recordFrom } from "../core/service-record.ts";
+import type { Outcome } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { openContact } from "./contact.ts";
 import { execute } from "./executor.ts";
-import { OPEN_GATE } from "./gate.ts";
+import type { Gate } from "./gate.ts";
 import { startHeartbeat } from "./heartbeat.ts";
+import type { AloneReport } from "./isolation.ts";
 import type { Reporter } from "./report.ts";
 import type { Run } from "./run.ts";
 import type { WorkerSettings } from "./settings.ts";
@@ -24,13 +27,15 @@ export interface AloneOptions {
   readonly worker: string;
   readonly lane: number;
   readonly control: number;
+  /** As in the request. */
+  readonly held: Outcome | null;
   /** Fires when the job is to be released. */
   readonly stop: AbortSignal;
   readonly jobs: readonly JobDefinition[];
   readonly settings: WorkerSettings;
   readonly process: { readonly pid: number; readonly host: string };
   readonly log: Log;
-  readonly report: Reporter;
+  readonly report: (report: AloneReport) => void;
 }
 
 /** Runs one job of the lane; returns false if there was none left, or it may not be taken any more. */
@@ -54,7 +59,10 @@ async function runOne(
   control: Control,
   options: AloneOptions,
 ): Promise<void> {
-  const { store, system, worker, settings, log, report } = options;
+  const { store, system, worker, settings, log } = options;
+  let heard: Outcome | null = null;
+  const gate = gateOf(options, control, (outcome) => (heard = outcome));
+  const report: Reporter = (of, verdict, settled) => options.report({ job: of, verdict, settled, heard });
   const { leaseMs, heartbeatMs: everyMs, stallMs, abortGraceMs } = settings;
   const settler = openSettler({
     store,
@@ -66,7 +74,7 @@ async function runOne(
   });
   const parked = control.services.flatMap(({ name, value }) => parkedSpans(recordFrom(value), name));
   const heldMs = (of: Job, until: number): number => pausedMs([...control.pauses, ...parked], of, of.dueAt, until);
-  const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs, gate: OPEN_GATE };
+  const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs, gate };
   const taken = { store, worker, beganBefore: Number.POSITIVE_INFINITY, isSettling: settler.isSettling };
   let run: Run | null = null;
   // Before the handler is called: it may block this thread for good.
@@ -93,4 +101,29 @@ async function runOne(
   });
   await settler.idle();
   heartbeat.stop();
+}
+
+/**
+ * The gate of the child. Its parent has decided whether the job may start, and hears how the run ended; what is left to know
+ * here is whether a failure is charged: not that of a probe, nor one after the breaker has opened.
+ */
+function gateOf(
+  { store, held }: AloneOptions,
+  before: Control,
+  onHeard: (outcome: Outcome) => void,
+): Pick<Gate, "start" | "heard"> {
+  return {
+    start: () => held,
+    async heard({ service }, outcome) {
+      // The result is in the store, and may be large.
+      onHeard(outcome.kind === "completed" ? { kind: "completed", result: null } : outcome);
+      if (outcome.kind !== "failed" || !countsAgainstService(outcome.failure.class)) return outcome;
+      const after = await store.control().catch(() => before);
+      const isDown = [before, after].some(({ services }) => {
+        const found = services.find(({ name }) => name === service);
+        return found !== undefined && recordFrom(found.value).breaker.state !== "closed";
+      });
+      return isDown ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
+    },
+  };
 }

@@ -1,6 +1,7 @@
 // Starts the child process for a job with its last crash left. Its program belongs to the command line, because it loads
 // job files in every language that does.
 import { fileURLToPath } from "node:url";
+import type { Outcome } from "../core/verdict.ts";
 import { runChild } from "../system/processes.ts";
 import type { Isolation } from "./isolation.ts";
 
@@ -25,6 +26,7 @@ export interface IsolatedTask extends IsolationOptions {
   readonly worker: string;
   readonly lane: number;
   readonly control: number;
+  readonly held: Outcome | null;
 }
 
 /** Memory a child may use before it dies alone. */
@@ -33,8 +35,8 @@ const MEMORY_MB = 512;
 /** The way to run a lane in a child, for a worker with this store and these jobs. */
 export function childIsolation(options: IsolationOptions): Isolation {
   const program = fileURLToPath(new URL("../cli/isolated.js", import.meta.url));
-  return ({ worker, lane, control, signal, stop }) => {
-    const task: IsolatedTask = { ...options, worker, lane, control };
+  return ({ worker, lane, control, held, signal, stop }) => {
+    const task: IsolatedTask = { ...options, worker, lane, control, held };
     return runChild(program, { memoryMb: MEMORY_MB, task, signal, stop });
   };
 }

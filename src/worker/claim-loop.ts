@@ -218,7 +218,7 @@ export class ClaimLoop {
       const [last] = await this.#single("last");
       if (last && !isolate) return this.#take([last], 1, true);
       const lane = last && this.#lanes.find((one) => one.lane === last.lane);
-      if (lane) isolate?.(lane, this.#control?.version ?? 0);
+      if (lane && isolate && this.#control && !isolate(lane, this.#control.version)) this.#control = null;
     }
     return wantSuspect().suspect ? this.#take(await this.#single("suspect"), 1, true) : 0;
   }

@@ -37,8 +37,11 @@ export interface ClaimLoopOptions {
   readonly startedThrough: () => number;
   /** Takes over what was claimed; `single` for a suspect, which starts at once. */
   readonly accept: (jobs: readonly ClaimedJob[], single: boolean) => void;
-  /** Takes care of a lane of jobs with their last crash left, elsewhere; null where they run alone in this process. */
-  readonly isolate: ((lane: ActiveLane, control: number) => void) | null;
+  /**
+   * Takes care of a lane of jobs with their last crash left, elsewhere; false where this version of `control` is old. Null where
+   * they run alone in this process.
+   */
+  readonly isolate: ((lane: ActiveLane, control: number) => boolean) | null;
   /** A claim was written or not, nobody knows: hands back what is held without our knowledge. */
   readonly onUnknown: () => Promise<void>;
   /** The store says that this worker was given up; resolves when there is a new one. */

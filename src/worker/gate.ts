@@ -20,6 +20,9 @@ export interface GateOptions {
 /** A gate that is always open, for runs outside a worker. */
 export const OPEN_GATE: Pick<Gate, "start" | "heard"> = { start: () => null, heard: (_, outcome) => outcome };
 
+/** What the gate has to know of a job. */
+type Gated = Pick<ClaimedJob, "service">;
+
 /** Permits to probe that a worker holds for a service: until when each is good. */
 type Permits = number[];
 
@@ -28,9 +31,9 @@ export class Gate {
   readonly #options: GateOptions;
   readonly #permits = new Map<string, Permits>();
   /** Runs that are probes. */
-  readonly #probing = new Set<ClaimedJob>();
+  readonly #probing = new Set<Gated>();
   /** The run with which this worker tries a service again that it alone could not reach, and until when it is waited for. */
-  readonly #trials = new Map<string, { readonly job: ClaimedJob; readonly until: number }>();
+  readonly #trials = new Map<string, { readonly job: Gated; readonly until: number }>();
   /** The last word of each service that asked to be left alone, while it is passed on. */
   readonly #wishes = new Map<string, Promise<boolean>>();
 
@@ -95,7 +98,7 @@ export class Gate {
   }
 
   /** What becomes of a job that is about to start; null if it may. */
-  start(job: ClaimedJob): Outcome | null {
+  start(job: Gated): Outcome | null {
     if (job.service === null) return null;
     const { watch, limits } = this.#options;
     const record = watch.record(job.service);
@@ -110,7 +113,7 @@ export class Gate {
   }
 
   /** Hears how a run ended; answers what it amounts to now that the fleet knows. */
-  heard(job: ClaimedJob, outcome: Outcome): Outcome | Promise<Outcome> {
+  heard(job: Gated, outcome: Outcome): Outcome | Promise<Outcome> {
     const { service } = job;
     if (service === null) return outcome;
     const known = this.#judge(job, service, outcome);
@@ -119,7 +122,7 @@ export class Gate {
     return retryAfterMs > 0 || found === "rate_limited" ? this.#afterWish(service, retryAfterMs, known) : known;
   }
 
-  #judge(job: ClaimedJob, service: string, outcome: Outcome): Outcome | Promise<Outcome> {
+  #judge(job: Gated, service: string, outcome: Outcome): Outcome | Promise<Outcome> {
     const { watch, limits } = this.#options;
     const { breaker, rampMs } = limits.service(service);
     if (!breaker) return outcome;
@@ -140,7 +143,7 @@ export class Gate {
   }
 
   /** A failure after the opening is the service's, not the job's; and this worker's where it stands back. */
-  async #afterFailure(job: ClaimedJob, service: string, outcome: Outcome): Promise<Outcome> {
+  async #afterFailure(job: Gated, service: string, outcome: Outcome): Promise<Outcome> {
     const { watch } = this.#options;
     await watch.failed(service);
     this.#tried(job, service);
@@ -172,7 +175,7 @@ export class Gate {
   }
 
   /** Lets one job through to try the service again; what comes beside it goes back. */
-  #try(job: ClaimedJob, service: string, now: number): Outcome | null {
+  #try(job: Gated, service: string, now: number): Outcome | null {
     if (!this.#mayTry(service, now)) return { kind: "released", reason: "breaker", delayMs: 0 };
     this.#trials.set(service, { job, until: now + this.#options.probeMs });
     return null;
@@ -182,7 +185,7 @@ export class Gate {
     return this.#options.watch.sickUntil(service) <= now && (this.#trials.get(service)?.until ?? 0) <= now;
   }
 
-  #tried(job: ClaimedJob, service: string): void {
+  #tried(job: Gated, service: string): void {
     if (this.#trials.get(service)?.job === job) this.#trials.delete(service);
   }
 

@@ -1,7 +1,7 @@
 // The last chance of a suspect: a child process that is a worker of its own, takes one job of the lane, runs it and
 // ends. If the job kills it, the crash is charged to that job alone, with the child's end as evidence.
 import type { Failure, Job } from "../core/job.ts";
-import { runtimeFailure, type Verdict } from "../core/verdict.ts";
+import { type Outcome, runtimeFailure, type Verdict } from "../core/verdict.ts";
 import type { ChildEnd } from "../system/processes.ts";
 import type { Settled } from "./settler.ts";
 
@@ -11,6 +11,8 @@ export type Isolation = (request: {
   readonly lane: number;
   /** The version of `control` the lane was planned with. */
   readonly control: number;
+  /** What becomes of the job without a run, because its breaker is open and its work is not to wait; null if it runs. */
+  readonly held: Outcome | null;
   /** Fires when the child has lost its job and is to be ended. */
   readonly signal: AbortSignal;
   /** Fires when the worker stops; the child releases its job then. */
@@ -22,6 +24,8 @@ export interface AloneReport {
   readonly job: Job;
   readonly verdict: Verdict;
   readonly settled: Settled;
+  /** How the run ended, for the breaker of its service, whatever that made of it; null if there was none. */
+  readonly heard: Outcome | null;
 }
 
 /** The end of the host of a process that runs a single job: it takes no other. */

@@ -1,6 +1,7 @@
 // Looks after the dead: runs the reaper once a second, and starts the child process for jobs with their last crash left.
 import { textOf } from "../core/failure.ts";
 import type { ActiveLane } from "../core/lane.ts";
+import type { Outcome } from "../core/verdict.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Log } from "../system/log.ts";
@@ -21,7 +22,7 @@ export interface ReapingOptions {
   readonly settings: WorkerSettings;
   readonly reaper: () => ReaperOptions;
   readonly isolation: Isolation | null;
-  readonly services: Pick<Services, "claimed">;
+  readonly services: Pick<Services, "isCurrent" | "claimed" | "start" | "heard">;
   readonly report: Reporter;
   readonly records?: Records;
   /** Fires when the worker has ended. */
@@ -34,6 +35,9 @@ const REAP_EVERY_MS = 1_000;
 /** After a child that died before it took its job (it could not even load), the next one waits, twice as long each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
+
+/** A run of which nobody heard: its child died, or found nothing to do. It says nothing about its service. */
+const UNHEARD: Outcome = { kind: "released", reason: "not_started", delayMs: 0 };
 
 /** A child that runs a last chance. */
 interface Child {
@@ -98,20 +102,36 @@ export class Reaping {
     }
   }
 
-  /** Runs one job of the lane in a child of its own; it costs what any other retry does. */
-  isolate(lane: ActiveLane, control: number): void {
-    const worker = this.#options.system.workerId();
+  /** Runs one job of the lane in a child of its own; it costs what any other retry does. False where `control` is old. */
+  isolate(lane: ActiveLane, control: number): boolean {
+    const { services, system, log, wake } = this.#options;
+    // The child would be refused its claim, and a probe would be lost with it.
+    if (!services.isCurrent(control)) return false;
+    const run = { service: lane.service };
+    const held = services.start(run);
+    // What is to wait waits, as it would anywhere.
+    if (held?.kind === "released") return true;
+    const worker = system.workerId();
     const end = new AbortController();
-    this.#options.services.claimed([{ ...lane, attempts: 1 }]);
-    const ended = this.#runChild({ worker, lane: lane.lane, control, signal: end.signal, stop: this.#stopped.signal })
+    services.claimed([{ ...lane, attempts: 1 }]);
+    const ended = this.#runChild({
+      worker,
+      lane: lane.lane,
+      control,
+      held,
+      signal: end.signal,
+      stop: this.#stopped.signal,
+    })
       .catch((error: unknown) => {
-        this.#options.log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
+        log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
       })
-      .then(() => {
+      .then((heard) => {
+        if (held === null) void services.heard(run, heard ?? UNHEARD);
         this.#children.delete(worker);
-        this.#options.wake();
+        wake();
       });
     this.#children.set(worker, { end, ended, seen: false });
+    return true;
   }
 
   /** Has the children release what they hold. */
@@ -124,10 +144,10 @@ export class Reaping {
     await Promise.all([...this.#children.values()].map(({ ended }) => ended));
   }
 
-  /** If the child dies, the crash is its job's alone, with the child's end as evidence. */
-  async #runChild(request: Parameters<Isolation>[0]): Promise<void> {
+  /** If the child dies, the crash is its job's alone, with the child's end as evidence. Answers how its run ended. */
+  async #runChild(request: Parameters<Isolation>[0]): Promise<Outcome | null> {
     const { system, contact, log, isolation } = this.#options;
-    if (!isolation) return;
+    if (!isolation) return null;
     const { worker, signal: end } = request;
     const ending = await isolation(request);
     const reports = reportsOf(ending);
@@ -146,8 +166,8 @@ export class Reaping {
     const longer = evidence ? this.#pauseMs * 2 : 0;
     this.#pauseMs = took ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, longer));
     this.#notBefore = system.monotonic() + this.#pauseMs;
-    if (took || !evidence) return;
     const about = { output: ending.output, pauseMs: this.#pauseMs };
-    log.error(about, "the child for a last chance died before it took its job");
+    if (!took && evidence) log.error(about, "the child for a last chance died before it took its job");
+    return reports[0]?.heard ?? null;
   }
 }

@@ -90,6 +90,11 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     return this.#gate.probe(lanes.filter((lane) => isOpen(lane, grants)));
   }
 
+  /** True if nothing has changed since the store said this, as far as we know. */
+  isCurrent(control: number): boolean {
+    return this.#watch.version === control;
+  }
+
   /** The worker lives: so do its probes. */
   renew(): void {
     void this.#gate.renew();
@@ -111,11 +116,11 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     this.#allowances.spend(jobs);
   }
 
-  start(job: ClaimedJob): Outcome | null {
+  start(job: Pick<ClaimedJob, "service">): Outcome | null {
     return this.#gate.start(job);
   }
 
-  heard(job: ClaimedJob, outcome: Outcome): Outcome | Promise<Outcome> {
+  heard(job: Pick<ClaimedJob, "service">, outcome: Outcome): Outcome | Promise<Outcome> {
     if (outcome.kind === "completed" && job.service !== null) this.#allowances.earn(job.service);
     return this.#gate.heard(job, outcome);
   }

@@ -1,6 +1,8 @@
 // Killers in real processes: the last chance runs in a child, exactly the killer dies, and its end is the evidence.
 import { describe, expect, it } from "vitest";
+import { initialRecord, openedByHand, recordFrom } from "../../src/core/service-record.ts";
 import { isAlive } from "../../src/system/processes.ts";
+import { startFlakyServer } from "../support/flaky-server.ts";
 import { claimBy, signUp } from "../support/runs.ts";
 import { crashed } from "../support/verdicts.ts";
 import { createSite, type Site } from "../support/worker-processes.ts";
@@ -8,8 +10,8 @@ import { createSite, type Site } from "../support/worker-processes.ts";
 const OPTIONS = { lease: "2s", heartbeat: "300ms", concurrency: 10 } as const;
 
 /** A job that was already part of two crashes: the next one is its last. */
-async function lastChance(site: Site, type: string, payload = {}): Promise<string> {
-  const id = await site.add(type, payload);
+async function lastChance(site: Site, type: string, payload = {}, overrides = {}): Promise<string> {
+  const id = await site.add(type, payload, overrides);
   for (const lane of ["suspect", "last"] as const) {
     const worker = await signUp(site.store);
     const { jobs } = await claimBy(site.store, worker, { only: (found) => found.type === type });
@@ -107,6 +109,47 @@ describe("a job with its last crash left, in a child process", () => {
     if (hung) process.kill(pid, "SIGKILL");
     expect({ hung, run }).toEqual({ hung: false, run: "the next last chance ran" });
     expect((await site.read(next)).state).toBe("dead");
+  });
+});
+
+describe("a job with its last crash left whose service was down", () => {
+  const PATIENT = { concurrency: 10, poll: "200ms" } as const;
+  const services = { pricing: { breaker: { openFor: "1s", probes: 1, closeAfter: 1 } } } as const;
+
+  /** The breaker of the service, open by hand for so long. */
+  const opened = async ({ store }: Site, ms: number | null): Promise<void> => {
+    const until = ms === null ? null : Date.now() + ms;
+    const record = openedByHand(initialRecord, "maintenance", until, Date.now());
+    await store.setService("pricing", 0, JSON.stringify(record));
+  };
+
+  it("is the probe that closes the breaker, from its own process", async () => {
+    const pricing = await startFlakyServer();
+    const site = await createSite();
+    const id = await lastChance(site, "quote", {}, { service: "pricing" });
+    await opened(site, 500);
+    const env = { REDRIVE_SERVICE: pricing.url };
+    const worker = await site.start({ options: PATIENT, services, isolate: true, env });
+    await worker.tells("job.completed", 1);
+    await worker.tells("breaker.changed", 3);
+    expect((await site.read(id)).state).toBe("completed");
+    const [record] = (await site.store.control()).services;
+    expect(recordFrom(record?.value ?? "").breaker.state).toBe("closed");
+    expect(pricing.calls.length).toBe(1);
+  });
+
+  it("does not call it from there while its work is to be dead-lettered", async () => {
+    const pricing = await startFlakyServer();
+    const site = await createSite();
+    const id = await lastChance(site, "quote", {}, { service: "pricing" });
+    await opened(site, null);
+    const env = { REDRIVE_SERVICE: pricing.url };
+    const dead = { pricing: { ...services.pricing, whenOpen: "dead-letter" } } as const;
+    const worker = await site.start({ options: PATIENT, services: dead, isolate: true, env });
+    await worker.tells("job.dead", 1);
+    const { items } = await site.store.deadLetters({ limit: 10 });
+    expect(items).toMatchObject([{ reason: "breaker", attempts: 0, job: { id } }]);
+    expect(pricing.calls).toEqual([]);
   });
 });
 
