@@ -71,7 +71,7 @@ function openLine<T>(pass: (next: T) => void | Promise<void>) {
   let passing: Promise<void> | null = null;
   const passAll = async (): Promise<void> => {
     // Not in the moment in which they come: whoever brings them has more to do.
-    await null;
+    await Promise.resolve();
     while (waiting.length > 0) {
       const all = waiting;
       waiting = [];

@@ -56,6 +56,12 @@ export function evidenceFrom(text: string): Evidence | null {
   return isWhole && hasNumbers(value, NUMBERS) ? (value as unknown as Evidence) : null;
 }
 
+/** What a cell says; one that was written by a program that speaks otherwise says nothing. */
+export function witnessFrom(worker: string, value: string): Witness[] {
+  const evidence = evidenceFrom(value);
+  return evidence ? [{ worker, evidence }] : [];
+}
+
 /** The evidence with calls added; in a set that holds both, the successes count as the earlier ones. */
 export function observe(
   evidence: Evidence,

@@ -1,6 +1,6 @@
 // Looking at the breakers of a fleet, and opening, closing and resetting them by hand.
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { callsOf, failuresInARow } from "../core/evidence.ts";
+import { callsOf, failuresInARow, witnessFrom } from "../core/evidence.ts";
 import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
@@ -16,7 +16,6 @@ import {
 import type { Cell, CellQuery, Control, Store } from "../store/store.ts";
 import { livingAmong, type SaidSettings, settingsFrom, settingsOfServices } from "./holding.ts";
 import { changeService } from "./service-change.ts";
-import { witnessFrom } from "./service-watch.ts";
 
 /** The breaker of a service as people see it. Times are epoch milliseconds by the store's clock. */
 export interface BreakerView {

@@ -11,7 +11,7 @@ import type { Cell, CellQuery, Store, WorkerRecord } from "../store/store.ts";
 import { ISOLATED_HOST } from "../worker/isolation.ts";
 import { holdingFrom, livingAmong, type SaidSettings, settingsFrom } from "./holding.ts";
 import { everyItem, PAGE } from "./paging.ts";
-import { witnessFrom } from "./service-watch.ts";
+import { witnessFrom } from "../core/evidence.ts";
 
 /** Lanes read with one call, and calls for one explanation. */
 const LANES = 1_000;

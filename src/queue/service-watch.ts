@@ -3,7 +3,6 @@
 import {
   credible,
   type Evidence,
-  evidenceFrom,
   hearing,
   HEARING_MS,
   isSick,
@@ -11,6 +10,7 @@ import {
   observe,
   outage,
   type Witness,
+  witnessFrom,
 } from "../core/evidence.ts";
 import type { Limits } from "../core/service.ts";
 import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/service-record.ts";
@@ -296,10 +296,4 @@ export class ServiceWatch {
     seen.hearing = held;
     onStandBack(service, true);
   }
-}
-
-/** What a cell says; one that was written by a program that speaks otherwise says nothing. */
-export function witnessFrom(worker: string, value: string): Witness[] {
-  const evidence = evidenceFrom(value);
-  return evidence ? [{ worker, evidence }] : [];
 }
