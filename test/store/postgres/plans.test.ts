@@ -91,7 +91,8 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
 async function likeOurs(client: pg.Client): Promise<void> {
   const { config, db } = openParts({ url: URL }, {});
   await db.close();
-  for (const [, setting] of (config?.options ?? "").matchAll(/-c (\S+)/g)) await client.query(`set ${setting}`);
+  for (const [, name, value = ""] of (config?.options ?? "").matchAll(/-c (\w+)=((?:\\.|\S)+)/g))
+    await client.query("select set_config($1, $2, false)", [name, value.replaceAll("\\", "")]);
 }
 
 const isSearched = (step: PlanStep): boolean => HOT.includes(step["Relation Name"] ?? "");
