@@ -92,6 +92,24 @@ export function laneFacts({ fact, timed }: Suite): void {
     }
   });
 
+  fact("finds every head among lanes with one job and lanes with many", async ({ store }) => {
+    const thin = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, i) => newJob({ tenant: `t${from + i}` }));
+    const thick = Array.from({ length: 150 }, () => newJob({ tenant: "thick" }));
+    for (const jobs of [thin(0, 70), thick, thin(70, 110)]) await store.enqueue(jobs);
+    for (const limit of [1_000, 111, 90, 64, 33]) {
+      const seen: string[] = [];
+      for (let after: number | null = null, pages = 0; pages < 5; pages++) {
+        const page = await store.lanes(after, limit);
+        for (const { tenant } of page.lanes) seen.push(tenant as string);
+        after = page.next;
+        if (after === null) break;
+      }
+      const tenants = [...Array.from({ length: 110 }, (_, i) => `t${i}`), "thick"];
+      expect(seen.toSorted()).toEqual(tenants.toSorted());
+    }
+  });
+
   fact("finds due lanes behind many that are not", async ({ store }) => {
     await store.enqueue(
       Array.from({ length: 50 }, (_, i) => newJob({ tenant: `t${i}`, priority: 9, delayMs: 60_000 })),

@@ -7,8 +7,8 @@ import type { System } from "../../system/system.ts";
 
 /** A place in a lane, in the order in which its jobs are taken. */
 export interface Position {
-  readonly runAt: number | string;
-  readonly seq: number | string;
+  readonly runAt: number;
+  readonly seq: number;
 }
 
 /** A stretch of lanes to look at: from a position in a lane on, up to another lane. */
@@ -49,10 +49,9 @@ const LANE_MS = 0.1;
 const LAST_MS = 1_000;
 /** Every floor costs a step of each look. */
 const MOST = 2_000;
-const LEAST_BIGINT = "-9223372036854775808";
 const GREATEST_BIGINT = "9223372036854775807";
-/** The beginning of every lane. */
-export const BOTTOM: Position = { runAt: LEAST_BIGINT, seq: LEAST_BIGINT };
+/** The beginning of every lane: no job was due before 1970, and none has a number below 1. */
+export const BOTTOM: Position = { runAt: 0, seq: 0 };
 
 /** No floors yet; there will be some after a look that took longer than this. */
 export function openFloors(system: Pick<System, "monotonic">, slowMs = SLOW_MS): Floors {
@@ -76,12 +75,12 @@ export function openFloors(system: Pick<System, "monotonic">, slowMs = SLOW_MS):
       for (const [lane, position] of heads) if (floors.size < MOST) floors.set(lane, position);
       for (const lane of known) {
         const seen = lane > after && (through === null || lane <= through);
-        if (seen && !heads.has(lane) && floors.size < MOST) floors.set(lane, { runAt: now, seq: LEAST_BIGINT });
+        if (seen && !heads.has(lane) && floors.size < MOST) floors.set(lane, { runAt: now, seq: BOTTOM.seq });
       }
     },
     took(lane, position) {
       const floor = floors.get(lane);
-      if (floor && position.runAt >= Number(floor.runAt)) floors.set(lane, position);
+      if (floor && position.runAt >= floor.runAt) floors.set(lane, position);
     },
     forget: () => floors.clear(),
   };

@@ -12,22 +12,32 @@ import { openQuarantine } from "./quarantine.ts";
 /** Less than any number a lane can have. */
 const BELOW_ALL_LANES = -1;
 
-/** The statement that finds the head of every lane; always answers a row, for its time and for how long it took. */
+/** So many jobs show whether lanes are thin: in more lanes than half of them. */
+const SAMPLE = 64;
+
+/**
+ * The statement that finds the head of every lane; always answers a row, for its time and for how long it took. The head
+ * of the next lane is one step down the index, however many jobs lie between; where lanes have few jobs, to read on is
+ * several times faster.
+ */
 export function lanesText(s: string): string {
-  // The head of the next lane is one step down the index, however many jobs lie between.
+  const near = `select w.lane, w.run_at, w.seq from ${s}.waiting w
+    where (w.lane, w.run_at, w.seq) >= (p.lane, p.run_at, p.seq) and w.lane < p.below order by w.lane, w.run_at, w.seq`;
+  const after = (lane: string): string => `select w.lane, w.run_at, w.seq from ${s}.waiting w where w.lane > ${lane}
+    order by w.lane, w.run_at, w.seq limit 1`;
   return `select h.lane, h.run_at, ${NOW}, h.seq, extract(milliseconds from clock_timestamp() - statement_timestamp())::int,
       l.type, l.queue, l.service, l.tenant, l.group_key, l.group_concurrency, l.priority, r.room, r.run_at
     from (select) as always left join (
       select n.lane, n.run_at, n.seq from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) as p (lane, run_at, seq, below)
       cross join lateral (
-        with recursive head as (
-          (select w.lane, w.run_at, w.seq from ${s}.waiting w
-           where (w.lane, w.run_at, w.seq) >= (p.lane, p.run_at, p.seq) and w.lane < p.below order by w.lane, w.run_at, w.seq limit 1)
+        with recursive near as materialized (${near} limit (
+          select case when count(distinct lane) > ${SAMPLE / 2} then $5 else 1 end from (${near} limit ${SAMPLE}) as sample)),
+        head as (
+          (${after("(select max(lane) from near)")})
           union all
-          select n.lane, n.run_at, n.seq from head cross join lateral
-            (select w.lane, w.run_at, w.seq from ${s}.waiting w where w.lane > head.lane and w.lane < p.below
-             order by w.lane, w.run_at, w.seq limit 1) n)
-        select lane, run_at, seq from head) n limit $5) h on true
+          select n.lane, n.run_at, n.seq from head cross join lateral (${after("head.lane")}) n where n.lane < p.below)
+        select lane, run_at, seq from (select distinct on (lane) lane, run_at, seq from near order by lane, run_at, seq) as read
+        union all select lane, run_at, seq from head where lane < p.below) n limit $5) h on true
     left join lateral (select * from ${s}.lane where base = h.lane - h.lane % 4 limit 1) l on true
     ${withRoom(s)} order by h.lane`;
 }
