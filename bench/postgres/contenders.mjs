@@ -23,7 +23,7 @@ const GRAPHILE = "./peers-postgres/graphile-worker.mjs";
  * producer has a row already.
  */
 const PEERS = [
-  { name: "graphile-worker, default", module: GRAPHILE, share: 0.05, task: {}, shipped: true },
+  { name: "graphile-worker, default", module: GRAPHILE, share: 0.02, task: {}, shipped: true },
   {
     name: "graphile-worker, best",
     module: GRAPHILE,
@@ -52,7 +52,7 @@ const PEERS = [
   {
     name: "BullMQ, best",
     module: "./peers-postgres/bullmq.mjs",
-    share: 0.05,
+    share: 0.02,
     task: { worker: { concurrency: 50 } },
   },
 ];
