@@ -72,12 +72,8 @@ export function openSettler(options: SettlerOptions): Settler {
       const stale = await send(group, options);
       const refused = stale?.size ? group.filter(({ job }) => stale.has(name(job))) : [];
       const fates = await fatesOf(refused, options);
-      const usual = stale === null ? "unwritten" : "counted";
-      for (const entry of group) {
-        const fate = fates.get(entry);
-        if (fate) tell(entry, ...fate);
-        else tell(entry, usual);
-      }
+      const usual: Fate = [stale === null ? "unwritten" : "counted"];
+      for (const entry of group) tell(entry, ...(fates.get(entry) ?? usual));
     } catch (error) {
       if (group.length > 1) for (const entry of group) await write([entry]);
       else for (const entry of group) await refuse(entry, error);
