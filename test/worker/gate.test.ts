@@ -1,74 +1,22 @@
-// What becomes of single jobs whose service is down: who waits, who pays, who probes, and what a worker costs meanwhile.
-// On virtual time.
+// What becomes of single jobs whose service is down: who waits, who pays, and what a worker costs meanwhile. On virtual time.
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
-import type { Job } from "../../src/core/job.ts";
-import type { ServiceOptions } from "../../src/core/service.ts";
-import { closed, heldFor, openedByHand, recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
-import { defineJob, type JobOptions, type JobDefinition } from "../../src/queue/define-job.ts";
-import { around, type Bench, createBench, cuttable, forever, type Hired } from "../support/worker-bench.ts";
-
-const refused = (): Error => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
-/** Opens at the third failure for ten seconds, and is closed by one probe. */
-const breaker = { failures: 3, openFor: "10s", probes: 1, closeAfter: 1 } as const;
-const QUICK = { pricing: { breaker, ramp: 0 } } satisfies Record<string, ServiceOptions>;
-
-interface Scene {
-  readonly bench: Bench;
-  readonly calls: { readonly id: string; readonly at: number }[];
-  readonly quote: JobDefinition;
-  down: boolean;
-}
-
-/** A service that answers at once, or not; a worker that finds nobody serves the job is not hired yet. */
-function scene(options: Partial<JobOptions<unknown, unknown>> = {}, tookMs = 0): Scene {
-  const bench = createBench(21);
-  const calls: { id: string; at: number }[] = [];
-  const made: Scene = {
-    bench,
-    calls,
-    down: true,
-    quote: defineJob("quote", {
-      service: "pricing",
-      maxAttempts: 5,
-      backoff: fixed("1s"),
-      async run(_, { job }) {
-        calls.push({ id: job.id, at: bench.world.now });
-        if (tookMs > 0) await bench.sleep(tookMs);
-        if (made.down) throw refused();
-      },
-      ...options,
-    }),
-  };
-  return made;
-}
-
-async function recordOf({ store }: Bench, service = "pricing"): Promise<ServiceRecord> {
-  const { services } = await store.control();
-  return recordFrom(services.find(({ name }) => name === service)?.value ?? "");
-}
-
-async function write(
-  { store, world }: Bench,
-  next: (record: ServiceRecord, now: number) => ServiceRecord,
-): Promise<void> {
-  const known = (await store.control()).services.find(({ name }) => name === "pricing");
-  const record = next(recordFrom(known?.value ?? ""), world.now);
-  expect(await store.setService("pricing", known?.version ?? 0, JSON.stringify(record))).toBe(true);
-}
-
-const openByHand = (bench: Bench, until: number | null): Promise<void> =>
-  write(bench, (record, now) => openedByHand(record, "maintenance", until, now));
-
-const states = (hired: Hired): string[] =>
-  hired.heard("breaker.changed").map((event) => (event.kind === "breaker.changed" ? event.state : ""));
-
-const deaths = (hired: Hired): string[] =>
-  hired
-    .heard("job.dead")
-    .map((event) => ("verdict" in event && event.verdict.kind === "dead" ? event.verdict.reason : ""));
-
-const readAll = (bench: Bench, ids: readonly string[]): Promise<Job[]> => Promise.all(ids.map(bench.read));
+import { closed, heldFor } from "../../src/core/service-record.ts";
+import { defineJob } from "../../src/queue/define-job.ts";
+import { around, createBench, cuttable, forever } from "../support/worker-bench.ts";
+import type { Bench, Hired } from "../support/worker-bench.ts";
+import {
+  breaker,
+  deaths,
+  openByHand,
+  QUICK,
+  readAll,
+  recordOf,
+  refused,
+  scene,
+  states,
+  write,
+} from "../support/pricing-scene.ts";
 
 describe("work whose breaker is open", () => {
   it("dies uncharged where it is to be dead-lettered", async () => {
@@ -205,96 +153,6 @@ describe("work whose breaker is open", () => {
     await bench.advance(2_000);
     expect(await bench.read(id)).toMatchObject({ state: "dead", attempts: 0 });
     expect(deaths(hired)).toEqual(["deadline"]);
-  });
-});
-
-describe("a probe", () => {
-  it("that fails is uncharged and goes behind the others", async () => {
-    const made = scene();
-    const { bench, calls } = made;
-    await openByHand(bench, bench.world.now + 1_000);
-    const ids: string[] = [];
-    for (let n = 0; n < 3; n++) {
-      ids.push(await bench.add(made.quote));
-      await bench.advance(5);
-    }
-    const hired = await bench.employ([made.quote], { services: QUICK, concurrency: 5 });
-    await bench.advance(35_000);
-    // One at the end of each ten seconds, each time another job.
-    expect(calls.map(({ id }) => id)).toEqual([ids[0], ids[1], ids[2], ids[0]]);
-    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "queued", attempts: 0 });
-    expect(hired.heard("job.retried")).toEqual([]);
-    expect(states(hired).slice(0, 4)).toEqual(["isolated", "half_open", "open", "half_open"]);
-  });
-
-  it("whose handler ignores its abort is uncharged too", async () => {
-    const { bench, quote } = scene({ timeout: "1s", maxAttempts: 3, run: forever });
-    await openByHand(bench, bench.world.now + 1_000);
-    const ids = await bench.addMany(2, quote);
-    const hired = await bench.employ([quote], { services: QUICK, concurrency: 50, abortGrace: "500ms" });
-    await bench.advance(120_000);
-    expect(states(hired).filter((state) => state === "half_open").length).toBeGreaterThan(5);
-    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "queued", attempts: 0 });
-    expect(hired.worker.counts.leaked).toBeGreaterThan(5);
-  });
-
-  it("that is lost with its worker expires, and another one is sent", async () => {
-    const bench = createBench(23);
-    const started: string[] = [];
-    const hang = defineJob("quote", {
-      service: "pricing",
-      async run() {
-        started.push("lost");
-        await forever();
-      },
-    });
-    const good = defineJob("quote", { service: "pricing", run: () => void started.push("good") });
-    await openByHand(bench, bench.world.now + 1_000);
-    await bench.addMany(3, "quote", { service: "pricing" });
-    const first = await bench.employ([hang], { services: QUICK, lease: "5s", heartbeat: "1s" });
-    await bench.until(() => started.length === 1);
-    first.actor.crash();
-    await bench.employ([good], { services: QUICK, lease: "5s", heartbeat: "1s" });
-    await bench.advance(4_000);
-    expect(started).toEqual(["lost"]);
-    await bench.advance(20_000);
-    expect(started).toEqual(["lost", "good", "good", "good"]);
-    expect((await recordOf(bench)).breaker.state).toBe("closed");
-  });
-
-  it("that fails for a reason of its own opens nothing and closes nothing", async () => {
-    const bench = createBench(24);
-    let runs = 0;
-    const quote = defineJob("quote", {
-      service: "pricing",
-      run() {
-        runs += 1;
-        if (runs <= 3) throw Object.assign(new Error("no such customer"), { status: 422 });
-      },
-    });
-    await openByHand(bench, bench.world.now + 1_000);
-    await bench.addMany(5, quote);
-    const hired = await bench.employ([quote], { services: QUICK });
-    await bench.advance(10_000);
-    expect(states(hired)).toEqual(["isolated", "half_open", "closed"]);
-    expect(await bench.store.count()).toMatchObject({ dead: 3, completed: 2 });
-  });
-
-  it("is not taken for work that is paused", async () => {
-    const made = scene();
-    made.down = false;
-    const { bench } = made;
-    const paused = defineJob("paused", { service: "pricing", run: () => undefined });
-    await bench.store.pause({ kind: "type", name: "paused" }, { reason: "r", forMs: null });
-    await openByHand(bench, bench.world.now + 1_000);
-    await bench.add(paused);
-    await bench.employ([paused], { services: QUICK });
-    await bench.advance(3_000);
-    expect((await recordOf(bench)).breaker.state).toBe("isolated");
-    await bench.add(made.quote);
-    await bench.employ([made.quote], { services: QUICK });
-    await bench.advance(1_500);
-    expect(made.calls.length).toBe(1);
   });
 });
 
