@@ -3,6 +3,7 @@ import { STATES } from "../core/job.ts";
 import { type Cli, examples } from "./command.ts";
 import { stateStyle } from "./paint.ts";
 import { tableText } from "./table.ts";
+import { livingAmong } from "../queue/holding.ts";
 
 /** Registers `stats`. */
 export function registerStats(cli: Cli): void {
@@ -16,7 +17,7 @@ export function registerStats(cli: Cli): void {
       store.control(),
       store.tally({}),
     ]);
-    const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now).length;
+    const alive = livingAmong(workers, now).length;
     const { total, byClass, byType, byReason } = tally;
     session.show({ jobs, workers: alive, deadLetters: { total, byClass, byType, byReason } }, () => {
       const columns = [{ title: "JOBS" }, { title: "COUNT", align: "right" as const }];

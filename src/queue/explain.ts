@@ -1,5 +1,6 @@
 // Asks a store for everything that an explanation of one job goes by. What it means is core's to say.
 import { type Explanation, explain, type LivingWorker, type Snapshot, type SpreadLimit } from "../core/explain.ts";
+import { witnessFrom } from "../core/evidence.ts";
 import type { Holding } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
@@ -11,7 +12,6 @@ import type { Cell, CellQuery, Store, WorkerRecord } from "../store/store.ts";
 import { ISOLATED_HOST } from "../worker/isolation.ts";
 import { holdingFrom, livingAmong, type SaidSettings, settingsFrom } from "./holding.ts";
 import { everyItem, PAGE } from "./paging.ts";
-import { witnessFrom } from "../core/evidence.ts";
 
 /** Lanes read with one call, and calls for one explanation. */
 const LANES = 1_000;

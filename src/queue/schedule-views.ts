@@ -5,6 +5,7 @@ import type { Job } from "../core/job.ts";
 import type { Cell, Store } from "../store/store.ts";
 import { isFresh, RECORD_CELLS, recordsFrom, type StepRecord } from "../upkeep/records.ts";
 import { SCHEDULE_CELLS } from "./schedule-jobs.ts";
+import { livingAmong } from "./holding.ts";
 
 /** What every row of the list says. */
 interface Row {
@@ -60,7 +61,7 @@ export async function readSchedules(store: Pick<Store, "cells" | "get" | "worker
     store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]),
     store.workers(),
   ]);
-  const alive = new Set(workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now).map(({ id }) => id));
+  const alive = new Set(livingAmong(workers, now).map(({ id }) => id));
   return [...(await viewsOf(store, cells)), ...upkeepViews(recordsFrom(cells), alive, now)];
 }
 

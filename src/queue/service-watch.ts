@@ -17,6 +17,7 @@ import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/s
 import { sharing } from "../store/sharing.ts";
 import type { Control, Pause, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
+import { livingAmong } from "./holding.ts";
 
 /** What a watch needs. */
 export interface ServiceWatchOptions {
@@ -265,9 +266,7 @@ export class ServiceWatch {
   async #living(): Promise<Set<string> | null> {
     const { store, attempt, holder } = this.#options;
     const workers = await attempt("workers", () => store.workers());
-    const { now } = this;
-    const others = workers?.filter(({ id, givenUp, leaseEnd }) => id !== holder() && !givenUp && leaseEnd > now);
-    return others ? new Set(others.map(({ id }) => id)) : null;
+    return workers && new Set(livingAmong(workers, this.now).flatMap(({ id }) => (id === holder() ? [] : [id])));
   }
 
   /** Hears the others, who get the work while this process stands back; where there are none, that is over at once. */

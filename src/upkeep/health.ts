@@ -7,6 +7,7 @@ import { readHolding } from "../queue/holding.ts";
 import type { Store } from "../store/store.ts";
 import { type DueLane, dueLanes, pacedLanes } from "./due-work.ts";
 import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
+import { livingAmong } from "../queue/holding.ts";
 
 /** What the judgement goes by. */
 export interface HealthFacts {
@@ -88,7 +89,7 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
     store.tally({}),
   ]);
   const { now, services } = holding;
-  const alive = workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
+  const alive = livingAmong(workers, now);
   const lost = workers.filter((worker) => !alive.includes(worker));
   const orphans = lost.reduce((sum, { running }) => sum + running, 0);
   const finished = jobs.completed + jobs.cancelled + jobs.dead;
