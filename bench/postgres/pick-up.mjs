@@ -22,7 +22,7 @@ function pickups(server, { module, task: given, waiting }, count) {
 
 /** Rows about the wait before a run. */
 export async function pickUp({ server, short, rounds, peers, missing }) {
-  const count = short ? 10 : 70;
+  const count = short ? 10 : 200;
   const values = await inTurn([REDRIVE, ...peers], rounds, (contender) => pickups(server, contender, count));
   const times = new Map([...values].map(([name, all]) => [name, [0.5, 0.99].map((at) => quantile(all.flat(), at))]));
   for (const [name, [p50, p99]] of times)
