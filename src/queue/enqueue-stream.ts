@@ -35,6 +35,8 @@ export type StreamParts = Teller & { readonly store: Store; readonly system: Pic
 export type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & {
   readonly onChunk?: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void;
   readonly payload: (input: Input) => string | Promise<string>;
+  /** Jobs per write; default 1,000. */
+  readonly chunk?: number;
 };
 
 /** Writes a stream of inputs as jobs of a type. */
@@ -42,7 +44,7 @@ export async function enqueueStream<Input>(
   parts: StreamParts,
   type: KnownType,
   inputs: Iterable<Input> | AsyncIterable<Input>,
-  { each, onChunk, tx, payload }: StreamOptions<Input>,
+  { each, onChunk, tx, payload, chunk = CHUNK }: StreamOptions<Input>,
 ): Promise<EnqueueSummary> {
   const chunks = chunkWriter(parts, tx, onChunk);
   const source = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
@@ -71,7 +73,7 @@ export async function enqueueStream<Input>(
         throw withPlace(error, { index, written: await chunks.written() });
       }
       index += 1;
-      if (chunks.jobs.length === CHUNK) await chunks.flush();
+      if (chunks.jobs.length === chunk) await chunks.flush();
     }
   } finally {
     if (!isOver) await source.return?.();

@@ -15,6 +15,9 @@ import { type EnqueueOptions, type KnownType, knownType, newJobOf, payloadOf, pa
 /** A record on its way in, and the id by which it is known; JSON text is kept byte for byte. */
 export type NewRecord = { readonly id: string } & ({ readonly text: string } | { readonly value: unknown });
 
+/** Few enough to be written before V8 takes them for objects that live long, which would cost memory in every long run. */
+const RECORDS_CHUNK = 250;
+
 /** Puts jobs into the store. */
 export interface Producer {
   enqueue(definition: JobDefinition | string, input: unknown, options?: EnqueueOptions): Promise<EnqueuedJob>;
@@ -77,6 +80,7 @@ export function openProducer(parts: ProducerParts): Producer {
       // Dead ones are fed again with every turn; whoever feeds them is told their number.
       enqueueStream({ ...parts, log: null }, known(definition), records, {
         onChunk,
+        chunk: RECORDS_CHUNK,
         each: ({ id }) => ({ key: id }),
         payload: (record) =>
           "text" in record

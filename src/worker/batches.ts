@@ -1,6 +1,7 @@
 // The batches that a worker has in its hands: which slots they take, and how many jobs a slot takes in turn.
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
+import type { Bag } from "./bag.ts";
 import { BatchRun } from "./batch-run.ts";
 import type { ExecutorOptions } from "./executor.ts";
 import { type Fetched, Gathering, mostWith } from "./gathering.ts";
@@ -11,7 +12,7 @@ export interface BatchesOptions {
   readonly executor: ExecutorOptions;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
   /** All runs of the worker; those of batches are among them. */
-  readonly running: Set<Run>;
+  readonly running: Bag<Run>;
   /** A batch that has waited for more jobs is to begin; its slot is free. */
   readonly onGathered: (fetched: Fetched[]) => void;
   /** A batch has ended, told by its first run. */
@@ -25,8 +26,8 @@ export class Batches {
   readonly areUsed: boolean;
   readonly #options: BatchesOptions;
   readonly #running = new Set<BatchRun>();
-  /** Runs that have no slot of their own, because they are in a batch. */
-  readonly #together = new Set<Run>();
+  /** How many runs are in them. */
+  #together = 0;
   /** How many jobs of a type a slot took when some were last claimed: after a bad batch they go in small ones. */
   readonly #perSlot = new Map<string, number>();
 
@@ -39,7 +40,7 @@ export class Batches {
 
   /** Slots in which something runs. */
   get taken(): number {
-    return this.#options.running.size - this.#together.size + this.#running.size;
+    return this.#options.running.size - this.#together + this.#running.size;
   }
 
   /** How many jobs of a type one slot takes. */
@@ -61,7 +62,7 @@ export class Batches {
   /** Slots that a type takes, batches that wait for more jobs among them. */
   slotsOf(type: string): number {
     let count = this.gathering.slotsOf(type);
-    for (const run of this.#options.running) if (run.job.type === type && !this.#together.has(run)) count += 1;
+    for (const run of this.#options.running) if (run.job.type === type && !run.isTogether) count += 1;
     for (const { definition } of this.#running) if (definition.type === type) count += 1;
     return count;
   }
@@ -80,8 +81,7 @@ export class Batches {
     const { executor, running, onEnd } = this.#options;
     const batch = new BatchRun(fetched, definition, executor, {
       item: (run) => {
-        running.delete(run);
-        this.#together.delete(run);
+        if (running.delete(run)) this.#together -= 1;
       },
       all: (returned) => {
         this.#running.delete(batch);
@@ -91,8 +91,9 @@ export class Batches {
     });
     this.#running.add(batch);
     for (const run of batch.runs) {
+      run.isTogether = true;
       running.add(run);
-      this.#together.add(run);
+      this.#together += 1;
     }
     batch.begin();
   }

@@ -5,6 +5,7 @@ import { jobsIn, type Quota } from "../core/plan.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { System } from "../system/system.ts";
+import { Bag } from "./bag.ts";
 import { Batches } from "./batches.ts";
 import { abandon, execute, type ExecutorOptions } from "./executor.ts";
 import { type Fetched, headBatch } from "./gathering.ts";
@@ -32,7 +33,7 @@ const SOON_MS = 20;
 
 /** The hands of a worker. */
 export class Hands {
-  readonly running = new Set<Run>();
+  readonly running = new Bag<Run>();
   /** Jobs fetched ahead, in the order in which they will start, with the time of their claim. */
   readonly ahead: Fetched[] = [];
   /** Every run up to this ticket may have started. */

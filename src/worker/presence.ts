@@ -6,8 +6,7 @@ import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Contact } from "./contact.ts";
 import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
-import type { Run } from "./run.ts";
-import { stopTaken } from "./taken-runs.ts";
+import { type Runs, stopTaken } from "./taken-runs.ts";
 import { Notice, type NoticeOptions } from "./notice.ts";
 import type { WorkerSettings } from "./settings.ts";
 
@@ -20,7 +19,7 @@ export interface PresenceOptions extends NoticeOptions {
   readonly log: Log;
   readonly process: { readonly pid: number; readonly host: string };
   readonly startedThrough: () => number;
-  readonly runs: ReadonlySet<Run>;
+  readonly runs: Runs;
   /** True while a verdict about the run is on its way. */
   readonly isSettling: (lease: Lease) => boolean;
   /** A beat was answered. */

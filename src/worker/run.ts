@@ -19,6 +19,9 @@ const WORDS: Readonly<Record<StopReason, string>> = {
 
 /** A run in progress. A class because there is one per job and most of them use nothing of it. */
 export class Run {
+  place = 0;
+  /** It has no slot of its own, because it is in a batch. */
+  isTogether = false;
   readonly job: ClaimedJob;
   readonly definition: JobDefinition;
   /** When the claim was answered and when the handler was called, on the monotonic clock. */

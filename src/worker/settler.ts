@@ -5,6 +5,7 @@ import type { Lease } from "../core/job.ts";
 import { isSettledBy } from "../core/settled.ts";
 import { runtimeFailure } from "../core/verdict.ts";
 import type { ClaimedJob, Settlement, Store } from "../store/store.ts";
+import { Bag } from "./bag.ts";
 import type { Contact } from "./contact.ts";
 import { isUnder } from "./run.ts";
 import { sharing } from "../store/sharing.ts";
@@ -47,6 +48,7 @@ export interface SettlerOptions {
 }
 
 interface Entry {
+  place: number;
   readonly job: ClaimedJob;
   readonly settlement: Settlement;
   readonly done: Done;
@@ -57,11 +59,11 @@ interface Entry {
 
 /** A settler for one worker. */
 export function openSettler(options: SettlerOptions): Settler {
-  const underWay = new Set<ClaimedJob>();
-  const tell = ({ job, settlement, done }: Entry, settled: Settled, counted = settlement.verdict): void => {
-    if (settlement.verdict.kind !== "progress") underWay.delete(job);
+  const underWay = new Bag<Entry>();
+  const tell = (entry: Entry, settled: Settled, counted = entry.settlement.verdict): void => {
+    underWay.delete(entry);
     try {
-      done(settled, counted);
+      entry.done(settled, counted);
     } catch (error) {
       // Whoever listens must not keep the verdicts of others from being written.
       options.onError(error);
@@ -103,12 +105,13 @@ export function openSettler(options: SettlerOptions): Settler {
       const { id, epoch, nonce, group } = job;
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
-      if (isProgress && underWay.has(job)) return done("stale", verdict);
-      if (!isProgress) underWay.add(job);
+      if (isProgress && underWay.some((entry) => entry.job === job)) return done("stale", verdict);
       const settlement = { id, epoch, nonce, verdict, grouped: group !== null && !isProgress };
-      shared.add({ job, settlement, done, completion, unanswered: false });
+      const entry: Entry = { place: 0, job, settlement, done, completion, unanswered: false };
+      if (!isProgress) underWay.add(entry);
+      shared.add(entry);
     },
-    isSettling: (lease) => [...underWay].some((job) => isUnder(job, lease)),
+    isSettling: (lease) => underWay.some(({ job }) => isUnder(job, lease)),
     idle: shared.idle,
     get size() {
       return shared.size;

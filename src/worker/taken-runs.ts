@@ -3,11 +3,14 @@
 import type { Lease, Store } from "../store/store.ts";
 import type { Run } from "./run.ts";
 
+/** Runs of a worker. */
+export type Runs = Iterable<Run> & { has(run: Run): boolean };
+
 /** What finding them needs. */
 export interface TakenOptions {
   readonly store: Pick<Store, "held">;
   readonly worker: string;
-  readonly runs: ReadonlySet<Run>;
+  readonly runs: Runs;
   /** Only runs that began before this, on the monotonic clock: short ones are over before it matters. */
   readonly beganBefore: number;
   /** True while a verdict about the run is on its way. */

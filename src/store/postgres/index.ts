@@ -175,7 +175,15 @@ function readyFirst(
   prepare: () => Promise<unknown>,
 ): { readonly carryOut: CarryOut; idle(): Promise<void> } {
   let ready: Promise<unknown> | null = null;
-  const underWay = new Set<Promise<unknown>>();
+  // Counted, not kept: a set of promises would hold on to their answers.
+  let underWay = 0;
+  let onIdle: (() => void)[] = [];
+  const ended = (): void => {
+    underWay -= 1;
+    if (underWay > 0) return;
+    for (const tell of onIdle) tell();
+    onIdle = [];
+  };
   const prepared = (): Promise<unknown> => {
     ready ??= prepare().catch((error: unknown) => {
       ready = null;
@@ -189,11 +197,10 @@ function readyFirst(
   };
   return {
     carryOut(verb, args) {
-      const answer = run(verb, args);
-      underWay.add(answer);
-      return answer.finally(() => underWay.delete(answer));
+      underWay += 1;
+      return run(verb, args).finally(ended);
     },
-    idle: async () => void (await Promise.allSettled(underWay)),
+    idle: () => (underWay === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.push(resolve))),
   };
 }
 

@@ -8,10 +8,15 @@ import { unpackError } from "./facade.ts";
 import { hear, type PulseWire } from "./pulse.ts";
 import type { Answer, Message, Numbered } from "./thread.ts";
 
+/** Who waits for an answer. The map may keep this for long; let go of the caller, and it keeps no answer. */
+interface Pending {
+  settle: ((reply: Reply) => void) | null;
+}
+
 /** A line to the store thread of one file. */
 export class Line {
   readonly #path: string;
-  readonly #pending = new Map<number, (reply: Reply) => void>();
+  readonly #pending = new Map<number, Pending>();
   readonly #pulses = new Map<number, { readonly wire: PulseWire; readonly listener: PulseListener }>();
   #outgoing: Numbered[] = [];
   #last = 0;
@@ -24,7 +29,7 @@ export class Line {
   /** Sends a request; the answer comes when what it promises is on disk. */
   carry(request: Request): Promise<Reply> {
     return new Promise((settle) => {
-      this.#pending.set(++this.#last, settle);
+      this.#pending.set(++this.#last, { settle });
       if (this.#outgoing.push([this.#last, request]) === 1) queueMicrotask(() => this.#flush());
     });
   }
@@ -99,10 +104,11 @@ export class Line {
 
   #finish(number: number, reply: Reply): void {
     if (number < 0) return hear(this.#pulses.get(-number)?.listener, reply);
-    const answer = this.#pending.get(number);
+    const pending = this.#pending.get(number);
     this.#pending.delete(number);
     if (this.#pending.size === 0) this.#thread?.keepAlive(false);
-    answer?.(reply);
+    pending?.settle?.(reply);
+    if (pending) pending.settle = null;
   }
 }
 
