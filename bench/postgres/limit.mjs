@@ -1,23 +1,16 @@
 // The equal-work loops in a process of their own: the statements of the store on the tables of the store, with their fence
 // and rows, on two connections and without a worker, handlers or rows made into jobs. `work` claims and completes, keeping
 // what is completed or deleting it, with `failOnce` after a failure; `bulk` enqueues and gives jobs per second.
-import pg from "pg";
 import { insertsOf } from "../../dist/store/postgres/enqueue.js";
-import { BOTTOM } from "../../dist/store/postgres/floors.js";
-import { createPostgresStore } from "../../dist/store/postgres/index.js";
 import { settleStatements } from "../../dist/store/postgres/settle-statements.js";
-import { claimText } from "../../dist/store/postgres/work.js";
 import { realSystem } from "../../dist/system/real.js";
 import { actor, stamp } from "../actor.mjs";
+import { CLAIM, claimed, connected, EPOCH, inserted, prepare, SCHEMA, SEQ } from "./bare.mjs";
 
 /** Jobs claimed, settled or written together, and sets in flight. */
 const SET = 500;
 const LINES = 2;
 const RESULT = '{"ok":true}';
-const SCHEMA = "redrive";
-const MOST_LANES = 10;
-/** Places of these columns in what a claim answers. */
-const [EPOCH, SEQ] = [2, 8];
 /** What a worker sends of `new Error("connect ECONNRESET")`. */
 const FAILURE = {
   attempts: 1,
@@ -30,34 +23,13 @@ const FAILURE = {
   fingerprint: "8a6b1c0de2f34a57",
 };
 
-/** Registers a worker as a store does; gives what a claim has to name. */
-async function prepare(url) {
-  const store = createPostgresStore({ url });
-  const worker = realSystem.workerId();
-  await store.register({ id: worker, leaseMs: 600_000, pid: process.pid, host: "bench", release: null });
-  const { version } = await store.control();
-  const { lanes } = await store.lanes(null, MOST_LANES);
-  await store.close();
-  return { worker, version, lane: lanes[0]?.lane ?? 0 };
-}
-
-/** Asks on some connections that are open already. */
-async function connected(url) {
-  const pool = new pg.Pool({ connectionString: url, max: LINES, options: "-c plan_cache_mode=force_generic_plan" });
-  const ask = async (statement, values) => (await pool.query({ ...statement, values, rowMode: "array" })).rows;
-  await Promise.all(Array.from({ length: LINES }, () => ask({ text: "select 1" }, [])));
-  return { ask, end: () => pool.end() };
-}
-
 /** Takes sets from a lane until it is empty, and settles each with a statement and more columns than those of the lease. */
 async function drain(ask, { worker, version, tickets }, lane, statement, more) {
-  const claim = { name: "claim", text: claimText(SCHEMA) };
   let settled = 0;
   const line = async () => {
     for (let spent = []; ; ) {
       const nonce = realSystem.nonce();
-      const [ticket, from] = [tickets.next, [[BOTTOM.runAt], [BOTTOM.seq], null]];
-      const rows = await ask(claim, [worker, ticket, version, [lane], [SET], SET, nonce, ticket, spent, [1], ...from]);
+      const rows = await ask(CLAIM, claimed({ worker, version, lane, most: SET, nonce, ticket: tickets.next, spent }));
       if (rows.length === 0) return;
       tickets.next += SET;
       rows.sort((a, b) => a[SEQ] - b[SEQ]);
@@ -75,7 +47,7 @@ async function drain(ask, { worker, version, tickets }, lane, statement, more) {
 async function work({ url, failOnce, forget }, go) {
   const { lane, ...parts } = await prepare(url);
   const { complete, forget: deleted, retry } = settleStatements(SCHEMA, null);
-  const { ask, end } = await connected(url);
+  const { ask, end } = await connected(url, LINES);
   const by = { ...parts, tickets: { next: 1 } };
   await go();
   const began = stamp();
@@ -90,14 +62,8 @@ async function work({ url, failOnce, forget }, go) {
 async function bulk({ url, count, payload }, go) {
   await prepare(url);
   const { alike } = insertsOf(SCHEMA, { notify: "null::text" }, "enqueue", "");
-  const { ask, end } = await connected(url);
-  const settings = [0, null, 0, 10, 3, null, null, 1, true, null, null];
-  const set = () => [
-    Array.from({ length: SET }, () => realSystem.jobId()),
-    Array(SET).fill(payload),
-    Array(SET).fill(null),
-  ];
-  const sets = Array.from({ length: Math.ceil(count / SET) }, () => [...set(), ...settings, SET]);
+  const { ask, end } = await connected(url, LINES);
+  const sets = Array.from({ length: Math.ceil(count / SET) }, () => inserted(Array(SET).fill(payload)));
   await go();
   const began = performance.now();
   const line = async () => {

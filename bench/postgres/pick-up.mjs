@@ -20,15 +20,18 @@ function pickups(server, { module, task: given, waiting }, count) {
   });
 }
 
+/** The statements of the store and nothing around them. */
+const BARE = { name: "equal-work loop", module: "./postgres/bare-pick-up.mjs" };
+
 /** Rows about the wait before a run. */
 export async function pickUp({ server, short, rounds, peers, missing }) {
   const count = short ? 10 : 200;
-  const values = await inTurn([REDRIVE, ...peers], rounds, (contender) => pickups(server, contender, count));
+  const values = await inTurn([REDRIVE, BARE, ...peers], rounds, (contender) => pickups(server, contender, count));
   const times = new Map([...values].map(([name, all]) => [name, [0.5, 0.99].map((at) => quantile(all.flat(), at))]));
   for (const [name, [p50, p99]] of times)
     row(`${name}, idle pick-up, p50 / p99 of ${count * rounds}`, `${p50.toFixed(1)} / ${p99.toFixed(1)} ms`);
   if (missing) return without(missing);
-  const [ours, ...theirs] = [...times.values()];
+  const [ours, , ...theirs] = [...times.values()];
   const least = [0, 1].map((at) => Math.min(...theirs.map((each) => each[at])));
   const figure = ours.map((ms, at) => `${(ms / least[at]).toFixed(2)} ×`).join(" / ");
   row(

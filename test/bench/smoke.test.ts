@@ -67,6 +67,7 @@ const ROWS = {
     "Redrive, bulk",
     "  the peers",
     "Redrive, idle pick-up",
+    "equal-work loop, idle pick-up",
     "  the peers",
     "equal-work loop, 500 jobs that fail once",
     "Redrive, 500 jobs that fail once",
