@@ -23,6 +23,8 @@ export interface ServedType {
   readonly batch?: number;
   /** What its runs of jobs that were enqueued by name may take; absent where nobody said anything. */
   readonly limits?: SaidLimits;
+  /** Its handler runs in a process of its own; absent where it does not. */
+  readonly isOutside?: boolean;
 }
 
 /** The load of a text from the store; null for one that a program wrote which speaks otherwise. */

@@ -49,7 +49,8 @@ export type Outcome =
   /** The breaker of its service is open, and its work is not to wait. */
   | { readonly kind: "blocked"; readonly failure: Failure }
   | { readonly kind: "stuck"; readonly ranMs: number }
-  | { readonly kind: "lost"; readonly started: boolean; readonly worker: string };
+  /** `isOutside`: the handler ran in a process of its own, so that the end of its worker says nothing against the job. */
+  | { readonly kind: "lost"; readonly started: boolean; readonly worker: string; readonly isOutside?: boolean };
 
 /** What becomes of a job that comes to a breaker that is not closed, by what is configured for its service. */
 export function outcomeWhenOpen(service: string, breaker: FleetBreaker, whenOpen: WhenOpen): Outcome {
@@ -98,8 +99,6 @@ export interface RetryPolicy {
   readonly backoff: Backoff;
   /** How long finished jobs are kept; with 0 a job that never failed goes as it completes. */
   readonly keepFinishedMs: number;
-  /** The handler runs in a process of its own: that a worker died says nothing against its jobs. */
-  readonly isOutside?: boolean;
 }
 
 /** The part of a job that judging needs. */
@@ -139,7 +138,7 @@ export function verdict(
     return keep ? { kind: "complete", result } : { kind: "complete", result, keep: false };
   }
   if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };
-  if (outcome.kind === "lost" && policy.isOutside) return { kind: "release", delayMs: 0, reason: "worker_died" };
+  if (outcome.kind === "lost" && outcome.isOutside) return { kind: "release", delayMs: 0, reason: "worker_died" };
   if (outcome.kind === "lost") return lostVerdict(job, outcome);
   if (outcome.kind === "late") return { kind: "dead", reason: "deadline", charge: UNCHARGED, failure: outcome.failure };
   if (outcome.kind === "blocked")

@@ -231,8 +231,7 @@ function policyOf(type: string, options: PolicyOptions): Pick<JobDefinition, "po
 
 /** What judging needs to know of a type; the defaults for one that nobody knows. */
 export function retryPolicyOf(definition: JobDefinition | undefined): RetryPolicy {
-  if (!definition) return PRESETS.default;
-  return definition.batch?.isOutside ? { ...definition.policy, isOutside: true } : definition.policy;
+  return definition?.policy ?? PRESETS.default;
 }
 
 /** True for a definition made by any copy of this library. */

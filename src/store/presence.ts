@@ -67,6 +67,8 @@ export interface ExpiredRun {
   readonly job: Job;
   readonly lease: Lease;
   readonly started: boolean;
+  /** Its handler ran in a process of its own. Stores do not know it; workers tell one another. */
+  readonly isOutside?: boolean;
 }
 
 /** Which runs take longer than they may. */

@@ -70,8 +70,8 @@ function judge(
   evidence: ReadonlyMap<string, Failure>,
   { policyOf, system }: ReaperOptions,
 ): JudgedRun {
-  const { job, started } = run;
-  const outcome = { kind: "lost", started, worker: job.worker ?? "unknown" } as const;
+  const { job, started, isOutside = false } = run;
+  const outcome = { kind: "lost", started, worker: job.worker ?? "unknown", isOutside } as const;
   const answer = verdict(job, outcome, policyOf(job.type), system.now(), system.random);
   const found = evidence.get(job.worker ?? "");
   return {

@@ -67,6 +67,7 @@ export class Notice {
       concurrency: Number.isFinite(concurrency) ? concurrency : null,
       ...(batch ? { batch: Math.max(batch.size, batch.retrySize) } : {}),
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
+      ...(batch?.isOutside ? { isOutside: true } : {}),
     }));
     const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: slots() };
     const text = JSON.stringify(load);

@@ -1,5 +1,6 @@
 // A job carries its limits from the moment it was enqueued, so that anybody can judge it. Where whoever enqueued it knew
-// only the name of its type, the word of the worker that runs it counts, which knows the type and tells what it serves.
+// only the name of its type, the word of the worker that runs it counts, which knows the type and tells what it serves; and
+// so it does for whether the handler runs in a process of its own, which is the worker's business and not the job's.
 import type { Job } from "../core/job.ts";
 import { loadFrom } from "../core/load.ts";
 import { limitsFrom, type SaidLimits } from "../core/said-limits.ts";
@@ -8,7 +9,9 @@ import type { Store } from "../store/store.ts";
 
 /** The store, handing out jobs enqueued by name with the limits that their type says to whoever runs them. */
 export function withTypeLimits(store: Store, definitions: readonly JobDefinition[]): Store {
-  const own = new Map(definitions.map(({ type, limits }) => [type, limits]));
+  const own: ByType = new Map(
+    definitions.map(({ type, limits, batch }) => [type, { limits, isOutside: batch?.isOutside ?? false }]),
+  );
   return {
     ...store,
     async claim(request) {
@@ -22,18 +25,28 @@ export function withTypeLimits(store: Store, definitions: readonly JobDefinition
     },
     async expired(request) {
       const runs = await store.expired(request);
-      if (runs.every(({ job }) => job.limited)) return runs;
+      if (runs.length === 0) return runs;
       const { of } = await wordsOf(store, own);
-      return runs.map((run) => ({ ...run, job: judgeable(run.job, of(run.job)) }));
+      return runs.map((run) => {
+        const word = of(run.job);
+        return { ...run, job: judgeable(run.job, word), isOutside: word?.isOutside ?? false };
+      });
     },
   };
 }
 
-const judgeable = <J extends Job>(job: J, said: SaidLimits | undefined): J => (job.limited ? job : { ...job, ...said });
+const judgeable = <J extends Job>(job: J, word: Word | undefined): J =>
+  job.limited ? job : { ...job, ...word?.limits };
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-type ByType = ReadonlyMap<string, SaidLimits>;
+/** What a worker says of a type. */
+interface Word {
+  readonly limits: SaidLimits;
+  readonly isOutside: boolean;
+}
+
+type ByType = ReadonlyMap<string, Word>;
 
 /** What every worker says of its types, and what is said here. */
 async function wordsOf(
@@ -41,7 +54,7 @@ async function wordsOf(
   own: ByType,
 ): Promise<{
   /** By the worker that runs the job, else here, else by whoever gives it the least time. */
-  readonly of: (job: Pick<Job, "type" | "worker">) => SaidLimits | undefined;
+  readonly of: (job: Pick<Job, "type" | "worker">) => Word | undefined;
   /** The shortest stuck limit of each type. */
   readonly named: readonly { readonly type: string; readonly stuckMs: number }[];
 }> {
@@ -49,14 +62,20 @@ async function wordsOf(
   const byWorker = new Map<string, ByType>();
   for (const { holder, value } of cells) {
     const types = loadFrom(value)?.types ?? [];
-    byWorker.set(holder, new Map(types.map((served) => [served?.type, limitsFrom(served?.limits)])));
+    const word = (said: (typeof types)[number] | null): Word => ({
+      limits: limitsFrom(said?.limits),
+      isOutside: said?.isOutside === true,
+    });
+    byWorker.set(holder, new Map(types.map((served) => [served?.type, word(served)])));
   }
-  const strictest = new Map<string, SaidLimits>();
+  const strictest = new Map<string, Word>();
   for (const words of [own, ...byWorker.values()])
     for (const [type, said] of words)
-      if ((said.stuckMs ?? NEVER) <= (strictest.get(type)?.stuckMs ?? NEVER)) strictest.set(type, said);
+      if ((said.limits.stuckMs ?? NEVER) <= (strictest.get(type)?.limits.stuckMs ?? NEVER)) strictest.set(type, said);
   return {
     of: ({ type, worker }) => byWorker.get(worker ?? "")?.get(type) ?? own.get(type) ?? strictest.get(type),
-    named: [...strictest].flatMap(([type, { stuckMs = null }]) => (stuckMs === null ? [] : [{ type, stuckMs }])),
+    named: [...strictest].flatMap(([type, { limits }]) =>
+      limits.stuckMs == null ? [] : [{ type, stuckMs: limits.stuckMs }],
+    ),
   };
 }

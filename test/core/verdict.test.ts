@@ -246,7 +246,7 @@ describe("a stuck run", () => {
 
 describe("a lost run", () => {
   it("of a handler in a process of its own charges nobody", () => {
-    const answer = verdict(job({ crashes: 2 }), lost(true), policy({ isOutside: true }), NOW, middle);
+    const answer = judge(job({ crashes: 2 }), { kind: "lost", started: true, worker: "w1", isOutside: true });
     expect(answer).toEqual({ kind: "release", delayMs: 0, reason: "worker_died" });
   });
 

@@ -1,7 +1,9 @@
 // Runs of workers that died: found in time, judged by core, charged by the rules, by reapers that know their limits.
 import { describe, expect, it } from "vitest";
+import { outside } from "../../src/queue/batch.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import type { ExpiredRequest } from "../../src/store/store.ts";
+import { withTypeLimits } from "../../src/worker/type-limits.ts";
 import { around, type Bench, createBench, cuttable, forever } from "../support/worker-bench.ts";
 
 const LEASE = { lease: "10s", heartbeat: "2s" } as const;
@@ -57,6 +59,21 @@ describe("the charge of a dead worker's runs", () => {
     expect((await bench.store.history(ahead[0] as string))[0]?.failure.message).toContain(
       "before this job had started",
     );
+  });
+
+  it("is nothing for what ran in a process of its own, also by a reaper that does not know the type", async () => {
+    const bench = createBench();
+    const command = defineJob("command", { maxAttempts: 1, batch: { size: 4 }, runBatch: outside(forever) });
+    const ids = await bench.addMany(4, command, { maxAttempts: 1 });
+    const inside = await bench.add(healthy);
+    const jobs = [command, dying];
+    const victim = await bench.employ(jobs, { ...LEASE, through: withTypeLimits(bench.store, jobs) });
+    await bench.advance(3_000);
+    victim.actor.crash();
+    const reaper = await bench.employ([nobody], { ...LEASE, through: withTypeLimits(bench.store, [nobody]) });
+    await bench.until(() => reaper.worker.counts.retried + reaper.worker.counts.released === 5);
+    for (const id of ids) expect(await bench.read(id)).toMatchObject({ state: "queued", attempts: 0, crashes: 0 });
+    expect(await bench.read(inside)).toMatchObject({ state: "queued", attempts: 1, crashes: 1 });
   });
 
   it("leads to death when the crash budget is spent, by a reaper that does not know the type", async () => {
