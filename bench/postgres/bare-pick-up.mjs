@@ -36,7 +36,7 @@ await contend({
     };
     const listener = new pg.Client(url);
     await listener.connect();
-    listener.on("notification", take);
+    listener.on("notification", () => void take());
     await listener.query(`listen ${NAMES.channel}`);
     await listener.query(`select pg_advisory_lock_shared(${NAMES.idle})`);
     return async () => {

@@ -73,6 +73,19 @@ describe("drain", () => {
     expect(err).toContain("(attempt 1/1), moved to the dead letter queue");
   });
 
+  it.each([
+    ["preset: records", ["10ms", "20ms", "40ms"]],
+    ["backoff: { kind: exponential, initial: 30m, multiplier: 1, jitter: none }", ["10ms", "10ms", "10ms"]],
+    ["preset: batch", ["10ms", "30ms", "90ms"]],
+  ])("lets delays grow as the file says (%s) from the first delay of the environment", async (defaults, delays) => {
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    bench.write("redrive.config.yaml", `defaults: { ${defaults}, maxAttempts: 4 }`);
+    await bench.run(["enqueue", "stubborn", "{}"]);
+    const { err } = await bench.run(["drain", "--jobs", "jobs.ts"], { env: { RETRY_DELAY_SECONDS: "0.01" } });
+    expect([...err.matchAll(/requeueing for attempt \d in (\w+)/g)].map(([, delay]) => delay)).toEqual(delays);
+  });
+
   it("stores the attempts of the environment at enqueue", async () => {
     const bench = createBench();
     await bench.run(["enqueue", "thing", "{}"], { env: { MAX_RETRIES: "4" } });
