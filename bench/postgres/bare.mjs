@@ -3,6 +3,7 @@
 import pg from "pg";
 import { BOTTOM } from "../../dist/store/postgres/floors.js";
 import { createPostgresStore } from "../../dist/store/postgres/index.js";
+import { PLANS } from "../../dist/store/postgres/parts.js";
 import { claimText } from "../../dist/store/postgres/work.js";
 import { realSystem } from "../../dist/system/real.js";
 
@@ -27,7 +28,7 @@ export async function prepare(url) {
 
 /** Asks on some connections that are open already. */
 export async function connected(url, lines) {
-  const pool = new pg.Pool({ connectionString: url, max: lines, options: "-c plan_cache_mode=force_generic_plan" });
+  const pool = new pg.Pool({ connectionString: url, max: lines, options: PLANS });
   const ask = async (statement, values) => (await pool.query({ ...statement, values, rowMode: "array" })).rows;
   await Promise.all(Array.from({ length: lines }, () => ask({ text: "select 1" }, [])));
   return { ask, end: () => pool.end() };

@@ -38,7 +38,7 @@ const CONNECT_MS = 5_000;
  * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs. And where two claims meet,
  * neither is to fail for the role's isolation.
  */
-const PLANS =
+export const PLANS =
   "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed";
 
 /** Puts the parts together; nothing is asked of the server. */

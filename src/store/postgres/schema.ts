@@ -5,10 +5,11 @@
 // job and is the only thing a claim searches. A claim takes rows from there and notes them all in one row of `claim`; it
 // writes no row of `job`. So a job that runs is `queued` by its own row, is in no row of `waiting`, and is in a claim
 // under the epoch that follows its own; the epoch of its row is that of the last run that was settled. A settle writes
-// the row once; it has no index that a run changes, so that Postgres updates it in place (HOT). For the same reason
-// there is one row of `ended` for all that ended together. The numbers in these rows are neither compressed nor, as long
-// as they fit, moved out of the row, which would cost more than all else about it. `place` has a row for every job that
-// holds a place in a group; jobs without a group have nothing to do with it.
+// the row once; it has no index that a run changes, and its page has room for a second version of it, so that Postgres
+// updates it in place (HOT). Its payload comes last, because what an update leaves as it was at either end of a row is not
+// written to the log again. There is one row of `ended` for all that ended together. The numbers in such rows are neither
+// compressed nor, as long as they fit, moved out of the row, which would cost more than all else about it. `place` has a
+// row for every job that holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { JOB_BOUNDS } from "../../core/new-job.ts";
 import { time } from "./time.ts";
@@ -39,42 +40,42 @@ create unique index lane_belonging on ${s}.lane (type, queue, coalesce(service, 
 
 create table ${s}.job (
   seq bigint generated always as identity primary key,
-  id text collate "C" not null unique,
   lane bigint not null,
-  state text not null default 'queued',
-  run_at bigint not null,
   due_at bigint not null,
   created_at bigint not null,
-  updated_at bigint not null,
-  started_at bigint,
-  finished_at bigint,
-  attempts int not null default 0 check (attempts >= 0),
   max_attempts int not null check (max_attempts >= 1),
-  crashes int not null default 0 check (crashes >= 0),
   max_crashes int not null check (max_crashes >= 1),
   version int not null check (version between 1 and ${JOB_BOUNDS.version}),
-  releases bigint not null default 0 check (releases >= 0),
   generation int not null default 1 check (generation >= 1),
+  run_at bigint not null,
   epoch bigint not null default 0 check (epoch >= 0),
+  updated_at bigint not null,
+  releases bigint not null default 0 check (releases >= 0),
   last_delay_ms bigint not null default 0,
+  attempts int not null default 0 check (attempts >= 0),
+  crashes int not null default 0 check (crashes >= 0),
+  limited boolean not null default true,
+  cancel_requested boolean not null default false,
   -- How many jobs a batch with this one may have; null for no limit.
   batch_most int,
+  stuck_limit int,
   deadline_ms bigint,
   stuck_ms bigint,
   stuck_retry_ms bigint,
-  stuck_limit int,
-  limited boolean not null default true,
-  cancel_requested boolean not null default false,
+  started_at bigint,
+  finished_at bigint,
+  id text collate "C" not null unique,
+  state text not null default 'queued',
   worker text collate "C",
   key text,
   error_message text,
-  payload text not null,
   progress text,
   result text,
   failure text,
+  payload text not null,
   check (${oneOf("state", ["queued", "completed", "dead", "cancelled"])}),
   check ((state = 'queued') = (finished_at is null))
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 create index job_keyed on ${s}.job (key, seq) where key is not null;
 `;
 

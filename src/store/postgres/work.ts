@@ -53,7 +53,7 @@ export function claimText(s: string): string {
           (select w.ctid from ${s}.waiting w where w.lane = q.lane and (w.run_at, w.seq) >= (q.run_at, q.seq) and w.run_at <= ${NOW}
            order by w.run_at, w.seq limit q.quota for update skip locked) w
         where exists (select from ${s}.worker where id = $1 and not given_up) and exists (select from ${s}.control where version = $3)
-          and not exists (select from ${s}.waiting where lane < $13)
+          and ($13::bigint is null or not exists (select from ${s}.waiting where lane < $13))
           and set_config('synchronous_commit', 'off', true) is not null
         limit $6))
       returning lane, run_at, seq, epoch)`,
