@@ -134,11 +134,11 @@ export interface Store {
 
   /**
    * One step of deleting what is over: looks at up to `limit` finished jobs, oldest first from the cursor on, and deletes
-   * those older than what their type keeps. Jobs too young for every retention are not looked at, and the cost of a step
-   * depends on its limit alone. The first step also deletes what nobody needs any more: up to `limit` keys of jobs that
-   * are gone, once old enough, and workers that were given up and hold nothing, and pauses that ended, once they are as
-   * old as the dead of `keep` may get (30 days where those stay for ever), and cells with a holder that were not written
-   * for a day, or buckets of limits that were not for 30.
+   * those older than what their type keeps, and with them up to `limit` keys of jobs that are gone, once old enough. Jobs
+   * too young for every retention are not looked at, and the cost of a step depends on its limit alone. The first step
+   * also deletes what nobody needs any more: workers that were given up and hold nothing, and pauses that ended, once
+   * they are as old as the dead of `keep` may get (30 days where those stay for ever), and cells with a holder that were
+   * not written for a day, or buckets of limits that were not for 30.
    */
   prune(retention: Retention): Promise<PruneAnswer>;
   /** Calls back when work may have become due; a hint, never the truth. Returns the way to stop listening. */

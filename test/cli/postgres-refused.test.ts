@@ -71,11 +71,26 @@ describe("a URL that leaves out what the environment says", () => {
   });
 });
 
+describe("a URL that is none", () => {
+  it.each([
+    [`postgres:/app:${PASSWORD}@localhost/db`],
+    [`postgres:app:${PASSWORD}@localhost/db`],
+    [`postgres:///app:${PASSWORD}@localhost/db`],
+    [`postgres:\\\\app:${PASSWORD}@localhost/db`],
+    [`POSTGRES://app:${PASSWORD}@localhost/db`],
+  ])("is refused without its password (%#)", async (url) => {
+    const { code, err } = await refusal(url);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("expected") });
+    expect(err).not.toContain(PASSWORD);
+  });
+});
+
 describe("a schema that cannot be", () => {
   it.each([
     ['"quoted"'],
     ["Upper"],
     ["pg_x"],
+    ["information_schema"],
     ["a".repeat(60)],
     ["1st"],
     ["a-b"],

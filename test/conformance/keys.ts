@@ -170,6 +170,18 @@ export function keyFacts({ fact, timed }: Suite): void {
     },
   );
 
+  timed("frees as many keys as jobs in one pass, however small its steps", async ({ store, clock }) => {
+    const keys = ["a", "b", "c", "d", "e"];
+    for (const key of keys) await finish(store, complete(), { type: "keyed", key });
+    clock.now += 2 * DAY;
+    for (let cursor: string | null = null, steps = 0; steps < 10; steps++) {
+      cursor = (await store.prune({ ...KEEP, limit: 2, cursor })).next;
+      if (cursor === null) break;
+    }
+    const again = keys.map((key) => newJob({ type: "keyed", key, payload: "2" }));
+    expect(await store.enqueue(again)).toEqual(again.map(({ id }) => ({ kind: "created", id })));
+  });
+
   timed("never frees the key of a job that is still there", async ({ store, clock }) => {
     const id = await original(store);
     const run = await start(store, { key: "k" });

@@ -45,16 +45,21 @@ function prune(tables: Tables, retention: Retention): PruneAnswer {
   for (const row of seen) {
     if (by.isOver(row.type, row.state, row.finishedAt) && forget(tables, row)) pruned[row.state] += 1;
   }
-  if (retention.cursor === null) clean(tables, by, retention.limit);
+  freeOldKeys(tables, by, retention.limit);
+  if (retention.cursor === null) clean(tables, by);
   return { ...pruned, next: old.length > seen.length ? placeCursor(seen.at(-1) as Finished) : null };
 }
 
-/** Deletes what nobody needs any more beside jobs. */
-function clean(tables: Tables, { keysUntil, debrisUntil, cellsUntil, bucketsUntil }: Pruning, limit: number): void {
+/** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
+function freeOldKeys(tables: Tables, { keysUntil }: Pruning, limit: number): void {
   const isFree = ({ jobId, createdAt }: KeyRow): boolean => !tables.jobs.has(jobId) && createdAt <= keysUntil;
   const free = [...tables.keys].filter(([, key]) => isFree(key));
   free.sort(([a, { createdAt: first }], [b, { createdAt: second }]) => first - second || (a < b ? -1 : 1));
   for (const [name] of free.slice(0, limit)) tables.keys.delete(name);
+}
+
+/** Deletes what nobody needs any more beside jobs and their keys. */
+function clean(tables: Tables, { debrisUntil, cellsUntil, bucketsUntil }: Pruning): void {
   for (const [id, worker] of tables.workers) {
     const holds = [...tables.running].some((row) => row.worker === id);
     if (worker.givenUp && worker.beatAt <= debrisUntil && !holds) tables.workers.delete(id);

@@ -29,6 +29,8 @@ export type LaneOf = (belonging: Belonging) => number;
 /** Belongings by their names. */
 type Named = ReadonlyMap<string, Belonging>;
 
+const DICE = 1_024;
+
 /** Finds lanes in their table, or makes them there, all in one order, so that nobody waits in a circle. */
 function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, number>> {
   const columns = "type, queue, service, tenant, group_key, group_concurrency, priority";
@@ -40,7 +42,11 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
         and coalesce(tenant, '') = coalesce(u.tenant, '') and coalesce(group_key, '') = coalesce(u.group_key, '')
         and coalesce(group_concurrency, 0) = coalesce(u.group_concurrency, 0) and priority = u.priority limit 1) l`,
   };
-  const next = { text: `select nextval('${s}.lane_n') from generate_series(1, $1::int)` };
+  // A server that is restored, or whose replica takes over, may give out numbers again that some process still remembers
+  // for another belonging: with dice in them they are not the same ones.
+  const next = {
+    text: `select nextval('${s}.lane_n') * ${DICE} + floor(random() * ${DICE})::bigint from generate_series(1, $1::int)`,
+  };
   const insert = {
     text: `insert into ${s}.lane (${columns}, base) select ${columns}, base
       from unnest(${arrays}, $8::bigint[]) with ordinality as u (${columns}, base, n) order by n

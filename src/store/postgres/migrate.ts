@@ -2,7 +2,7 @@
 // at the same time. A schema that is newer than this program is left alone and refused.
 import { RedriveError } from "../../core/errors.ts";
 import type { Ask, Database } from "./driver.ts";
-import { MIGRATIONS } from "./schema.ts";
+import { MIGRATIONS, TABLES } from "./schema.ts";
 
 type Migrations = typeof MIGRATIONS;
 
@@ -61,14 +61,24 @@ export async function findSchema(ask: Ask, s: string, place: string, newest = MI
     const message = `The database at ${place} is encoded in ${encoding}; Redrive needs UTF8, which has all characters. Create another one (createdb -E UTF8 -T template0), and name it in the store URL.`;
     throw new RedriveError("store_unusable", message);
   }
-  const [found] = exists ? await ask({ text: `select coalesce(max(version), 0) from ${s}.migration` }) : [[0]];
-  const version = found?.[0] as number;
+  const [found] = exists ? await ask({ text: versionText(s) }) : [[0, null]];
+  const [version, missing] = found as [number, string | null];
   if (version > newest) {
     const message = `The schema ${s} at ${place} is of version ${version}; this version of Redrive knows ${newest}. Update redrive, or name another schema.`;
     throw new RedriveError("store_unusable", message);
   }
+  if (version > 0 && missing !== null) {
+    const message = `The schema ${s} at ${place} is of version ${version}, but these of its tables are not there: ${missing}. Restore them from a backup; or name another schema; or, to begin anew without its jobs, drop schema ${s} cascade.`;
+    throw new RedriveError("store_unusable", message);
+  }
   return { version, made };
 }
+
+/** The version that a schema says it has, and which of its tables somebody has dropped. */
+const versionText = (s: string): string => `select coalesce(max(version), 0), (
+    select string_agg(t.name, ', ') from unnest('{${TABLES.join(",")}}'::text[]) as t (name)
+    where not exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = '${s}' and c.relname = t.name)) from ${s}.migration`;
 
 /** Brings the schema up to date; says what version it had. */
 export async function migrate(db: Database, s: string, place: string, migrations = MIGRATIONS): Promise<number> {

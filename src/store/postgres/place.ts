@@ -72,8 +72,8 @@ export function readPlace(options: PostgresOptions): Place {
   const schema = given.schema ?? part?.schema ?? "redrive";
   if (!SCHEMA.test(schema))
     throw invalid("schema", "1 to 48 small letters, digits or _, no digit first", schema, "choose another name");
-  if (schema.startsWith("pg_"))
-    throw invalid("schema", "a name that does not begin with pg_", schema, "choose another name");
+  if (schema.startsWith("pg_") || schema === "information_schema")
+    throw invalid("schema", "a name that is not one of Postgres's own", schema, "choose another name");
   if (SQL_WORDS.has(schema)) throw invalid("schema", "a name that is no word of SQL", schema, "choose another name");
   const maxConnections = given.maxConnections ?? 10;
   if (!Number.isSafeInteger(maxConnections) || maxConnections < 1 || maxConnections > 1_000)
@@ -138,9 +138,11 @@ const HOSTLESS = /^(postgres(?:ql)?:\/\/[^@/?#]*@)(?=[/?#]|$)/;
 function parsed(text: string): URL {
   const hosted = typeof text === "string" ? text.replace(HOSTLESS, "$1localhost") : text;
   const url = /^postgres(ql)?:\/\//.test(hosted) && URL.canParse(hosted) ? new URL(hosted) : null;
-  if (url && isDecodable(`${url.username}${url.password}${url.host}${url.pathname}`)) return url;
+  const isWhole = url && isDecodable(`${url.username}${url.password}${url.host}${url.pathname}`);
+  // A login behind a third slash would be taken for the name of the database, and shown.
+  if (isWhole && !url.pathname.includes("@")) return url;
   // A password may hold anything, and this URL does not even say where it ends.
-  const shown = typeof text === "string" ? redactText(text.replace(/\/\/.*@/s, "//***@")) : text;
+  const shown = typeof text === "string" ? redactText(text.replace(/^([a-z]+:[\\/]*).*@/is, "$1***@")) : text;
   throw invalid("store", "postgres://USER:PASSWORD@HOST:PORT/DATABASE", shown, "check the URL");
 }
 

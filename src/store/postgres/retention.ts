@@ -21,6 +21,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   const bury = burier(s);
   const step = pruneStep(s);
   const clean = cleaner(s);
+  const freeOldKeys = keyCleaner(s);
   const sweepOrphans = orphanSweeper(s);
   const clock = { text: `select ${NOW}` };
   return {
@@ -41,8 +42,9 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
       db.together(async (ask) => {
         const by = pruning(retention, (await ask(clock))[0]?.[0] as number);
         const answer = await step(ask, by, retention);
+        await freeOldKeys(ask, by, retention.limit);
         if (retention.cursor === null) {
-          await clean(ask, by, retention.limit);
+          await clean(ask, by);
           await sweepOrphans(ask, retention.limit);
         }
         return answer;
@@ -132,12 +134,17 @@ function placesOf(places: readonly Place[]): number[][] {
   return [places.map(({ seq }) => seq), places.map(({ finishedAt }) => finishedAt)];
 }
 
-/** Deletes what nobody needs any more beside jobs. */
-function cleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<void> {
+/** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
+function keyCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<void> {
   const keys = {
     text: `delete from ${s}.job_key where (type, key) in (select k.type, k.key from ${s}.job_key k where k.gone and k.created_at <= $1
       and not exists (select from ${s}.job j where j.id = k.job_id) order by k.created_at, k.type, k.key limit $2)`,
   };
+  return async (ask, { keysUntil }, limit) => void (await ask(keys, keysUntil, limit));
+}
+
+/** Deletes what nobody needs any more beside jobs and their keys. */
+function cleaner(s: string): (ask: Ask, by: Pruning) => Promise<void> {
   const workers = {
     text: `with gone as (
       delete from ${s}.worker w where w.given_up and w.beat_at <= $1
@@ -154,8 +161,7 @@ function cleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<v
       select kind, name, holder from ${s}.cell where (holder <> '' and at <= $1) or (kind = any($3::text[]) and at <= $2)
       for update skip locked)`,
   };
-  return async (ask, { keysUntil, debrisUntil, cellsUntil, bucketsUntil }, limit) => {
-    await ask(keys, keysUntil, limit);
+  return async (ask, { debrisUntil, cellsUntil, bucketsUntil }) => {
     await ask(workers, debrisUntil);
     await ask(pauses, debrisUntil);
     await ask(cells, cellsUntil, bucketsUntil, [...BUCKET_KINDS]);

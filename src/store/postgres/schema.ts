@@ -18,6 +18,9 @@ import { views } from "./views.ts";
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
 
+/** Counters that no run makes overflow: what does not fit is refused where it is written, not when others are claimed. */
+const within = (column: string): string => `${column} between 0 and ${Number.MAX_SAFE_INTEGER}`;
+
 /** The number of a group: a hash, so that nobody has to hand out numbers; two groups with the same one would share places. */
 export const groupNumber = (type: string, group: string): string => `hashtextextended(${type} || ' ' || ${group}, 0)`;
 
@@ -48,9 +51,9 @@ create table ${s}.job (
   version int not null check (version between 1 and ${JOB_BOUNDS.version}),
   generation int not null default 1 check (generation >= 1),
   run_at bigint not null,
-  epoch bigint not null default 0 check (epoch >= 0),
+  epoch bigint not null default 0 check (${within("epoch")}),
   updated_at bigint not null,
-  releases bigint not null default 0 check (releases >= 0),
+  releases bigint not null default 0 check (${within("releases")}),
   last_delay_ms bigint not null default 0,
   attempts int not null default 0 check (attempts >= 0),
   crashes int not null default 0 check (crashes >= 0),
@@ -85,11 +88,11 @@ create table ${s}.waiting (
   run_at bigint not null,
   seq bigint not null,
   -- That of the job.
-  epoch bigint not null default 0,
+  epoch bigint not null default 0 check (${within("epoch")}),
   job_id text collate "C", -- Of a retry only, so that retries alone are in the indexes for people.
   primary key (lane, run_at, seq)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-create index waiting_retries on ${s}.waiting (${time("run_at")}) where job_id is not null;
+create index waiting_retries on ${s}.waiting ((${time("run_at")})) where job_id is not null;
 create index waiting_retry on ${s}.waiting (job_id) where job_id is not null;
 
 -- The places that jobs hold in their groups. Whoever wants one that is taken meets this key, however old its picture is.
@@ -162,7 +165,7 @@ create table ${s}.attempt (
   failure text not null,
   primary key (job_seq, epoch)
 );
-create index attempt_recent on ${s}.attempt (${time("ended_at")});
+create index attempt_recent on ${s}.attempt ((${time("ended_at")}));
 
 create table ${s}.dead_letter (
   seq bigint generated always as identity primary key,
@@ -184,7 +187,7 @@ create table ${s}.dead_letter (
   unique (job_seq, generation)
 );
 create index dead_letter_live on ${s}.dead_letter (job_seq) where redriven_at is null;
-create index dead_letter_time on ${s}.dead_letter (${time("died_at")});
+create index dead_letter_time on ${s}.dead_letter ((${time("died_at")}));
 create index dead_letter_type on ${s}.dead_letter (type, seq);
 create index dead_letter_cause on ${s}.dead_letter (fingerprint, seq);
 `;
@@ -239,3 +242,7 @@ insert into ${s}.control values (1, 1);
 export const MIGRATIONS: readonly ((schema: string) => string)[] = [
   (s) => [jobTables, scheduleTables, historyTables, fleetTables, views].map((part) => part(s)).join(""),
 ];
+
+/** The tables that they make. */
+export const TABLES: readonly string[] =
+  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control".split(" ");

@@ -15,6 +15,7 @@ export function retentionVerbs(db: Database, lanes: Lanes, clock: () => number):
   const look = onlooker(db, lanes);
   const forget = db.prepare("delete from job where seq in (select value from json_each(?))");
   const clean = cleaner(db);
+  const freeOldKeys = keyCleaner(db);
   return {
     remove: (targets) =>
       targets.reduce<number>((count, target) => {
@@ -26,7 +27,8 @@ export function retentionVerbs(db: Database, lanes: Lanes, clock: () => number):
       const { seen, next } = look(by, retention);
       const over = seen.filter(({ type, state, finishedAt }) => by.isOver(type, state, finishedAt));
       if (over.length > 0) forget.run(JSON.stringify(over.map(({ seq }) => seq)));
-      if (retention.cursor === null) clean(by, retention.limit);
+      freeOldKeys(by, retention.limit);
+      if (retention.cursor === null) clean(by);
       const pruned = { completed: 0, cancelled: 0, dead: 0 };
       for (const { state } of over) pruned[state] += 1;
       return { ...pruned, next };
@@ -74,12 +76,17 @@ function onlooker(db: Database, lanes: Lanes): Onlooker {
 
 const BUCKETS = BUCKET_KINDS.map((kind) => `'${kind}'`).join(", ");
 
-/** Deletes what nobody needs any more beside jobs. */
-function cleaner(db: Database): (by: Pruning, limit: number) => void {
+/** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
+function keyCleaner(db: Database): (by: Pruning, limit: number) => void {
   const keys = db.prepare(
     `delete from job_key where (type, key) in (select k.type, k.key from job_key k where k.gone = 1 and k.created_at <= ?
        and not exists (select 1 from job where job.id = k.job_id) order by k.created_at, k.type, k.key limit ?)`,
   );
+  return ({ keysUntil }, limit) => void keys.run(keysUntil, limit);
+}
+
+/** Deletes what nobody needs any more beside jobs and their keys. */
+function cleaner(db: Database): (by: Pruning) => void {
   const workers = db.prepare(
     `delete from worker where given_up = 1 and beat_at <= ?
        and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,
@@ -87,8 +94,7 @@ function cleaner(db: Database): (by: Pruning, limit: number) => void {
   const pauses = db.prepare("delete from pause where until_at <= ?");
   const change = db.prepare("update control set version = version + 1");
   const cells = db.prepare(`delete from cell where (holder <> '' and at <= ?) or (kind in (${BUCKETS}) and at <= ?)`);
-  return ({ keysUntil, debrisUntil, cellsUntil, bucketsUntil }, limit) => {
-    keys.run(keysUntil, limit);
+  return ({ debrisUntil, cellsUntil, bucketsUntil }) => {
     workers.run(debrisUntil);
     if (pauses.run(debrisUntil) > 0) change.run();
     cells.run(cellsUntil, bucketsUntil);

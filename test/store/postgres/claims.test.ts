@@ -43,6 +43,16 @@ describe("a claim that the server lost in a crash", () => {
   });
 });
 
+describe("an epoch that no claim could follow", () => {
+  it.each(["job", "waiting"])("is refused when it is written by hand into %s, and claims go on", async (table) => {
+    const { store, client, s } = await setup();
+    await add(store);
+    const epoch = "9223372036854775807";
+    await expect(client.query(`update ${s}.${table} set epoch = ${epoch}`)).rejects.toMatchObject({ code: "23514" });
+    expect(await take(store)).toHaveLength(1);
+  });
+});
+
 describe("a lease", () => {
   it("is good for the jobs of its claim only, also where another process settles it", async () => {
     const { store, other } = await setup();

@@ -120,6 +120,19 @@ describe("a schema that is newer than the program", () => {
   });
 });
 
+describe("a schema that lacks a table", () => {
+  it("is refused with the names of what is missing, and what to do", async () => {
+    const { schema, url } = testSchema(SERVER);
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", "{}", "--store", url]);
+    await sql(SERVER, `drop table ${schema}.job cascade`);
+    for (const args of [["migrate"], ["migrate", "--plan"], ["enqueue", "thing", "{}"], ["doctor"]]) {
+      const { code, out, err } = await bench.run([...args, "--store", url]);
+      expect([args[0], code, `${out}${err}`]).toEqual([args[0], 3, expect.stringContaining("not there: job. Restore")]);
+    }
+  });
+});
+
 describe("a schema of somebody else", () => {
   it.each([
     ["has a table of ours", "create table @.job (id int)"],

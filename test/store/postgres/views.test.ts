@@ -189,7 +189,15 @@ describe("odd rows", () => {
 
   it("rows damaged by hand do not break a view", async () => {
     const { ask, client, ids } = await incident();
-    for (const set of ["payload = '{\"cut', failure = '{\"class\":'", "lane = 4711", "run_at = -5, updated_at = -5"]) {
+    const [no, never] = [-9_000_000_000_000_000_000n, 9_223_372_036_854_775_807n];
+    await client.query(`update attempt set started_at = ${no}, delay_ms = ${never}, ended_at = ${never}`);
+    await client.query(`update dead_letter set redriven_at = ${no}, died_at = ${never} where seq = 1`);
+    for (const set of [
+      "payload = '{\"cut', failure = '{\"class\":'",
+      "lane = 4711",
+      "run_at = -5, updated_at = -5",
+      `run_at = ${never}, created_at = ${no}, updated_at = ${never}, started_at = ${no}, finished_at = ${never}`,
+    ]) {
       expect((await client.query(`update job set ${set} where id = $1`, [ids.recent])).rowCount).toBe(1);
       await client.query("update dead_letter set failure = '{'");
       // No job of the incident is an item of a batch.
