@@ -23,7 +23,8 @@ Exit codes:
   0    all well
   1    finished, and something failed for good
   2    wrong arguments
-  3    store not reachable or not usable
+  3    store not reachable or not usable, or the input or the output broke
+       off in the middle
   4    refused, e.g. the key is taken by another payload
   75   worker: replace me, half of the slots are lost to handlers that ignore
        their abort
@@ -39,6 +40,8 @@ const BY_CODE: Readonly<Partial<Record<ErrorCode, number>>> = {
   illegal_transition: EXIT.refused,
   store_unavailable: EXIT.store,
   store_unusable: EXIT.store,
+  // A source of records that broke off, or results that could not be written.
+  aborted: EXIT.store,
   config_refused: EXIT.config,
 };
 

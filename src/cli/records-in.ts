@@ -1,6 +1,7 @@
 // Records from a file, from stdin, or from a query, one at a time and with their place; memory follows the longest one.
-import { createReadStream, existsSync, statSync } from "node:fs";
+import { createReadStream, existsSync, openSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
+import { messageOf } from "../core/error-shape.ts";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { Io } from "./io.ts";
@@ -36,13 +37,30 @@ export function formatOf(said: string | undefined, input: string, flag = "format
   return known ?? ENDINGS[extname(input).toLowerCase()] ?? "ndjson";
 }
 
-/** The bytes of a file, or of stdin for `-`. */
-export function openInput(io: Io, input: string): AsyncIterable<Uint8Array | string> {
-  if (input === "-") return io.stdin;
-  const path = resolve(io.cwd, input);
+/** The bytes of a file, or of stdin for `-`. The file is opened at once: nothing is begun for one that may not be read. */
+export function openInput(
+  { stdin, cwd }: Pick<Io, "stdin" | "cwd">,
+  input: string,
+): AsyncIterable<Uint8Array | string> {
+  if (input === "-") return stdin;
+  const path = resolve(cwd, input);
   if (!existsSync(path) || !statSync(path).isFile())
     throw invalid("input", "a file, or - for stdin", input, "there is no such file; check the path");
-  return createReadStream(path);
+  try {
+    return bytesOf(path, openSync(path, "r"));
+  } catch (cause) {
+    const message = `input: expected a file that may be read; got ${JSON.stringify(input)} (${messageOf(cause)}); check its rights`;
+    throw new RedriveError("invalid_argument", message, { cause });
+  }
+}
+
+async function* bytesOf(path: string, fd: number): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path, { fd }) as AsyncIterable<Uint8Array>;
+  } catch (cause) {
+    const message = `input: expected to read ${path} to its end; got ${messageOf(cause)}; see to the disk and call again`;
+    throw new RedriveError("aborted", message, { cause });
+  }
 }
 
 /** The records of a stream. */
@@ -61,10 +79,8 @@ export function* itemsOf(text: string, name = "input"): Generator<PlacedRecord> 
   try {
     items = JSON.parse(text);
   } catch (cause) {
-    const said = cause instanceof Error ? cause.message : String(cause);
-    throw new RedriveError("invalid_argument", `${name}: expected a JSON array; got something else (${said})`, {
-      cause,
-    });
+    const message = `${name}: expected a JSON array; got something else (${messageOf(cause)})`;
+    throw new RedriveError("invalid_argument", message, { cause });
   }
   if (!Array.isArray(items)) throw invalid(name, "a JSON array", items, "put brackets around it, or use NDJSON");
   let number = 0;
@@ -128,8 +144,8 @@ export function parsedRecord({ text, place }: PlacedRecord): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const said = cause instanceof Error ? cause.message : String(cause);
-    throw new RedriveError("invalid_argument", `${place}: expected JSON; got something else (${said})`, { cause });
+    const message = `${place}: expected JSON; got something else (${messageOf(cause)})`;
+    throw new RedriveError("invalid_argument", message, { cause });
   }
 }
 
