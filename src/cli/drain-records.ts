@@ -1,4 +1,5 @@
 // `redrive drain` with an input: new records go through a job type together with what is due, and results come out.
+import { resolve } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { BatchSummary } from "../process-batch.ts";
@@ -45,21 +46,30 @@ export function drainRecords(session: Session, jobs: readonly JobDefinition[], f
   const output = textual(flags.output);
   if (output === "-" && session.json)
     throw refused("output: expected a file, because --json writes to stdout; got -; name a file");
+  const format = textual(flags.outputFormat);
   const out =
-    output === undefined ? null : openResults(session.io, output, resultFormatOf(textual(flags.outputFormat), output));
-  return { definition, records: withIds(source, field), out };
+    output === undefined ? null : openResults(session.io, output, resultFormatOf(format, output), source.path);
+  return { definition, records: withIds(source.records, field), out };
 }
 
-function inputOf(session: Session, input: string, flags: Flags): AsyncIterable<PlacedRecord> {
+/** Records, and the file that they are read from, if it is one. */
+interface Source {
+  readonly records: AsyncIterable<PlacedRecord>;
+  readonly path: string | null;
+}
+
+function inputOf({ io }: Session, input: string, flags: Flags): Source {
   if (flags.from !== undefined) throw refused("from: expected --query beside it; got --input; leave it out");
-  return recordsOf(openInput(session.io, input), formatOf(textual(flags.format), input));
+  const format = formatOf(textual(flags.format), input);
+  return { records: recordsOf(openInput(io, input), format), path: input === "-" ? null : resolve(io.cwd, input) };
 }
 
-function queryOf(session: Session, sql: string, flags: Flags): AsyncIterable<PlacedRecord> {
+function queryOf(session: Session, sql: string, flags: Flags): Source {
   const from = textual(flags.from);
   if (from === undefined) throw refused("query: expected --from URL beside it; got none; say which database to ask");
   if (flags.format !== undefined) throw refused("format: expected --input beside it; got --query; leave it out");
-  return queryRecords(storeAddress(from, session.io.cwd), sql);
+  const address = storeAddress(from, session.io.cwd);
+  return { records: queryRecords(address, sql), path: address.path };
 }
 
 function definitionOf(jobs: readonly JobDefinition[], type: string | undefined): JobDefinition {

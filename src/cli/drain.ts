@@ -63,7 +63,10 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   const options = workerOptions(session, flags, "retries");
   const jobs = await requiredDefinitions(session, flags);
   const taken = drainRecords(session, jobs, flags);
-  const redrive = await session.open({ jobs, defaults });
+  const redrive = await session.open({ jobs, defaults }).catch((error: unknown) => {
+    taken?.out?.abandon();
+    throw error;
+  });
   const worker = redrive.worker(options);
   const from = realSystem.monotonic();
   const hide = session.quiet

@@ -1,9 +1,11 @@
 // Results of records, written as they come: a line of NDJSON or CSV each. A file appears under its name when it is whole.
-import { createWriteStream, existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { createWriteStream, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { once } from "node:events";
 import { finished } from "node:stream/promises";
 import { csvCell } from "../core/csv.ts";
+import { messageOf } from "../core/error-shape.ts";
+import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { RecordResult } from "../process-batch.ts";
 import type { Io } from "./io.ts";
@@ -30,41 +32,80 @@ export function resultFormatOf(said: string | undefined, output: string): Result
   return known ?? (extname(output).toLowerCase() === ".csv" ? "csv" : "ndjson");
 }
 
-/** Opens an output: a file, or stdout for `-`. */
-export function openResults(io: Io, output: string, format: ResultFormat): ResultsOut {
+/** Opens an output: a file, or stdout for `-`. `source` is the file that the records come from, which must stay. */
+export function openResults(
+  { stdout, cwd }: Pick<Io, "stdout" | "cwd">,
+  output: string,
+  format: ResultFormat,
+  source: string | null,
+): ResultsOut {
   const lineOf = format === "csv" ? csvLines() : ndjsonLine;
   if (output === "-") {
     return {
       async write(done) {
-        if (!io.stdout.write(lineOf(done))) await io.stdout.drained?.();
+        if (!stdout.write(lineOf(done))) await stdout.drained?.();
       },
       end: async () => undefined,
       abandon: () => undefined,
     };
   }
-  const path = resolve(io.cwd, output);
+  const path = resolve(cwd, output);
+  const part = `${path}.part`;
   if (!existsSync(dirname(path)) || (existsSync(path) && !statSync(path).isFile()))
     throw invalid("output", "the path of a file in a folder that is there", output, "check the path");
-  const part = `${path}.part`;
-  const stream = createWriteStream(part, { mode: 0o600 });
+  if (source !== null && [path, part].some((each) => isSame(each, source)))
+    throw invalid("output", "another file than the input", output, "results would take its place; name another");
+  // Opened at once: nothing is begun whose results could not be kept.
+  const stream = createWriteStream(part, { fd: openPart(part, output) });
   let failed: unknown = null;
   stream.on("error", (error) => (failed = error));
   return {
     async write(done) {
-      if (failed) throw failed;
+      if (failed) throw brokenOff(path, failed);
       // `once` leaves no listener behind, and rejects where the stream fails.
-      if (!stream.write(lineOf(done))) await once(stream, "drain");
+      if (!stream.write(lineOf(done)))
+        await once(stream, "drain").catch((error) => Promise.reject(brokenOff(path, error)));
     },
     async end() {
-      stream.end();
-      await finished(stream);
-      renameSync(part, path);
+      try {
+        stream.end();
+        await finished(stream);
+        renameSync(part, path);
+      } catch (error) {
+        throw brokenOff(path, error);
+      }
     },
     abandon() {
       stream.destroy();
-      rmSync(part, { force: true });
+      try {
+        rmSync(part, { force: true });
+      } catch {
+        // Why the call ends is worth more than that its rest could not be removed; the next call writes over it.
+      }
     },
   };
+}
+
+/** True for one file under two names. */
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  return a !== undefined && a.dev === b?.dev && a.ino === b.ino;
+}
+
+function openPart(part: string, output: string): number {
+  try {
+    return openSync(part, "w", 0o600);
+  } catch (cause) {
+    const message = `output: expected a file that may be written; got ${JSON.stringify(output)} (${messageOf(cause)}); name another, or make way for it`;
+    throw new RedriveError("invalid_argument", message, { cause });
+  }
+}
+
+function brokenOff(path: string, cause: unknown): RedriveError {
+  const message =
+    `output: expected to write ${path} to its end; got ${messageOf(cause)}; ` +
+    "make room, or name another file, and call again: what is done is not run again";
+  return new RedriveError("aborted", message, { cause });
 }
 
 function ndjsonLine({ id, result, attempts }: RecordResult): string {
