@@ -4,9 +4,10 @@ import { extname, resolve } from "node:path";
 import { messageOf } from "../core/error-shape.ts";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
+import { csvRows } from "./csv-rows.ts";
 import type { Io } from "./io.ts";
 import { itemTexts } from "./json-items.ts";
-import { badLine, linesOf } from "./ndjson.ts";
+import { linesOf } from "./ndjson.ts";
 import { keyIn } from "./record-key.ts";
 
 /** How records are written down. */
@@ -68,7 +69,8 @@ export async function* recordsOf(
   stream: AsyncIterable<Uint8Array | string>,
   format: RecordFormat,
 ): AsyncGenerator<PlacedRecord> {
-  if (format === "csv") yield* rowsOf(stream);
+  if (format === "csv")
+    for await (const { record, line } of csvRows(stream)) yield { text: JSON.stringify(record), place: `line ${line}` };
   else if (format === "json") yield* itemsOf(await wholeOf(stream));
   else for await (const { number, text } of linesOf(stream)) yield { text, place: `line ${number}` };
 }
@@ -107,36 +109,6 @@ async function wholeOf(stream: AsyncIterable<Uint8Array | string>): Promise<stri
   } catch (cause) {
     throw new RedriveError("invalid_argument", "input: expected UTF-8; got other bytes; convert the file", { cause });
   }
-}
-
-/** The rows of a CSV with a header; every value is text. */
-async function* rowsOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<PlacedRecord> {
-  const [{ parse }, { Readable }] = await Promise.all([import("csv-parse"), import("node:stream")]);
-  // A row that does not fit is told by us, so that those before it are not lost.
-  const rows = parse({ columns: namedOnce, bom: true, info: true, skip_empty_lines: true, relax_column_count: true });
-  const source = Readable.from(stream);
-  source.on("error", (error) => rows.destroy(error));
-  source.pipe(rows);
-  type Row = { readonly record: Readonly<Record<string, string>>; readonly info: { lines: number; error?: Error } };
-  try {
-    for await (const { record, info } of rows as AsyncIterable<Row>) {
-      if (info.error) throw badLine(info.lines, `expected as many values as the header has; ${info.error.message}`);
-      yield { text: JSON.stringify(record), place: `line ${info.lines}` };
-    }
-  } catch (error) {
-    const { code, lines } = error as { readonly code?: unknown; readonly lines?: number };
-    if (typeof code !== "string" || !code.startsWith("CSV_")) throw error;
-    throw badLine(lines ?? 0, `expected CSV; ${(error as Error).message}`, error);
-  } finally {
-    source.destroy();
-  }
-}
-
-/** Of two columns of one name the first would be lost. */
-function namedOnce(header: string[]): string[] {
-  const twice = header.find((name, at) => header.indexOf(name) < at);
-  if (twice === undefined) return header;
-  throw badLine(1, `expected a name of its own for every column; got ${JSON.stringify(twice)} twice; rename one`);
 }
 
 /** What a record says; throws with its place where it is no JSON. */
