@@ -21,8 +21,14 @@ export async function* queryRecords(from: StoreAddress, sql: string): AsyncGener
     const bytes = Object.entries(row).find(([, value]) => value instanceof Uint8Array);
     if (bytes)
       throw invalid(place, "text, numbers or null", `bytes in ${bytes[0]}`, "leave the column out, or encode it");
-    yield { text: JSON.stringify(row), place };
+    yield { text: JSON.stringify(row, allDigits), place };
   }
+}
+
+/** Integers that no number holds are written as text, as Postgres gives them. */
+function allDigits(_name: string, value: unknown): unknown {
+  if (typeof value !== "bigint") return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 }
 
 async function* fileRows(path: string, sql: string): AsyncGenerator<Row> {
@@ -41,6 +47,8 @@ async function* fileRows(path: string, sql: string): AsyncGenerator<Row> {
 async function* serverRows({ url, shown }: StoreAddress, sql: string): AsyncGenerator<Row> {
   const { default: pg } = await import("pg");
   const client = new pg.Client({ connectionString: url });
+  let lost: unknown = null;
+  client.on("error", (error) => (lost ??= error));
   try {
     await client.connect();
   } catch (cause) {
@@ -50,19 +58,32 @@ async function* serverRows({ url, shown }: StoreAddress, sql: string): AsyncGene
     // Held beyond its transaction: the server puts the rows by at the commit, and keeps no snapshot that would hold up VACUUM.
     try {
       await client.query("begin read only");
-      await client.query(`declare records no scroll cursor with hold for ${sql}`);
+      // Under a name it is prepared, and of two statements the server would prepare none.
+      await client.query({ name: "records", text: `declare records no scroll cursor with hold for ${sql}` });
       await client.query("commit");
     } catch (error) {
-      throw refused(error);
+      const isThere = await client.query("rollback").then(
+        () => true,
+        () => false,
+      );
+      throw isThere ? refused(error) : wentAway(error);
     }
     for (;;) {
-      const { rows } = await client.query<Row>(`fetch ${PAGE} from records`);
+      if (lost !== null) throw wentAway(lost);
+      const { rows } = await client.query<Row>(`fetch ${PAGE} from records`).catch((error: unknown) => {
+        throw wentAway(error);
+      });
       yield* rows;
       if (rows.length < PAGE) return;
     }
   } finally {
     await client.end();
   }
+}
+
+function wentAway(cause: unknown): RedriveError {
+  const message = `query: the source of the records went away: ${textOf(cause)}; call again when it is back: what is known is skipped`;
+  return new RedriveError("store_unavailable", message, { cause });
 }
 
 function refused(cause: unknown): RedriveError {

@@ -74,4 +74,63 @@ describe("drain --query", () => {
       "query: expected one SELECT that the database understands; it says: error: division by zero",
     );
   });
+
+  it("keeps all digits of integers beyond 2^53, as text", async () => {
+    const bench = withJobs();
+    openDatabase(join(bench.folder, "app.db")).close();
+    const call = (sql: string, from: string) =>
+      bench.json(["drain", "--jobs", "jobs.mjs", "--query", sql, "--from", from], { env: QUIET });
+    const sql = "select 'zz' as id, 9007199254740993 as above, 9007199254740991 as below, 1.5 as part";
+    expect((await call(sql, "sqlite:app.db")).document).toMatchObject({ completed: 1 });
+    await call("select 9007199254740993 as id union all select 9007199254740992", "sqlite:app.db");
+    await call("select 9223372036854775807 as id, 7::bigint as small", inject("postgres18"));
+    expect(bench.sql("select key, payload from job order by key")).toEqual([
+      ["9007199254740992", '{"id":"9007199254740992"}'],
+      ["9007199254740993", '{"id":"9007199254740993"}'],
+      ["9223372036854775807", '{"id":"9223372036854775807","small":"7"}'],
+      ["zz", '{"id":"zz","above":"9007199254740993","below":9007199254740991,"part":1.5}'],
+    ]);
+  });
+
+  it("sends Postgres one statement and no more", async () => {
+    const bench = withJobs();
+    const server = inject("postgres18");
+    const { schema, url } = testSchema(server);
+    const pool = testPool(server);
+    await pool.query(`create schema ${schema}`);
+    for (const more of [`commit; create table ${schema}.made (x int)`, `create table ${schema}.made (x int)`]) {
+      const sql = `select 77 as id; ${more}`;
+      expect(
+        await bench.run(["drain", "--jobs", "jobs.mjs", "--query", sql, "--from", url], { env: QUIET }),
+      ).toMatchObject({ code: 2, err: expect.stringContaining("query: expected one SELECT") });
+    }
+    expect((await pool.query("select to_regclass($1) as found", [`${schema}.made`])).rows).toEqual([{ found: null }]);
+    const last = ["drain", "--jobs", "jobs.mjs", "--query", "select 78 as id;", "--from", url];
+    expect((await bench.json(last, { env: QUIET })).document).toMatchObject({ completed: 1 });
+  });
+
+  it("ends with exit code 3 where the source goes away, and with no run under way", { timeout: 60_000 }, async () => {
+    const bench = createBench();
+    const job = `run: () => new Promise((done) => setTimeout(done, 5))`;
+    bench.write("jobs.mjs", `import { defineJob } from "redrive"; export const slow = defineJob("slow", { ${job} });`);
+    const pool = testPool(inject("postgres18"));
+    const drain = (sql: string) =>
+      bench.run(["drain", "--jobs", "jobs.mjs", "--query", sql, "--from", inject("postgres18")], { env: QUIET });
+    const terminate = async (what: string): Promise<void> => {
+      const sql = `select pg_terminate_backend(pid) from pg_stat_activity where query ${what} and pid <> pg_backend_pid()`;
+      for (;;) if ((await pool.query(sql)).rowCount === 1) return;
+    };
+    const gone = {
+      code: 3,
+      err: expect.stringMatching(/^error: query: the source of the records went away: .*administrator command.*; /),
+    };
+    const reading = drain("select g as id from generate_series(1, 40000) g");
+    await terminate("= 'fetch 500 from records' and state = 'idle'");
+    expect(await reading).toMatchObject(gone);
+    expect(bench.sql("select count(*) > 0, sum(state = 'running') from job")).toEqual([[1, 0]]);
+    // In the middle of the query itself, too.
+    const asking = drain("select 1 as id from pg_sleep(600)");
+    await terminate("= 'commit' and wait_event = 'PgSleep'");
+    expect(await asking).toMatchObject(gone);
+  });
 });

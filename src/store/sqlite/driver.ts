@@ -18,7 +18,10 @@ export interface Statement {
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
-  /** The rows of a query of somebody else's, each an object by the names of its columns, read as they are asked for. */
+  /**
+   * The rows of a query of somebody else's, each an object by the names of its columns, read as they are asked for. Its
+   * integers are bigints: theirs may be larger than a number can be.
+   */
   rows(sql: string): Iterable<Readonly<Record<string, unknown>>>;
   close(): void;
 }
@@ -29,6 +32,8 @@ interface RawStatement {
   iterate(): Iterable<unknown>;
   raw?(on: boolean): unknown;
   setReturnArrays?(on: boolean): void;
+  safeIntegers?(on: boolean): unknown;
+  setReadBigInts?(on: boolean): void;
   readonly reader?: boolean;
 }
 
@@ -46,7 +51,12 @@ export function openDatabase(path: string): Database {
   return {
     exec: (sql) => void raw.exec(sql),
     prepare: (sql) => adapt(raw.prepare(sql)),
-    rows: (sql) => raw.prepare(sql).iterate() as Iterable<Readonly<Record<string, unknown>>>,
+    rows(sql) {
+      const statement = raw.prepare(sql);
+      if (statement.setReadBigInts) statement.setReadBigInts(true);
+      else statement.safeIntegers?.(true);
+      return statement.iterate() as Iterable<Readonly<Record<string, unknown>>>;
+    },
     close() {
       raw.close();
     },
