@@ -28,6 +28,8 @@ export interface ProcessBatchOptions<Item = unknown, Result = unknown> {
   readonly id: (record: Item, index: number) => string;
   /** The JSON text of a record, which is kept byte for byte; default the record itself as JSON. */
   readonly text?: (record: Item) => string;
+  /** What a record is called where it is refused, e.g. `line 3`; default `record 3`. */
+  readonly place?: (record: Item, index: number) => string;
   /**
    * Hears of every record that is done: those that this call finished, and those of the stream that were done before. A
    * promise is waited for before more is read; an error ends the call.
@@ -104,7 +106,7 @@ const PACE_MS = 20;
 /** Nothing has ended for so long: others do the work, or nothing may start. Then nobody is served by waiting. */
 const STANDSTILL_MS = 1_000;
 const DEFAULT_GRACE_MS = 1_000;
-const FIELDS = ["id", "text", "onResult", "worker", "grace", "signal", "alerts"] as const;
+const FIELDS = ["id", "text", "place", "onResult", "worker", "grace", "signal", "alerts"] as const;
 
 /** Checks what a caller says; `open` makes the worker where there is none yet. */
 export function recordsCall<Item>(
@@ -115,7 +117,7 @@ export function recordsCall<Item>(
 ): RecordsCall {
   const { worker, grace, ...given } = parseOptions(options, FIELDS, "processBatch");
   if (!isJobDefinition(job)) throw invalid("job", "what defineJob returned", job, "pass the definition");
-  for (const name of ["id", "text", "onResult"] as const) {
+  for (const name of ["id", "text", "place", "onResult"] as const) {
     if (typeof given[name] === "function" || (name !== "id" && given[name] === undefined)) continue;
     throw invalid(`processBatch.${name}`, "a function of a record", given[name], "for example (record) => record.id");
   }
@@ -137,8 +139,12 @@ function isWorker(value: unknown): value is RedriveWorker {
   return typeof (value as RedriveWorker | undefined)?.drain === "function";
 }
 
-function recordOf({ id, text }: ProcessBatchOptions<unknown>): RecordsCall["recordOf"] {
-  return (item, index) => (text ? { id: id(item, index), text: text(item) } : { id: id(item, index), value: item });
+function recordOf({ id, text, place }: ProcessBatchOptions<unknown>): RecordsCall["recordOf"] {
+  const named = (item: unknown, index: number) => place?.(item, index);
+  return (item, index) =>
+    text
+      ? { id: id(item, index), place: named(item, index), text: text(item) }
+      : { id: id(item, index), place: named(item, index), value: item };
 }
 
 /** Feeds the records to the worker while it works, and ends when nothing is due any more. */

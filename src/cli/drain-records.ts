@@ -15,9 +15,8 @@ import { storeAddress } from "./store-address.ts";
 import { counted } from "./words.ts";
 
 /** A record with its id. */
-interface TextRecord {
+interface TextRecord extends PlacedRecord {
   readonly id: string;
-  readonly text: string;
 }
 
 /** What a drain takes in and gives out. */
@@ -96,6 +95,7 @@ export async function drainInto(
     const summary = await redrive.processBatch(definition, records, {
       id: ({ id }) => id,
       text: ({ text }) => text,
+      place: ({ place }) => place,
       worker,
       grace,
       signal: stopping.signal,
@@ -115,7 +115,7 @@ export async function drainInto(
 }
 
 async function* withIds(source: AsyncIterable<PlacedRecord>, field: string): AsyncGenerator<TextRecord> {
-  for await (const record of source) yield { text: record.text, id: idIn(record, field) };
+  for await (const record of source) yield { text: record.text, place: record.place, id: idIn(record, field) };
 }
 
 function refused(message: string): RedriveError {

@@ -37,6 +37,8 @@ export type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & 
   readonly payload: (input: Input) => string | Promise<string>;
   /** Jobs per write; default 1,000. */
   readonly chunk?: number;
+  /** What a refused input is called, once all that were read before it are written; default its index, and they are not. */
+  readonly place?: (input: Input, index: number) => string;
 };
 
 /** Writes a stream of inputs as jobs of a type. */
@@ -44,7 +46,7 @@ export async function enqueueStream<Input>(
   parts: StreamParts,
   type: KnownType,
   inputs: Iterable<Input> | AsyncIterable<Input>,
-  { each, onChunk, tx, payload, chunk = CHUNK }: StreamOptions<Input>,
+  { each, onChunk, tx, payload, chunk = CHUNK, place }: StreamOptions<Input>,
 ): Promise<EnqueueSummary> {
   const chunks = chunkWriter(parts, tx, onChunk);
   const source = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
@@ -70,7 +72,11 @@ export async function enqueueStream<Input>(
         const checked = typeof text === "string" ? text : await text;
         chunks.jobs.push(newJobOf(type, checked, parts.system.jobId(), each?.(step.value, index)));
       } catch (error) {
-        throw withPlace(error, { index, written: await chunks.written() });
+        if (place) await chunks.flush();
+        throw refusedAt(place?.(step.value, index) ?? `Input ${index}`, error, {
+          index,
+          written: await chunks.written(),
+        });
       }
       index += 1;
       if (chunks.jobs.length === chunk) await chunks.flush();
@@ -152,13 +158,13 @@ const COUNTED = {
 } as const satisfies Record<EnqueueAnswer["kind"], keyof EnqueueSummary>;
 
 /** How far a stream has come: inputs read, and inputs of which the store has answered. */
-interface Place {
+interface Progress {
   readonly index: number;
   readonly written: number;
 }
 
 /** The error of a source that failed in the middle; what was written before stays, what was only read is not written. */
-function sourceFailed(cause: unknown, { index, written }: Place): RedriveError {
+function sourceFailed(cause: unknown, { index, written }: Progress): RedriveError {
   const read = index - written;
   const message =
     `The source of the inputs failed after ${index}: ${textOf(cause)} (${written} of them were enqueued` +
@@ -167,8 +173,8 @@ function sourceFailed(cause: unknown, { index, written }: Place): RedriveError {
 }
 
 /** A refused input of a stream, with its place; what was written before stays. */
-function withPlace(error: unknown, { index, written }: Place): unknown {
+function refusedAt(place: string, error: unknown, { index, written }: Progress): unknown {
   if (!(error instanceof RedriveError)) return error;
-  const message = `Input ${index}: ${error.message} (${written} before it were enqueued)`;
+  const message = `${place}: ${error.message} (${written} before it were enqueued)`;
   return new RedriveError(error.code, message, { cause: error, details: { ...error.details, index, written } });
 }

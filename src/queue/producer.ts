@@ -12,8 +12,11 @@ import { openEnqueuer } from "./enqueuer.ts";
 import type { Events } from "./events.ts";
 import { type EnqueueOptions, type KnownType, knownType, newJobOf, payloadOf, payloadOfText } from "./new-jobs.ts";
 
-/** A record on its way in, and the id by which it is known; JSON text is kept byte for byte. */
-export type NewRecord = { readonly id: string } & ({ readonly text: string } | { readonly value: unknown });
+/** A record on its way in, the id by which it is known, and what it is called; JSON text is kept byte for byte. */
+export type NewRecord = { readonly id: string; readonly place: string | undefined } & (
+  | { readonly text: string }
+  | { readonly value: unknown }
+);
 
 /** Few enough to be written before V8 takes them for objects that live long, which would cost memory in every long run. */
 const RECORDS_CHUNK = 250;
@@ -82,6 +85,7 @@ export function openProducer(parts: ProducerParts): Producer {
         onChunk,
         chunk: RECORDS_CHUNK,
         each: ({ id }) => ({ key: id }),
+        place: (record, index) => record.place ?? `record ${index + 1}`,
         payload: (record) =>
           "text" in record
             ? checkPayloadText(record.text, maxPayloadBytes)

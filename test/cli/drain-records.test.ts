@@ -81,6 +81,23 @@ describe("drain --input", () => {
     expect(bench.sql("select key from job where state = 'completed' order by key")).toEqual([["1"], ["2"], ["3"]]);
   });
 
+  it("has what came before a record that is too large, too deep, or has too long an id, and names its line", async () => {
+    const bench = withJobs();
+    const drain = (stdin: string) => bench.run(["drain", "--jobs", "jobs.mjs", "--input", "-"], { stdin, env: QUIET });
+    for (const [at, [record, said]] of [
+      [`{"id":"large","name":"${"x".repeat(1_100_000)}"}`, "payload may have at most 1048576 bytes"],
+      [`{"id":"deep","name":${"[".repeat(70)}${"]".repeat(70)}}`, "payload: expected at most 64 levels"],
+      [`{"id":"${"x".repeat(300)}"}`, 'expected at most 255 bytes in "id"; got 300'],
+    ].entries()) {
+      const { code, err } = await drain(`{"id":"${at}a"}\n\n{"id":"${at}b"}\n${record}\n{"id":"after"}\n`);
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`error: line 4: ${said}`) });
+      expect(err).toContain("(2 before it were enqueued)");
+    }
+    expect(bench.sql("select key from job order by key")).toEqual(
+      ["0a", "0b", "1a", "1b", "2a", "2b"].map((id) => [id]),
+    );
+  });
+
   it("logs what died, and not every record", async () => {
     const bench = withJobs();
     const stdin = '{"id":1,"name":"ada"}\n{"id":2,"name":"gone"}\n{"id":3,"name":"late"}\n';

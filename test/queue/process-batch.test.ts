@@ -231,6 +231,34 @@ describe("processBatch", () => {
     await expect(call(4_000_000)).rejects.toThrow(/payload may have at most 3000000 bytes/);
   });
 
+  it("has the records before one that is refused, and names it by its place", async () => {
+    const job = defineJob("note", { run: () => 1 });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const deep = JSON.parse(`${"[".repeat(70)}${"]".repeat(70)}`) as unknown;
+    const refusals: [id: string, value: unknown, code: string, said: RegExp][] = [
+      ["long", "x".repeat(2_000_000), "payload_too_large", /payload may have at most 1048576 bytes/],
+      ["deep", deep, "payload_too_large", /payload\S*: expected at most 64 levels/],
+      ["x".repeat(300), 1, "invalid_argument", /key: expected well-formed text of 1 to 255 bytes/],
+    ];
+    for (const [round, [id, value, code, said]] of refusals.entries()) {
+      const records = [
+        { id: `${round}a`, value: 1 },
+        { id: `${round}b`, value: 2 },
+        { id, value },
+        { id: "after", value: 3 },
+      ];
+      const call = (options: { place?: (record: { id: string }, index: number) => string } = {}) =>
+        redrive.processBatch(job, records, { id: (record) => record.id, worker: WORKER, grace: 0, ...options });
+      const error: unknown = await call().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code, details: { index: 2, written: 2 }, message: expect.stringMatching(said) });
+      expect((error as Error).message).toMatch(/^record 3: .* \(2 before it were enqueued\)$/);
+      const named = call({ place: (_record, index) => `sheet 2, row ${index + 7}` });
+      await expect(named).rejects.toThrow(/^sheet 2, row 9: /);
+    }
+    const keys = (await redrive.jobs.list({ type: "note" })).items.map(({ key }) => String(key));
+    expect(keys.toSorted()).toEqual(["0a", "0b", "1a", "1b", "2a", "2b"]);
+  });
+
   it("does not wait for ever where nothing may start", async () => {
     const job = defineJob("parked", { service: "down", run: () => undefined });
     const redrive = await openRedrive("memory", { jobs: [job] });
