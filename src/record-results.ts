@@ -35,10 +35,11 @@ export function openResults(
   // The workers that are heard here, under all their ids: what they did since this call began was told when it was done.
   const heard = new Set<string | null>();
   const wasTold = (job: Job): boolean => heard.has(job.worker) && (job.finishedAt ?? 0) >= since();
+  const told = openRecent();
   const tell = ({ id, key, result, attempts }: DoneJob): void | Promise<void> =>
     onResult?.({ id: key ?? id, result: result === null ? null : JSON.parse(result), attempts: attempts + 1 });
   const tellKnown = async (ids: readonly string[]): Promise<void> => {
-    for (const job of await store.get(ids)) if (job && !wasTold(job)) await tell(job);
+    for (const job of await store.get(ids)) if (job && !wasTold(job) && told.isNew(job.id)) await tell(job);
   };
   const line = openLine<DoneJob | KnownJobs>((next) => ("ids" in next ? tellKnown(next.ids) : tell(next)));
   return {
@@ -60,6 +61,23 @@ export function openResults(
         const said = error instanceof Error ? error.message : String(error);
         throw new RedriveError("aborted", `A result could not be passed on: ${said}`, { cause: error });
       }
+    },
+  };
+}
+
+/** Records done before the call of which is remembered at least that they were told: the last so many. */
+const REMEMBERED = 10_000;
+
+/** Remembers ids in two halves, of which the older one is dropped as a whole: no set of all ids of a long stream. */
+function openRecent() {
+  let [recent, older] = [new Set<string>(), new Set<string>()];
+  return {
+    /** False for an id that it remembers; from now on it does. */
+    isNew(id: string): boolean {
+      if (recent.has(id) || older.has(id)) return false;
+      if (recent.size === REMEMBERED) [recent, older] = [new Set(), recent];
+      recent.add(id);
+      return true;
     },
   };
 }

@@ -231,6 +231,24 @@ describe("processBatch", () => {
     await expect(call(4_000_000)).rejects.toThrow(/payload may have at most 3000000 bytes/);
   });
 
+  it("tells a record once that the source has twice, and none for a conflict", async () => {
+    const job = defineJob("count", { run: (n: number) => n });
+    const redrive = await openRedrive("memory", { jobs: [job] });
+    const numbers = Array.from({ length: 1_000 }, (_, at) => at);
+    // Twice in one chunk, and again in a later one.
+    const records = [0, 0, ...numbers, 0, 999];
+    const feed = async (values: readonly number[], id: (n: number) => string = String): Promise<string[]> => {
+      const told: string[] = [];
+      await redrive.processBatch(job, values, { id, grace: 0, onResult: (done) => void told.push(done.id) });
+      return told;
+    };
+    for (let call = 0; call < 2; call++) {
+      const told = await feed(records);
+      expect([told.length, new Set(told).size]).toEqual([1_000, 1_000]);
+    }
+    expect(await feed([7], () => "8")).toEqual([]);
+  });
+
   it("has the records before one that is refused, and names it by its place", async () => {
     const job = defineJob("note", { run: () => 1 });
     const redrive = await openRedrive("memory", { jobs: [job] });
