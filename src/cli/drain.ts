@@ -26,8 +26,8 @@ so is what waits for a breaker, a pause or a Retry-After (--json: "held").
 With --input or --query every record is a job of the type under its id: ids that
 are known already are skipped and counted, so the same file can be fed again.
 --output gets a line for every record of the input that is done, now or before,
-and for what else this call finished. The log tells only of what died, unless
-REDRIVE_LOG=info.
+and for what else this call finished. The log tells only of what died and of
+runs of dead workers that are waited for, unless REDRIVE_LOG=info.
 
 Environment: MAX_RETRY_ATTEMPTS (attempts in all) or MAX_RETRIES (without the
 first), and RETRY_DELAY_SECONDS (first delay), for types that set none.`;

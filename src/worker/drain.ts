@@ -45,7 +45,7 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
     if (orphans === null) continue;
     if (orphans > 0) {
       if (orphansSince === null)
-        log.info({ runs: orphans }, "waiting for runs whose worker seems to have died, at most one lease");
+        log.warn({ runs: orphans }, "waiting for runs whose worker seems to have died, at most one lease");
       orphansSince ??= system.monotonic();
       if (system.monotonic() - orphansSince < patience) continue;
     }
