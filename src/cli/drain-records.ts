@@ -46,6 +46,8 @@ export function drainRecords(session: Session, jobs: readonly JobDefinition[], f
   if (output === "-" && session.json)
     throw refused("output: expected a file, because --json writes to stdout; got -; name a file");
   const format = textual(flags.outputFormat);
+  if (format !== undefined && output === undefined)
+    throw refused("output-format: expected --output beside it; got none; name a file, or leave it out");
   const out =
     output === undefined ? null : openResults(session.io, output, resultFormatOf(format, output), source.path);
   return { definition, records: withIds(source.records, field), out };

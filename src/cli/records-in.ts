@@ -123,6 +123,8 @@ export function parsedRecord({ text, place }: PlacedRecord): unknown {
 
 /** The id in a field of a record; throws with its place where there is none. */
 export function idIn(record: PlacedRecord, field: string): string {
+  if (record.text.trimStart().startsWith("["))
+    throw invalid(record.place, "a JSON object", [], "if the whole input is one, pass --format json");
   const remedy = "add it, or name the field of the id with --id-field";
   return keyIn(parsedRecord(record), field, { place: record.place, remedy });
 }

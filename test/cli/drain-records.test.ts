@@ -152,6 +152,9 @@ describe("drain --input", () => {
       '{"name":"x"}\n',
       'line 1: expected text or a whole number below 2^53 in "id"; got none',
     ],
+    ["an empty id", ["--input", "-"], '{"id":""}\n', 'in "id"; got empty text; '],
+    ["an array without its format", ["--input", "-"], '[{"id":1}]\n', "line 1: expected a JSON object; got an array"],
+    ["the same in lines", ["--input", "-"], '[\n{"id":1}\n]\n', "the whole input is one, pass --format json"],
     ["an id of another field", ["--input", "-", "--id-field", "key"], '{"id":1}\n', 'in "key"'],
     [
       "a row that is too long",
@@ -166,6 +169,12 @@ describe("drain --input", () => {
     ["no such file", ["--input", "none.csv"], "", "there is no such file"],
     ["an output without input", ["--output", "x"], "", "output: expected --input or --query beside it"],
     ["an output in no folder", ["--input", "-", "--output", "no/x"], "", "output: expected the path of a file"],
+    [
+      "a format of no output",
+      ["--input", "-", "--output-format", "xml"],
+      "",
+      "output-format: expected --output beside it",
+    ],
     ["two sources", ["--input", "-", "--query", "select 1"], "", "expected --input or --query; got both"],
     ["a query of nothing", ["--query", "select 1 as id"], "", "query: expected --from URL beside it"],
     ["an unknown type", ["--input", "-", "--type", "x"], "", "type: expected enrich"],
