@@ -12,7 +12,7 @@ import { queryRecords } from "./records-query.ts";
 import { openResults, resultFormatOf, type ResultsOut } from "./results-out.ts";
 import type { Session } from "./session.ts";
 import { storeAddress } from "./store-address.ts";
-import { counted } from "./words.ts";
+import { counted, grouped } from "./words.ts";
 
 /** A record with its id. */
 interface TextRecord extends PlacedRecord {
@@ -131,11 +131,11 @@ function dashed(flag: string): string {
 /** What became of the records, in a few lines. */
 export function recordsText(summary: BatchSummary): string {
   const { records, enqueued, known, conflicts, successRate, averageRetries, retryQueue, deadLetters } = summary;
-  const read = [`${enqueued.toLocaleString("en-US")} new`, `${known.toLocaleString("en-US")} known`];
-  if (conflicts > 0) read.push(`${conflicts.toLocaleString("en-US")} known with another body`);
+  const read = [`${grouped(enqueued)} new`, `${grouped(known)} known`];
+  if (conflicts > 0) read.push(`${grouped(conflicts)} known with another body`);
   const rate = successRate === null ? "-" : `${(Math.floor(successRate * 1000) / 10).toFixed(1)} %`;
   const retries = averageRetries === null ? "-" : averageRetries.toFixed(2);
-  const waiting = retryQueue >= 10_000 ? "10,000 or more" : retryQueue.toLocaleString("en-US");
+  const waiting = retryQueue >= 10_000 ? "10,000 or more" : grouped(retryQueue);
   return [
     `${counted(records, "record")}: ${read.join(", ")}`,
     `success rate ${rate}, ${retries} retries a record, ${waiting} in the retry queue, ${counted(deadLetters, "dead letter")}`,

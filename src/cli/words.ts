@@ -26,9 +26,14 @@ export function shortTime(ms: number): string {
   return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+/, "");
 }
 
+/** `1,234`. */
+export function grouped(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
 /** `1,234 jobs`, `1 job`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
+  return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];

@@ -1,22 +1,22 @@
 // What a worker has done, in one line, and what it left to nobody.
 import { COUNTED_MOST, type HeldBack } from "../upkeep/due-work.ts";
 import type { WorkerCounts } from "../worker/report.ts";
-import { counted } from "./words.ts";
+import { counted, grouped } from "./words.ts";
 
 /** `12 runs: 10 completed, 1 retried, 1 dead`; what seldom happens only where it did. */
 export function runsText({ claimed, completed, retried, dead, released, cancelled }: WorkerCounts): string {
-  const rest = [
-    ...(released > 0 ? [`${released} released`] : []),
-    ...(cancelled > 0 ? [`${cancelled} cancelled`] : []),
-  ];
-  const said = [`${completed} completed`, `${retried} retried`, `${dead} dead`, ...rest];
-  return `${counted(claimed, "run")}: ${said.join(", ")}`;
+  return `${counted(claimed, "run")}: ${said({ completed, retried, dead }, { released, cancelled })}`;
 }
 
 /** The same with everything, for a worker that ends. */
 export function claimedText({ claimed, completed, retried, dead, released, cancelled }: WorkerCounts): string {
-  const said = [`${claimed} claimed`, `${completed} completed`, `${retried} retried`, `${dead} dead`];
-  return [...said, `${released} released`, ...(cancelled > 0 ? [`${cancelled} cancelled`] : [])].join(", ");
+  return said({ claimed, completed, retried, dead, released }, { cancelled });
+}
+
+/** `10 completed, 1 dead`: those that are always told, and those that are told where there are any. */
+function said(always: Readonly<Record<string, number>>, ifAny: Readonly<Record<string, number>>): string {
+  const all = [...Object.entries(always), ...Object.entries(ifAny).filter(([, count]) => count > 0)];
+  return all.map(([name, count]) => `${grouped(count)} ${name}`).join(", ");
 }
 
 const TYPES_NAMED = 10;

@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import { masked, readableJson, safeLine, safeText } from "../../src/cli/safe-text.ts";
 import { cutTo, tableText, widthOf } from "../../src/cli/table.ts";
 import { bar, counted, relativeTime } from "../../src/cli/words.ts";
+import { claimedText, runsText } from "../../src/cli/worker-summary.ts";
+import { zeroCounts } from "../../src/worker/report.ts";
 
 const paint = (_style: string, text: string): string => text;
 
@@ -95,6 +97,10 @@ describe("words", () => {
       "1d ago",
     ]);
     expect([counted(1, "job"), counted(1_234, "job"), counted(0, "job")]).toEqual(["1 job", "1,234 jobs", "0 jobs"]);
+    const counts = { ...zeroCounts(), claimed: 32_212, completed: 30_000, retried: 1_200, dead: 12, released: 1_000 };
+    const said = "30,000 completed, 1,200 retried, 12 dead, 1,000 released";
+    expect(runsText(counts)).toBe(`32,212 runs: ${said}`);
+    expect(claimedText(counts)).toBe(`32,212 claimed, ${said}`);
     expect([bar(1, 4), bar(0.5, 4), bar(0, 4), bar(1 / 32, 4)]).toEqual(["████", "██", "", "▏"]);
   });
 });
