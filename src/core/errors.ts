@@ -13,7 +13,7 @@ export type ErrorCode =
   | "store_unavailable" // Cannot answer now; try again.
   | "store_unusable" // Will not work until somebody changes something (version, rights, schema).
   | "closed" // The store, queue or worker was closed.
-  | "aborted" // The caller's signal fired, or the source of its inputs failed.
+  | "aborted" // The caller's signal fired, the source of its inputs failed, or its results went nowhere.
   | "timeout" // An attempt, or all of them together, took longer than allowed.
   | "breaker_open" // The service's breaker lets no call through.
   | "config_refused"; // A configuration that would be unsafe or contradicts itself.
