@@ -35,6 +35,8 @@ export interface SubprocessRequest {
 /** A command that was started. */
 export interface Subprocess {
   readonly ended: Promise<SubprocessEnd>;
+  /** What it has printed by now, of one that goes on. */
+  said(): SubprocessEnd;
   write(text: string): void;
   /** Closes its stdin. */
   close(): void;
@@ -83,7 +85,10 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
     // Where we end before that, the guard does it.
     killing = setTimeout(() => signalGroup(group, "SIGKILL"), killAfterMs).unref();
   };
-  const ended = endOf(child, { tail, complaint }, () => {
+  const said = (code: number | null = null, signal: string | null = null): SubprocessEnd => {
+    return { code, signal, output: tail.text(), complaint: complaint.text(), refused: null };
+  };
+  const ended = endOf(child, said, () => {
     if (killing) clearTimeout(killing);
     clearTimeout(resting);
     // What it left behind in its group goes with it.
@@ -92,6 +97,7 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
   });
   return {
     ended,
+    said: () => said(),
     write: (text) => void child.stdin?.write(text),
     close: () => void child.stdin?.end(),
     stop,
@@ -124,7 +130,7 @@ function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL"): void {
 
 function endOf(
   child: ChildProcess,
-  { tail, complaint }: Record<"tail" | "complaint", Tail>,
+  said: (code: number | null, signal: string | null) => SubprocessEnd,
   onExit: () => void,
 ): Promise<SubprocessEnd> {
   return new Promise((resolve) => {
@@ -138,7 +144,7 @@ function endOf(
       const finish = (): void => {
         clearTimeout(late);
         for (const stream of child.stdio) stream?.destroy();
-        resolve({ code, signal, output: tail.text(), complaint: complaint.text(), refused: null });
+        resolve(said(code, signal));
       };
       const late = setTimeout(finish, LAST_WORDS_MS);
       child.on("close", finish);

@@ -101,7 +101,7 @@ async function runPlain(settings: Settings, items: readonly BatchItem[], { signa
   child.close();
   const end = await child.ended;
   limit.disarm();
-  if (limit.isOver || end.code !== 0) throw failureOf(settings, end, limit.isOver);
+  if (limit.isOver || end.code !== 0) throw failureOf(settings, end, limit.isOver ? "late" : "ended");
   return items.map(() => done());
 }
 
@@ -149,10 +149,9 @@ async function runLines(
   limit.disarm();
   if (!end) keep(kept, idle);
   if (open.size === 0) return undefined;
-  if (isBroken)
-    throw named("OutputTooLong", `A line of ${nameOf(settings)} was longer than ${settings.outputBytes} bytes.`);
-  if (end && (limit.isOver || end.code !== 0)) throw failureOf(settings, end, limit.isOver);
-  throw named("NoOutcome", `${nameOf(settings)} ended its batch without an outcome for this item.`);
+  if (isBroken) throw failureOf(settings, end ?? child.said(), "broken");
+  if (end && (limit.isOver || end.code !== 0)) throw failureOf(settings, end, limit.isOver ? "late" : "ended");
+  throw failureOf(settings, end ?? child.said(), "silent");
 }
 
 function startKept(settings: Settings): Kept {
@@ -193,24 +192,25 @@ function within(ms: number, signal: AbortSignal, child: Subprocess): { readonly 
 
 const SHOWN_OUTPUT = 6_000;
 
-/** What the end of a command says: exit code, signal, and the last of what it printed. */
-function failureOf(settings: Settings, end: SubprocessEnd, isLate: boolean): Error {
+/** What the end of a batch says: exit code, signal, and the last of what the command printed. */
+function failureOf(settings: Settings, end: SubprocessEnd, why: "ended" | "late" | "broken" | "silent"): Error {
   const { code, signal, output, refused } = end;
   const name = nameOf(settings);
   const said = output.trim();
   const last = (end.complaint.trim() || said).split("\n").at(-1)?.trim().slice(0, 500) ?? "";
   const words = last === "" ? "" : ` Its last words: ${last}`;
   const stack = said === "" ? undefined : `Last output of ${name}:\n${said.slice(-SHOWN_OUTPUT)}`;
-  const fail = (kind: string, message: string, how?: string): Error => named(kind, message + words, stack, how);
+  const how = signal ?? code?.toString();
+  const fail = (kind: string, message: string): Error =>
+    Object.assign(new Error(message + words), { name: kind, stack, ...(how === undefined ? {} : { code: how }) });
   if (refused !== null) return fail("NotStarted", `${name} could not be started: ${refused}.`);
-  if (isLate) return fail("TimeoutError", `${name} took longer than ${settings.timeoutMs} ms and was ended.`);
-  if (signal === null) return fail("ExitCode", `${name} ended with exit code ${code}.`, String(code));
+  if (why === "late") return fail("TimeoutError", `${name} took longer than ${settings.timeoutMs} ms and was ended.`);
+  if (why === "broken")
+    return fail("OutputTooLong", `A line of ${name} was longer than ${settings.outputBytes} bytes.`);
+  if (why === "silent") return fail("NoOutcome", `${name} ended its batch without an outcome for this item.`);
+  if (signal === null) return fail("ExitCode", `${name} ended with exit code ${code}.`);
   const guess = signal === "SIGKILL" ? " (perhaps the system was out of memory)" : "";
-  return fail("ProcessDied", `${name} was ended by ${signal}${guess}.`, signal);
-}
-
-function named(name: string, message: string, stack?: string, code?: string): Error {
-  return Object.assign(new Error(message), { name, stack, ...(code === undefined ? {} : { code }) });
+  return fail("ProcessDied", `${name} was ended by ${signal}${guess}.`);
 }
 
 function nameOf({ command }: Settings): string {

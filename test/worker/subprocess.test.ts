@@ -307,6 +307,32 @@ describe("a command that misbehaves", () => {
     expect(jobs[0]?.failure?.message).toContain("the end");
   });
 
+  it.each([
+    ["says nothing of an item", {}, `console.log("lost it"); process.exit(0);`, "NoOutcome", "0", "lost it"],
+    [
+      "is kept and says nothing of an item",
+      { keepAlive: true },
+      `process.stdin.on("data", () => { console.error("lost it"); setTimeout(() => console.log('{"end":true}'), 200); });`,
+      "NoOutcome",
+      undefined,
+      "lost it",
+    ],
+    [
+      "writes a line that is too long",
+      { outputBytes: 1_024 },
+      `console.error("lost it"); setTimeout(() => console.log("x".repeat(2000)), 200); setInterval(() => {}, 1000);`,
+      "OutputTooLong",
+      "SIGTERM",
+      "xxx",
+    ],
+  ] as const)("%s: how it ended and its last output are kept", async (name, options, line, kind, code, said) => {
+    const command = program(name.replaceAll(" ", "-"), line);
+    const { jobs } = await ran(["a"], { command, contract: "lines", ...options });
+    expect(jobs[0]?.failure).toMatchObject({ name: kind, stack: expect.stringContaining(said) });
+    expect(jobs[0]?.failure?.code).toBe(code);
+    expect(jobs[0]?.failure?.message).toContain("Its last words: lost it");
+  });
+
   it("cannot be started at all: the failure says so", async () => {
     const { jobs } = await ran(["a"], { command: ["no-such-program-anywhere"] });
     expect(jobs[0]?.failure).toMatchObject({ name: "NotStarted", class: "transient" });
