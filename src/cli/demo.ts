@@ -128,7 +128,7 @@ async function conclude({ day, books, ms, seed, file }: Conclusion, options: Dem
   }
   const summary: Summary = { books, retries, ms, seed, causes, next, late: ms >= HARD_STOP_MS };
   const colour = io.stdout.isTTY === true && !io.env["NO_COLOR"] && io.env["TERM"] !== "dumb";
-  const columns = io.stdout.isTTY ? (io.stdout.columns ?? 80) : 132;
+  const columns = io.stdout.isTTY ? io.stdout.columns || 80 : 132;
   io.stdout.write(`${summaryLines(summary, columns, colour).join("\n")}\n`);
 }
 

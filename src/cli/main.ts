@@ -74,7 +74,7 @@ function asFlag(argv: readonly string[], program: Command): string[] {
 }
 
 function describe(program: Command, io: Io): Command {
-  const width = (sink: Io["stdout"]): number => Math.min(100, sink.columns ?? 80);
+  const width = (sink: Io["stdout"]): number => Math.min(100, sink.columns || 80);
   program
     .name(io.program)
     .description("The retry queue for TypeScript: run jobs, see why they failed, send them back to work.")

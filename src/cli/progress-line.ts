@@ -18,7 +18,7 @@ const CLEAR = "\r\u001b[2K";
 export function openProgressLine(io: Io): ProgressLine {
   let current: (() => string) | null = null;
   const draw = (): void => {
-    if (current) io.stderr.write(CLEAR + cutTo(current(), (io.stderr.columns ?? 80) - 1));
+    if (current) io.stderr.write(CLEAR + cutTo(current(), (io.stderr.columns || 80) - 1));
   };
   return {
     show(text) {

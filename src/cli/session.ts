@@ -101,7 +101,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     log,
     progress,
     paint: paintFor(io.stdout, io.env),
-    width: io.stdout.isTTY ? (io.stdout.columns ?? 80) : Number.POSITIVE_INFINITY,
+    width: io.stdout.isTTY ? io.stdout.columns || 80 : Number.POSITIVE_INFINITY,
     open,
     async openExisting() {
       if (address.path !== null && !existsSync(address.path)) throw noStore(address);

@@ -242,9 +242,9 @@ describe("batch", () => {
     expect(errors).toEqual([1, 2, 3].map((attempt) => ({ item: "13", attempt, error_name: "ExitCode" })));
   });
 
-  it("shows a bar on a terminal", async () => {
+  it.each([120, 0])("shows a bar on a terminal, of %s columns", async (columns) => {
     const { run, command } = setup();
-    const { err } = await run(["batch", "--input", "-", ...command], { stdin: "[1,2,3]", columns: 120 });
+    const { err } = await run(["batch", "--input", "-", ...command], { stdin: "[1,2,3]", columns });
     expect(err).toMatch(/first pass .*\d+ % {2}\d\/3 items, 0 failed, \d/);
   });
 });

@@ -39,7 +39,7 @@ export function liveView(screen: Screen, system: System): View {
   let stop: (() => void) | null = null;
   const home = (): string => (drawn > 0 ? `\r${drawn > 1 ? `\u001b[${drawn - 1}A` : ""}` : "");
   const draw = (board: Board): void => {
-    const lines = frame(board, { columns: screen.columns ?? 80, rows: screen.rows ?? 24 });
+    const lines = frame(board, { columns: screen.columns || 80, rows: screen.rows || 24 });
     screen.write(`${home()}${lines.map((line) => line + CLEAR_LINE).join("\r\n")}${CLEAR_BELOW}`);
     drawn = lines.length;
   };
