@@ -1,8 +1,10 @@
 // The items of `redrive batch`: a file, stdin, or the variable JOB_INPUT, as the old orchestrator took them.
+import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
+import { checkPayloadText } from "../core/payload.ts";
 import { type Flags, textual } from "./command.ts";
 import type { Io } from "./io.ts";
-import { formatOf, itemsOf, openInput, parsedRecord, type PlacedRecord, recordsOf } from "./records-in.ts";
+import { formatOf, itemsOf, openInput, type PlacedRecord, recordsOf } from "./records-in.ts";
 
 /** The items as JSON texts, in their order. */
 export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
@@ -13,10 +15,20 @@ export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
   const records = input === undefined ? itemsOf(variable as string, "JOB_INPUT") : await recordsIn(io, input, flags);
   const items: string[] = [];
   for await (const record of records) {
-    parsedRecord(record);
+    checkItem(record);
     items.push(record.text);
   }
   return items;
+}
+
+/** Refuses what the store would: found later, it would leave a run of which the first items are enqueued. */
+function checkItem({ text, place }: PlacedRecord): void {
+  try {
+    checkPayloadText(text);
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    throw new RedriveError(error.code, `${place}: ${error.message.replace(/^payload: /, "")}`, { cause: error });
+  }
 }
 
 /** Where neither a flag nor the name of the file says how it is written, a bracket at the start means a JSON array. */

@@ -211,6 +211,18 @@ describe("batch", () => {
   it.each([
     ["a line that is no JSON", "ndjson", '{"a":1}\n{nope\n', "line 2: expected JSON"],
     ["the same where nobody says the format", null, '{"a":1}\n{nope\n', "line 2: expected JSON"],
+    [
+      "an item that is too large",
+      "json",
+      `[1,"${"x".repeat(1_048_576)}"]`,
+      "item 2: payload may have at most 1048576 bytes",
+    ],
+    [
+      "an item that is too deep",
+      "ndjson",
+      `1\n\n${"[".repeat(65)}${"]".repeat(65)}`,
+      "line 3: expected at most 64 levels",
+    ],
     ["an array that is cut short", null, "[1,2", "input: expected a JSON array"],
     ["other bytes than UTF-8", null, Buffer.from([0x22, 0xff, 0x22]), "line 1: expected UTF-8"],
     [
