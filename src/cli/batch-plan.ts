@@ -1,0 +1,78 @@
+// What a call of `redrive batch` asks for: its flags, its variables and its command, checked before anything is written.
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, resolve } from "node:path";
+import { type BatchPlan, digestOf } from "../batch-run.ts";
+import { parseDuration } from "../core/duration.ts";
+import { checkInteger, checkName } from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import { BATCH_BOUNDS } from "../queue/batch.ts";
+import { checkVariable, subprocess } from "../worker/subprocess.ts";
+import { batchItems } from "./batch-input.ts";
+import { type Flags, numeric, textual } from "./command.ts";
+import { wholeNumber } from "./environment.ts";
+import type { Session } from "./session.ts";
+
+/** Flags before variables before defaults. */
+export async function planOf({ io }: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
+  checkProgram(command[0] ?? "", io);
+  const size = count(flags.batchSize, "batch-size", wholeNumber(io.env, "BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 10);
+  const again = wholeNumber(io.env, "RETRY_BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 1;
+  const retrySize = count(flags.retryBatchSize, "retry-batch-size", again);
+  const maxRetries = numeric(flags.maxRetries) ?? wholeNumber(io.env, "MAX_RETRIES", 0, 9_998) ?? 3;
+  checkInteger("max-retries", maxRetries, 0, 9_998);
+  const parallel = numeric(flags.parallel) ?? 1;
+  checkInteger("parallel", parallel, 1, 1_000);
+  const { run, isExact } = handlerOf(io, command, flags);
+  const items = await batchItems(io, flags);
+  const name = textual(flags.name) ?? `run-${digestOf([...command, "", ...items]).slice(0, 12)}`;
+  checkName("name", name);
+  if (name.length > 100) throw invalid("name", "at most 100 characters", name, "choose a shorter one");
+  return { name, items, run, isExact, size, retrySize, maxRetries, parallel };
+}
+
+/** The command as a handler; what is wrong with a flag is said of the flag. */
+function handlerOf(
+  { cwd }: Session["io"],
+  command: readonly string[],
+  flags: Flags,
+): Pick<BatchPlan, "run" | "isExact"> {
+  const contract = textual(flags.contract) ?? "plain";
+  if (contract !== "plain" && contract !== "lines")
+    throw invalid("contract", '"plain" or "lines"', contract, "use one of these");
+  const env = (flags.env as string[] | undefined) ?? [];
+  for (const name of env) checkVariable("env", name);
+  const timeout = parseDuration(textual(flags.timeout) ?? "1h", "timeout", { minMs: 1, maxMs: 7 * 86_400_000 });
+  return { run: subprocess({ command, contract, env, cwd, timeout }), isExact: contract === "lines" };
+}
+
+/** A program that cannot be run would fail every item. */
+function checkProgram(program: string, { env, cwd }: Session["io"]): void {
+  const isPath = program.includes("/") || program.includes("\\");
+  const places = isPath ? [cwd] : env.PATH?.split(delimiter);
+  // On Windows the ending may be left out; there the system says what it finds.
+  if (process.platform === "win32" || !places) return;
+  const found = places.map((place) => resolve(place, program)).filter(isFile);
+  if (found.length === 0)
+    throw invalid("command", isPath ? "a program that is there" : "a program in PATH", program, "check its name");
+  if (!found.some(mayRun))
+    throw invalid("command", "a program that may be run", program, "chmod +x it, or name its interpreter before it");
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function mayRun(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function count(flag: Flags[string], name: string, fallback: number): number {
+  const value = numeric(flag) ?? fallback;
+  checkInteger(name, value, 1, BATCH_BOUNDS.size);
+  return value;
+}
