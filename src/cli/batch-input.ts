@@ -12,6 +12,8 @@ export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
   const variable = io.env.JOB_INPUT;
   if (input === undefined && (variable === undefined || variable.trim() === ""))
     throw invalid("input", "a file, - for stdin, or a JSON array in JOB_INPUT", undefined, "pass --input FILE");
+  if (input === undefined && !["json", undefined].includes(textual(flags.format)))
+    throw invalid("format", "json or none, because JOB_INPUT is a JSON array", flags.format, "leave it out");
   const records = input === undefined ? itemsOf(variable as string, "JOB_INPUT") : await recordsIn(io, input, flags);
   const items: string[] = [];
   for await (const record of records) {

@@ -13,17 +13,21 @@ import { wholeNumber } from "./environment.ts";
 import type { Session } from "./session.ts";
 
 /** Flags before variables before defaults. */
-export async function planOf({ io }: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
+export async function planOf({ io, say }: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
   checkProgram(command[0] ?? "", io);
   const size = count(flags.batchSize, "batch-size", wholeNumber(io.env, "BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 10);
   const again = wholeNumber(io.env, "RETRY_BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 1;
   const retrySize = count(flags.retryBatchSize, "retry-batch-size", again);
+  if (retrySize > size)
+    throw invalid("retry-batch-size", `at most the batch size, ${size}`, retrySize, "change it or RETRY_BATCH_SIZE");
   const maxRetries = numeric(flags.maxRetries) ?? wholeNumber(io.env, "MAX_RETRIES", 0, 9_998) ?? 3;
   checkInteger("max-retries", maxRetries, 0, 9_998);
   const parallel = numeric(flags.parallel) ?? 1;
   checkInteger("parallel", parallel, 1, 1_000);
   const { run, isExact } = handlerOf(io, command, flags);
   const items = await batchItems(io, flags);
+  // No refusal: a command that one batch runs finds the variable set, and may start another.
+  if (flags.input !== undefined && io.env.JOB_INPUT) say("JOB_INPUT is not read, because --input is given");
   const name = textual(flags.name) ?? `run-${digestOf([...command, "", ...items]).slice(0, 12)}`;
   checkName("name", name);
   if (name.length > 100) throw invalid("name", "at most 100 characters", name, "choose a shorter one");
@@ -58,8 +62,13 @@ function checkProgram(program: string, { env, cwd }: Session["io"]): void {
     throw invalid("command", "a program that may be run", program, "chmod +x it, or name its interpreter before it");
 }
 
+/** False also where nobody may look. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 function mayRun(path: string): boolean {

@@ -52,7 +52,11 @@ export function registerBatch(cli: Cli): void {
     .option("--contract <contract>", "plain: an exit code; lines: a line of JSON per item (default plain)")
     .option("--timeout <duration>", "how long a batch may take (default 1h)")
     .option("--env <name>", "a variable that the command may see; may be given again", collected)
-    .addHelpText("after", NOTES);
+    .addHelpText("after", NOTES)
+    .exitOverride((error) => {
+      if (error.code === "commander.unknownOption") error.message += "; options of the command come after --";
+      throw error;
+    });
   examples(command, cli, [
     "batch --input codes.json -- python3 entrypoint.py",
     "batch --input items.csv --batch-size 50 --parallel 4 -- ./extract.sh",

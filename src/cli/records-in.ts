@@ -81,10 +81,10 @@ export function* itemsOf(text: string, name = "input"): Generator<PlacedRecord> 
   try {
     items = JSON.parse(text);
   } catch (cause) {
-    const message = `${name}: expected a JSON array; got something else (${messageOf(cause)})`;
+    const message = `${name}: expected a JSON array; got something else (${messageOf(cause)}); check its brackets, quotes and commas`;
     throw new RedriveError("invalid_argument", message, { cause });
   }
-  if (!Array.isArray(items)) throw invalid(name, "a JSON array", items, "put brackets around it, or use NDJSON");
+  if (!Array.isArray(items)) throw invalid(name, "a JSON array", items, "put brackets around what it holds");
   let number = 0;
   for (const item of itemTexts(text)) yield { text: item, place: `item ${++number}` };
 }

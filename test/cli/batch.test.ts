@@ -1,6 +1,6 @@
 // `redrive batch`: batches, rounds, the summary, and a run that is killed again and again.
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, inject, it, vi } from "vitest";
@@ -200,12 +200,45 @@ describe("batch", () => {
       [["batch", "--timeout", "soon", ...command], "error: timeout: expected"],
       [["batch", "--env", "A B", ...command], 'error: env: expected names of variables; got "A B"'],
       [["batch", "--input", "-"], "command"],
+      [["batch", "--input", "-", "cat", "-n"], "unknown option '-n'; options of the command come after --"],
+      [
+        ["batch", "--batch-size", "2", "--retry-batch-size", "3", ...command],
+        "retry-batch-size: expected at most the batch size, 2; got 3",
+      ],
     ] as const) {
       const { code, err } = await run(args);
       expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining(text) });
     }
     const bad = await run(["batch", ...command], { env: { JOB_INPUT: "[1]", BATCH_SIZE: "0" } });
     expect(bad).toMatchObject({ code: 78, err: expect.stringContaining("BATCH_SIZE: expected") });
+  });
+
+  it.each([
+    ["[1", [], "JOB_INPUT: expected a JSON array; got something else (", "check its brackets, quotes and commas"],
+    ['{"a":1}', [], "JOB_INPUT: expected a JSON array; got an object; put brackets around what it holds"],
+    ["[1]", ["--format", "xml"], 'format: expected json or none, because JOB_INPUT is a JSON array; got "xml"'],
+  ] as const)("refuses JOB_INPUT=%s with %j and says what to do", async (JOB_INPUT, flags, ...texts) => {
+    const { run, command } = setup();
+    const { code, err } = await run(["batch", ...flags, ...command], { env: { JOB_INPUT } });
+    expect(code).toBe(2);
+    for (const text of texts) expect(err).toContain(text);
+  });
+
+  it("says that JOB_INPUT is not read beside --input", async () => {
+    const { run, runs, command } = setup();
+    const world = { stdin: "[2]", env: { JOB_INPUT: "[1]" } };
+    const { code, err } = await run(["batch", "--input", "-", ...command], world);
+    expect({ code, runs: runs() }).toEqual({ code: 0, runs: [[2]] });
+    expect(err).toContain("JOB_INPUT is not read, because --input is given\n");
+  });
+
+  it("passes over places in PATH where nobody can look", async () => {
+    const { run, folder } = setup();
+    symlinkSync("round", join(folder, "round"));
+    const env = { PATH: `${join(folder, "round")}:${process.env.PATH}`, JOB_INPUT: "[1]" };
+    expect(await run(["batch", "--", "cat"], { env })).toMatchObject({ code: 0 });
+    const nowhere = await run(["batch", "--", "no-such-program"], { env });
+    expect(nowhere).toMatchObject({ code: 2, err: expect.stringContaining("command: expected a program in PATH") });
   });
 
   it.each([
