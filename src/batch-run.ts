@@ -213,15 +213,14 @@ function roundOf(
 
 /** Items that are known already, from before a kill, stay as they are. In their order, because neighbours run together. */
 async function enqueueItems(store: Store, job: JobDefinition, plan: BatchPlan): Promise<void> {
-  const { items, size, isExact } = plan;
-  const { maxAttempts } = job.policy;
+  const { items, size, isExact, maxRetries } = plan;
   const isAlone = (at: number): boolean => !isExact && size > 1 && items.length % size === 1 && at === items.length - 1;
   await enqueueStream({ store, system: realSystem, log: null, events: null }, knownType(job, {}), items, {
     payload: (item) => checkPayloadText(item),
     each: (item, at) => ({
       key: `${job.queue}:${at}:${digestOf([item]).slice(0, 16)}`.slice(-255),
       // The last batch has this one alone, and its first run counts.
-      ...(isAlone(at) && { maxAttempts: Math.min(10_000, maxAttempts + 1) }),
+      ...(isAlone(at) && { maxAttempts: maxRetries + 1 }),
     }),
   });
 }

@@ -156,6 +156,28 @@ describe("batch", () => {
     expect(ask("select attempts from job order by seq")).toEqual([[2], [2], [2]]);
   });
 
+  it.each([0, 1])("runs the last item, which is alone from the first, %i times again", async (again) => {
+    const { run, runs, command } = setup("bad");
+    const flags = ["--input", "-", "--batch-size", "3", "--max-retries", String(again)];
+    const { code, out } = await run(["batch", ...flags, ...command], { stdin: '["a","b","c","bad"]' });
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: expect.stringContaining(`3 succeeded, 1 failed, ${again} retried in ${again} round`),
+    });
+    expect(runs().slice(1)).toEqual(Array.from({ length: again + 1 }, () => ["bad"]));
+  });
+
+  it("looks for the bad one of a batch also without retries", async () => {
+    const { run, runs, command } = setup("bad");
+    const flags = ["--input", "-", "--batch-size", "3", "--max-retries", "0"];
+    const { code, out } = await run(["batch", ...flags, ...command], { stdin: '["a","bad","c"]' });
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: expect.stringContaining("2 succeeded, 1 failed, 3 retried in 1 round"),
+    });
+    expect(runs()).toEqual([["a", "bad", "c"], ["a"], ["bad"], ["c"]]);
+  });
+
   it("hears of each item where the command speaks in lines", async () => {
     const { json, write, sql: ask } = setup();
     write(
