@@ -217,8 +217,13 @@ export function judgeThrown({ job, definition }: Run, thrown: unknown, { system 
   return failureFrom(error, judgedAs(judge(error), status, "delayMs" in more ? more.delayMs : null));
 }
 
-/** Has core judge the run, and hands its verdict to the settler and what became of that to the reporter. */
+/**
+ * Has core judge the run, and hands its verdict to the settler and what became of that to the reporter; once, because a
+ * handler may return after its run was released over its head.
+ */
 export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
+  if (run.isSettled) return;
+  run.isSettled = true;
   const { job, definition } = run;
   const now = storeNow(run, options);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);

@@ -29,6 +29,8 @@ export class Run {
   readonly startedMs: number;
   /** The first reason given to stop; later ones change nothing. */
   stopped: StopReason | null = null;
+  /** Its verdict was handed over; one that comes later has nobody to go to. */
+  isSettled = false;
   /** Hears that the run was asked to stop. */
   onStop: ((reason: StopReason) => void) | null = null;
   /** What the handler completed inside a transaction of its own; whether that committed, only the store knows. */

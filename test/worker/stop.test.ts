@@ -74,6 +74,22 @@ describe("a stop", () => {
     expect(await bench.store.workers()).toEqual([]);
   });
 
+  it.each(["alone", "in a batch"])("settles once what returns after it was released, %s", async (how) => {
+    const bench = createBench();
+    const late = (): Promise<never> => bench.sleep(10_000).then(() => Promise.reject(new Error("too late")));
+    const job =
+      how === "alone" ? defineJob("late", { run: late }) : defineJob("late", { batch: { size: 2 }, runBatch: late });
+    const ids = await bench.addMany(2, job);
+    const hired = await bench.employ([job]);
+    await bench.advance(1_000);
+    await bench.finish(hired.worker.stop({ withinMs: 2_000 }));
+    const { lines } = hired;
+    const [counts, told] = [{ ...hired.worker.counts }, lines.length];
+    await bench.advance(20_000);
+    expect({ counts: hired.worker.counts, lines: lines.slice(told) }).toEqual({ counts, lines: [] });
+    for (const id of ids) expect(await bench.read(id)).toMatchObject({ state: "queued", attempts: 0, releases: 1 });
+  });
+
   it("counts a handler that completes after the abort as completed", async () => {
     const bench = createBench();
     const job = defineJob("last-words", {
