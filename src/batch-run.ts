@@ -1,10 +1,7 @@
 // A list of items through one batch handler, in a first pass and then in rounds of retries: a face of the queue and the
-// worker, in which every item is a job. Nothing is run or judged here. What a process that starts again has to know (which
-// run, which round) stands in one cell; everything else stands on the jobs.
-import { createHash } from "node:crypto";
-import { RedriveError } from "./core/errors.ts";
+// worker, in which every item is a job. Nothing is run or judged here.
+import { type BatchState, digestOf, queueOf, save, typeOf } from "./batch-state.ts";
 import type { Job, State } from "./core/job.ts";
-import { fieldsFrom } from "./core/options.ts";
 import { checkPayloadText } from "./core/payload.ts";
 import type { RunBatch } from "./queue/batch.ts";
 import { defineJob, type JobDefinition } from "./queue/define-job.ts";
@@ -31,19 +28,6 @@ export interface BatchPlan {
   readonly parallel: number;
 }
 
-/** How far a run has come. */
-export interface BatchState {
-  /** Runs of this name are counted from 1. */
-  readonly run: number;
-  readonly digest: string;
-  readonly items: number;
-  /** Rounds of retries that were begun. */
-  rounds: number;
-  firstPassMs: number;
-  retryMs: number;
-  isDone: boolean;
-}
-
 /** What became of the items. */
 export interface BatchBooks {
   readonly succeeded: number;
@@ -52,58 +36,8 @@ export interface BatchBooks {
   readonly retried: number;
 }
 
-const KIND = "batch";
 /** A round begins when the one before it has ended: until then what failed waits for so long. */
 const HOLD_MS = 7 * 86_400_000;
-
-/** The digest of a list of texts. */
-export function digestOf(texts: Iterable<string>): string {
-  const hash = createHash("sha256");
-  for (const text of texts) hash.update(`${text.length} `).update(text);
-  return hash.digest("hex");
-}
-
-/** The run that goes on, or a new one where there is none that is unfinished; `isResumed` says which. */
-export async function beginRun(
-  store: Store,
-  { name, items }: Pick<BatchPlan, "name" | "items">,
-): Promise<{ readonly state: BatchState; readonly isResumed: boolean }> {
-  const digest = digestOf(items);
-  for (;;) {
-    const { cells } = await store.cells([{ kind: KIND, name }]);
-    const before = cells[0] ? (fieldsFrom(cells[0].value) as unknown as BatchState) : null;
-    if (before && (!before.isDone || (await isWaiting(store, name, before.run)))) {
-      if (before.digest === digest) return { state: { ...before, isDone: false }, isResumed: true };
-      const message = `name: expected the input of the unfinished run ${name}, which has ${before.items} items; got another; finish that run first, or choose another --name`;
-      throw new RedriveError("conflict", message);
-    }
-    const run = (before?.run ?? 0) + 1;
-    const state: BatchState = {
-      run,
-      digest,
-      items: items.length,
-      rounds: 0,
-      firstPassMs: 0,
-      retryMs: 0,
-      isDone: false,
-    };
-    if (await save(store, name, state, cells[0]?.version ?? 0)) return { state, isResumed: false };
-  }
-}
-
-async function save(store: Store, name: string, state: BatchState, version: number | null): Promise<boolean> {
-  const [written] = await store.setCells([{ kind: KIND, name, holder: "", version, value: JSON.stringify(state) }]);
-  return written === true;
-}
-
-/** Dead items that somebody sent back to work make a run unfinished again. */
-async function isWaiting(store: Store, name: string, run: number): Promise<boolean> {
-  const page = await store.list({ type: typeOf(name), queue: queueOf(name, run), state: "queued", limit: 1 });
-  return page.items.length > 0;
-}
-
-const typeOf = (name: string): string => `batch:${name}`;
-const queueOf = (name: string, run: number): string => `${name}:${run}`;
 
 /** The job type of a run. */
 export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {

@@ -1,7 +1,8 @@
 // What a call of `redrive batch` asks for: its flags, its variables and its command, checked before anything is written.
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
-import { type BatchPlan, digestOf } from "../batch-run.ts";
+import type { BatchPlan } from "../batch-run.ts";
+import { digestOf } from "../batch-state.ts";
 import { parseDuration } from "../core/duration.ts";
 import { checkInteger, checkName } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";

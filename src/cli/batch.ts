@@ -1,15 +1,7 @@
 // `redrive batch`: a list of items through a command, a batch at a time, then what failed once more; killed at any moment
 // and started again it goes on.
-import {
-  type BatchBooks,
-  batchJob,
-  type BatchPlan,
-  type BatchRound,
-  type BatchState,
-  beginRun,
-  booksOf,
-  workThrough,
-} from "../batch-run.ts";
+import { type BatchBooks, batchJob, type BatchPlan, type BatchRound, booksOf, workThrough } from "../batch-run.ts";
+import { type BatchState, beginRun } from "../batch-state.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
 import { createRedrive } from "../redrive.ts";
