@@ -12,10 +12,16 @@ export interface BatchState {
   readonly digest: string;
   readonly items: number;
   /** Rounds of retries that were begun. */
-  rounds: number;
-  firstPassMs: number;
-  retryMs: number;
-  isDone: boolean;
+  readonly rounds: number;
+  readonly firstPassMs: number;
+  readonly retryMs: number;
+  readonly isDone: boolean;
+}
+
+/** One run among those of a name. */
+export interface RunKey {
+  readonly name: string;
+  readonly run: number;
 }
 
 const KIND = "batch";
@@ -34,29 +40,44 @@ export async function beginRun(
 ): Promise<{ readonly state: BatchState; readonly isResumed: boolean }> {
   const digest = digestOf(items);
   for (;;) {
-    const { cells } = await store.cells([{ kind: KIND, name }]);
-    const before = cells[0] ? (fieldsFrom(cells[0].value) as unknown as BatchState) : null;
-    if (before && (!before.isDone || (await isWaiting(store, name, before.run)))) {
-      if (before.digest === digest) return { state: { ...before, isDone: false }, isResumed: true };
+    const { state: before, version } = await read(store, name);
+    const isResumed = before !== null && (!before.isDone || (await isWaiting(store, name, before.run)));
+    if (isResumed && before.digest !== digest) {
       const message = `name: expected the input of the unfinished run ${name}, which has ${before.items} items; got another; finish that run first, or choose another --name`;
       throw new RedriveError("conflict", message);
     }
+    if (isResumed && !before.isDone) return { state: before, isResumed };
     const run = (before?.run ?? 0) + 1;
-    const state: BatchState = {
-      run,
-      digest,
-      items: items.length,
-      rounds: 0,
-      firstPassMs: 0,
-      retryMs: 0,
-      isDone: false,
-    };
-    if (await save(store, name, state, cells[0]?.version ?? 0)) return { state, isResumed: false };
+    const state: BatchState = isResumed
+      ? { ...before, rounds: before.rounds + 1, isDone: false }
+      : { run, digest, items: items.length, rounds: 0, firstPassMs: 0, retryMs: 0, isDone: false };
+    if (await save(store, name, state, version)) return { state, isResumed };
   }
 }
 
-/** Writes the state; false if the version is not the one given. */
-export async function save(store: Store, name: string, state: BatchState, version: number | null): Promise<boolean> {
+/** Changes the state of a run as it stands, whoever else changes it; null once the next run of its name has begun. */
+export async function changeRun(
+  store: Store,
+  { name, run }: RunKey,
+  change: (state: BatchState) => BatchState,
+): Promise<BatchState | null> {
+  for (;;) {
+    const { state, version } = await read(store, name);
+    if (state?.run !== run) return null;
+    const next = change(state);
+    if (next === state || (await save(store, name, next, version))) return next;
+  }
+}
+
+async function read(
+  store: Store,
+  name: string,
+): Promise<{ readonly state: BatchState | null; readonly version: number }> {
+  const [cell] = (await store.cells([{ kind: KIND, name }])).cells;
+  return { state: cell ? (fieldsFrom(cell.value) as unknown as BatchState) : null, version: cell?.version ?? 0 };
+}
+
+async function save(store: Store, name: string, state: BatchState, version: number): Promise<boolean> {
   const [written] = await store.setCells([{ kind: KIND, name, holder: "", version, value: JSON.stringify(state) }]);
   return written === true;
 }

@@ -1,7 +1,8 @@
 // `redrive batch`: a list of items through a command, a batch at a time, then what failed once more; killed at any moment
 // and started again it goes on.
-import { type BatchBooks, batchJob, type BatchPlan, type BatchRound, booksOf, workThrough } from "../batch-run.ts";
-import { type BatchState, beginRun } from "../batch-state.ts";
+import { type BatchCaller, type BatchRound, type BatchWait, workThrough } from "../batch-rounds.ts";
+import { type BatchBooks, batchJob, type BatchPlan, booksOf } from "../batch-run.ts";
+import { type BatchState, beginRun, changeRun } from "../batch-state.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
 import { createRedrive } from "../redrive.ts";
@@ -64,24 +65,26 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
     return EXIT.ok;
   }
   const { store } = await session.open();
-  const { state, isResumed } = await beginRun(store, plan);
-  const job = batchJob(plan, state);
+  const { state: begun, isResumed } = await beginRun(store, plan);
+  const job = batchJob(plan, begun);
   const { log, config } = session;
   const redrive = await createRedrive({ store, jobs: [job], services: config.services, log });
-  if (isResumed) session.say(`resuming run ${state.run} of ${plan.name}`);
+  if (isResumed) session.say(`resuming run ${begun.run} of ${plan.name}`);
   const from = realSystem.monotonic();
   const course = openCourse(session, plan, await booksOf(store, job));
   for (const kind of ["job.completed", "job.dead", "job.cancelled"] as const)
     redrive.on(kind, () => course.ended(kind === "job.completed"));
   let code: number | null;
   try {
-    const work = (): Promise<void> => workThrough({ redrive, job, plan, state }, course);
+    const work = (): Promise<void> => workThrough({ redrive, job, plan, state: begun }, course);
     code = await supervise(session, redrive, course, { work, within: "25s" });
   } finally {
     course.end();
   }
   if (code !== null) return code;
   const { dead, ...books } = await booksOf(store, job);
+  // Others may have worked on the run too.
+  const state = (await changeRun(store, { name: plan.name, run: begun.run }, (now) => now)) ?? begun;
   const ms = Math.round(realSystem.monotonic() - from);
   session.answer({ ...report(plan, state, books), isResumed, ms }, () => summary(plan, state, books, ms));
   complain(session, dead, job.type);
@@ -89,11 +92,17 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   return books.failed > 0 ? EXIT.failed : EXIT.ok;
 }
 
+interface Course extends BatchCaller, Pick<RedriveWorker, "stop" | "counts"> {
+  /** An item has ended, for good. */
+  ended(well: boolean): void;
+  end(): void;
+}
+
 /** Says where the run is: a line per phase, and on a terminal a bar. To whoever stops it, it is one worker. */
-function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks) {
+function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks): Course {
   const total = items.length;
   let { succeeded, failed } = before;
-  let phase = "first pass";
+  let [pass, phase] = ["first pass", "first pass"];
   const from = realSystem.monotonic();
   const already = succeeded + failed;
   const show = (): string => {
@@ -106,19 +115,28 @@ function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks) 
   };
   const hide = session.quiet ? () => undefined : session.progress.show(show);
   let worker: RedriveWorker | null = null;
+  const stopping = new AbortController();
   return {
-    isStopped: false,
+    signal: stopping.signal,
     get counts() {
       return worker?.counts ?? zeroCounts();
     },
-    async stop(options?: Parameters<RedriveWorker["stop"]>[0]) {
-      this.isStopped = true;
+    async stop(options) {
+      stopping.abort();
       await worker?.stop(options);
     },
-    onRound({ round, items: waiting, sizes: [least, most] }: BatchRound, next: RedriveWorker): void {
+    onWorker(next) {
       worker = next;
-      phase = round === 0 ? "first pass" : `retry round ${round}`;
-      session.say(`${phase}: ${counted(waiting, "item")} in batches of ${least === most ? most : `up to ${most}`}`);
+      phase = pass;
+    },
+    onRound(round) {
+      pass = round.round === 0 ? "first pass" : `retry round ${round.round}`;
+      phase = pass;
+      session.say(`${pass}: ${roundText(round)}`);
+    },
+    onWait(wait) {
+      phase = "waiting";
+      session.say(`waiting: ${waitText(wait)}`);
     },
     ended(well: boolean): void {
       if (well) succeeded += 1;
@@ -126,6 +144,20 @@ function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks) 
     },
     end: hide,
   };
+}
+
+function roundText({ items, sizes: [least, most] }: BatchRound): string {
+  return `${counted(items, "item")} in batches of ${least === most ? most : `up to ${most}`}`;
+}
+
+function waitText(wait: BatchWait): string {
+  if (wait.cause === "paused") {
+    const { kind, name, reason } = wait.pause;
+    return oneLine(`the ${kind} ${name} is paused${reason === "" ? "" : ` (${reason})`}`);
+  }
+  const items = counted(wait.items, "item");
+  if (wait.cause === "elsewhere") return `${items} in the hands of another process`;
+  return `${items} in the hands of a process that seems to have died; taken over after one lease at the latest`;
 }
 
 function report({ name, items }: BatchPlan, state: BatchState | null, books: BatchBooks): object {

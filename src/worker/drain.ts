@@ -70,10 +70,19 @@ async function staysQuiet({ system, look, busy }: DrainOptions, before: Look, gr
 
 /** Runs in the hands of workers that have missed their heartbeats or were given up. */
 async function orphanedRuns({ store, settings, self, process }: DrainOptions): Promise<number> {
+  const lost = await lostWorkers(store, { heartbeatMs: settings.heartbeatMs, self: self(), process });
+  return lost.reduce((sum, worker) => sum + worker.running, 0);
+}
+
+/** Workers with runs that have missed their heartbeats, were given up, or whose process is gone. */
+export async function lostWorkers(
+  store: Pick<Store, "workers" | "control">,
+  known: Pick<DrainOptions, "process"> & { readonly heartbeatMs: number; readonly self: string },
+): Promise<WorkerRecord[]> {
+  const { heartbeatMs, self, process } = known;
   const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
-  const silent = workers.filter((worker) => worker.id !== self() && worker.running > 0);
-  const gone = new Set(lostProcesses(silent, { ...process, self: self() }));
-  const isLate = (worker: WorkerRecord): boolean => now - worker.beatAt > settings.heartbeatMs * 2.5;
-  const late = silent.filter((worker) => worker.givenUp || gone.has(worker.id) || isLate(worker));
-  return late.reduce((sum, worker) => sum + worker.running, 0);
+  const others = workers.filter((worker) => worker.id !== self && worker.running > 0);
+  const gone = new Set(lostProcesses(others, { ...process, self }));
+  const isLate = (worker: WorkerRecord): boolean => now - worker.beatAt > heartbeatMs * 2.5;
+  return others.filter((worker) => worker.givenUp || gone.has(worker.id) || isLate(worker));
 }

@@ -1,0 +1,82 @@
+// The rounds of `redrive batch` where it is not alone: other processes of the same run, pauses, and what was done before.
+import { spawn } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, vi } from "vitest";
+import { createBench, type Document, type World } from "../support/cli.ts";
+
+/** A bench with a command of these lines of shell, which find the batch in $text and note it. */
+function setup(lines: string) {
+  const bench = createBench();
+  bench.write("entry.sh", `text=$(cat); echo "$text" >> runs.txt; ${lines}\n`);
+  const batch = (name: string, flags: readonly string[] = []): string[] => {
+    return ["batch", "--name", name, "--input", "items.json", ...flags, "--", "sh", "entry.sh"];
+  };
+  const items = (...all: readonly unknown[]): void =>
+    writeFileSync(join(bench.folder, "items.json"), JSON.stringify(all));
+  const begun = (): Promise<void> =>
+    vi.waitFor(() => expect(existsSync(join(bench.folder, "runs.txt"))).toBe(true), { timeout: 20_000, interval: 20 });
+  const both = async (args: readonly string[], world?: World) => {
+    const { code, out, err } = await bench.run(["--json", ...args], world);
+    return { code, lines: err.trim().split("\n"), document: JSON.parse(out) as Document };
+  };
+  return { ...bench, batch, items, begun, both };
+}
+
+describe("a run", () => {
+  it("of two processes waits for what the other has, and counts as one", async () => {
+    const { batch, items, begun, both, sql } = setup(`case "$text" in *slow*) sleep 2.5;; *bad*) exit 3;; esac`);
+    items("slow", "bad", "slow too");
+    const args = batch("shared", ["--batch-size", "1", "--max-retries", "2", "--parallel", "3"]);
+    const first = both(args);
+    await begun();
+    const all = await Promise.all([first, both(args)]);
+    const document = { items: 3, succeeded: 2, failed: 1, retried: 1, rounds: 2 };
+    for (const { code, document: said } of all) expect({ code, said }).toMatchObject({ code: 1, said: document });
+    const { lines } = all[1];
+    expect(lines[0]).toBe("resuming run 1 of shared");
+    expect(lines.filter((line) => line.startsWith("waiting: "))[0]).toMatch(
+      /^waiting: \d items? in the hands of another process$/,
+    );
+    expect(lines.length).toBeLessThan(10);
+    for (const line of all.flatMap((each) => each.lines)) expect(line).not.toContain("0 items");
+    const [cell] = sql("select value from cell where kind = 'batch'");
+    expect(JSON.parse(String(cell?.[0]))).toMatchObject({ rounds: 2, isDone: true });
+  }, 30_000);
+
+  it("waits while it is paused, says so once, and counts no rounds for it", async () => {
+    const { batch, items, both, run } = setup("");
+    items(1, 2, 3);
+    await run(["migrate"]);
+    expect((await run(["queues", "pause", "--type", "batch:p", "--for", "2s", "--reason", "deploy"])).code).toBe(0);
+    const { code, lines, document } = await both(batch("p"));
+    expect(lines).toEqual(["waiting: the type batch:p is paused (deploy)", "first pass: 3 items in batches of 10"]);
+    expect({ code, document }).toMatchObject({ code: 0, document: { succeeded: 3, retried: 0, rounds: 0 } });
+  }, 30_000);
+
+  it("counts what was in flight at a kill among what it goes on with", async () => {
+    const { batch, items, begun, both, folder } = setup("test -e done || sleep 60");
+    items(1, 2, 3, 4, 5, 6);
+    const args = batch("killed", ["--batch-size", "3"]);
+    const start = fileURLToPath(new URL("../../bin/redrive.js", import.meta.url));
+    const child = spawn(process.execPath, [start, ...args], { cwd: folder, stdio: "ignore" });
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    try {
+      await begun();
+    } finally {
+      child.kill("SIGKILL");
+    }
+    await ended;
+    writeFileSync(join(folder, "done"), "");
+    const { code, lines } = await both(args);
+    expect({ code, lines }).toEqual({
+      code: 0,
+      lines: [
+        "resuming run 1 of killed",
+        "first pass: 6 items in batches of 3",
+        "waiting: 3 items in the hands of a process that seems to have died; taken over after one lease at the latest",
+      ],
+    });
+  }, 60_000);
+});
