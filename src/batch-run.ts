@@ -10,6 +10,7 @@ import { knownType } from "./queue/new-jobs.ts";
 import { everyItem, PAGE } from "./queue/paging.ts";
 import type { JobQuery, Store } from "./store/store.ts";
 import { realSystem } from "./system/real.ts";
+import { isAgain } from "./worker/gathering.ts";
 
 /** What is to be done with the items. */
 export interface BatchPlan {
@@ -87,14 +88,15 @@ export async function booksOf(
   const { type, queue } = job;
   let [succeeded, retried] = [0, 0];
   const done = everyItem((cursor) => store.list({ type, queue, state: "completed", limit: PAGE, cursor }));
-  for await (const { attempts, batchMost } of done) {
+  for await (const each of done) {
     succeeded += 1;
-    if (attempts > 0 || batchMost !== null) retried += 1;
+    if (isAgain(each)) retried += 1;
   }
   const dead = [
     ...(await jobsIn(store, job, { state: "dead" })),
     ...(await jobsIn(store, job, { state: "cancelled" })),
   ];
-  for (const { attempts, batchMost } of dead) if (attempts > 1 || batchMost !== null) retried += 1;
+  // The last attempt of these is the one they died of.
+  for (const each of dead) if (isAgain({ ...each, attempts: each.attempts - 1 })) retried += 1;
   return { succeeded, failed: dead.length, retried, dead };
 }

@@ -190,5 +190,8 @@ function complain(session: Session, dead: readonly Job[], type: string): void {
     );
   }
   if (dead.length > SHOWN) session.say(`and ${dead.length - SHOWN} more`);
-  if (dead.length > 0) session.say(`all of them, with their output: ${session.suggest(`dlq list --type ${type}`)}`);
+  const [first] = dead;
+  if (!first) return;
+  session.say(`all of them: ${session.suggest(`dlq list --type ${type}`)}`);
+  session.say(`what the first one printed: ${session.suggest(`dlq show ${first.id}`)}`);
 }

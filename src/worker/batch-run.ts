@@ -16,7 +16,7 @@ import {
 } from "../queue/batch.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type ExecutorOptions, judgeThrown, makeReady, outcomeOfStop, settle } from "./executor.ts";
-import type { Fetched } from "./gathering.ts";
+import { type Fetched, isAgain } from "./gathering.ts";
 import { abortError, itemOf, Run, type StopReason } from "./run.ts";
 
 /** Hears of the end of items, and of the end of the batch: `returned` is false if its handler ignored the abort. */
@@ -193,7 +193,7 @@ export class BatchRun {
     const isOver = this.#options.isStopping?.() === true || this.#controller.signal.aborted;
     if (onUnknown !== "bisect" || halfOf(bad.length) > retrySize || isOver) return false;
     return [...bad, ...others].every(({ job, stopped }) => {
-      const isFirst = job.attempts === 0 && job.batchMost === null;
+      const isFirst = !isAgain(job);
       const isFree = job.service === null && job.tenant === null && job.stuckMs === null;
       return stopped === null && isFree && !(splitDelayMs > 0 && isFirst);
     });

@@ -11,10 +11,21 @@ export interface Fetched {
   readonly claimedMs: number;
 }
 
+/** True for a job that failed before, or was in a batch of unknown outcome; one that died and was sent back has failed. */
+export function isAgain({
+  attempts,
+  batchMost,
+  generation,
+}: Pick<Job, "attempts" | "batchMost" | "generation">): boolean {
+  return attempts > 0 || batchMost !== null || generation > 1;
+}
+
 /** How many jobs a batch with this one may have. */
-export function mostWith({ attempts, batchMost }: Pick<Job, "attempts" | "batchMost">, batch: BatchSettings): number {
-  const { size, retrySize } = batch;
-  return Math.min(attempts > 0 || batchMost !== null ? retrySize : size, batchMost ?? size);
+export function mostWith(
+  job: Pick<Job, "attempts" | "batchMost" | "generation">,
+  { size, retrySize }: BatchSettings,
+): number {
+  return Math.min(isAgain(job) ? retrySize : size, job.batchMost ?? size);
 }
 
 /**

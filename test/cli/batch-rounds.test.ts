@@ -79,4 +79,19 @@ describe("a run", () => {
       ],
     });
   }, 60_000);
+
+  it("goes on with dead items that were sent back, as a round of retries of their own", async () => {
+    const { batch, items, both, run, folder } = setup("test -e fixed");
+    items(1, 2, 3);
+    const args = batch("again", ["--batch-size", "3", "--max-retries", "1"]);
+    expect((await both(args)).document).toMatchObject({ failed: 3, retried: 3, rounds: 1 });
+    writeFileSync(join(folder, "fixed"), "");
+    expect((await run(["dlq", "retry", "--type", "batch:again"])).code).toBe(0);
+    const { code, lines, document } = await both(args);
+    expect({ code, lines }).toEqual({
+      code: 0,
+      lines: ["resuming run 1 of again", "retry round 2: 3 items in batches of 1"],
+    });
+    expect(document).toMatchObject({ succeeded: 3, failed: 0, retried: 3, rounds: 2, run: 1 });
+  });
 });

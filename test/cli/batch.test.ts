@@ -53,7 +53,7 @@ describe("batch", () => {
     expect(runs()).toEqual([[1, 2, 3], ["bad", 5, 6], [7], ["bad"], [5], [6], ["bad"]]);
     expect(out).toMatch(/^7 items: 6 succeeded, 1 failed, 3 retried in 2 rounds, /);
     expect(out).toMatch(/\nfirst pass .*, retries .* \(\d+ % of the time\)\n$/);
-    const [first, round1, round2, failed, hint] = err.trim().split("\n");
+    const [first, round1, round2, failed, list = "", show = ""] = err.trim().split("\n");
     expect([first, round1, round2]).toEqual([
       "first pass: 7 items in batches of 3",
       "retry round 1: 3 items in batches of 1",
@@ -62,7 +62,9 @@ describe("batch", () => {
     expect(failed).toMatch(
       /^failed: item 4 "bad" after 2 tries: ExitCode: sh entry.sh ended with exit code 3\. .*cannot do it$/,
     );
-    expect(hint).toContain("dlq list --type batch:run-");
+    expect(list).toMatch(/^all of them: redrive dlq list --type batch:run-/);
+    expect(show).toMatch(/^what the first one printed: redrive dlq show /);
+    expect((await run(show.split(" redrive ")[1]?.split(" ") ?? [])).out).toContain("cannot do it");
     const errors = ask("select item, attempt, error_name, error_stack from item_errors order by attempt");
     const stack = "Last output of sh entry.sh:\ncannot do it";
     expect(errors).toEqual([
