@@ -11,6 +11,8 @@ export interface BatchState {
   readonly run: number;
   readonly digest: string;
   readonly items: number;
+  /** As the run began with; it stands on the jobs. */
+  readonly maxRetries: number;
   /** Rounds of retries that were begun. */
   readonly rounds: number;
   readonly firstPassMs: number;
@@ -36,8 +38,9 @@ export function digestOf(texts: Iterable<string>): string {
 /** The run that goes on, or a new one where there is none that is unfinished; `isResumed` says which. */
 export async function beginRun(
   store: Store,
-  { name, items }: { readonly name: string; readonly items: readonly string[] },
+  plan: Pick<BatchState, "maxRetries"> & { readonly name: string; readonly items: readonly string[] },
 ): Promise<{ readonly state: BatchState; readonly isResumed: boolean }> {
+  const { name, items, maxRetries } = plan;
   const digest = digestOf(items);
   for (;;) {
     const { state: before, version } = await read(store, name);
@@ -50,7 +53,7 @@ export async function beginRun(
     const run = (before?.run ?? 0) + 1;
     const state: BatchState = isResumed
       ? { ...before, rounds: before.rounds + 1, isDone: false }
-      : { run, digest, items: items.length, rounds: 0, firstPassMs: 0, retryMs: 0, isDone: false };
+      : { run, digest, items: items.length, maxRetries, rounds: 0, firstPassMs: 0, retryMs: 0, isDone: false };
     if (await save(store, name, state, version)) return { state, isResumed };
   }
 }

@@ -70,6 +70,8 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   const { log, config } = session;
   const redrive = await createRedrive({ store, jobs: [job], services: config.services, log });
   if (isResumed) session.say(`resuming run ${begun.run} of ${plan.name}`);
+  if (begun.maxRetries !== plan.maxRetries)
+    session.say(`max-retries stays ${begun.maxRetries}, as the run began with; ${plan.maxRetries} is not used`);
   const from = realSystem.monotonic();
   const course = openCourse(session, plan, await booksOf(store, job));
   for (const kind of ["job.completed", "job.dead", "job.cancelled"] as const)

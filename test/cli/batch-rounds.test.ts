@@ -87,10 +87,14 @@ describe("a run", () => {
     expect((await both(args)).document).toMatchObject({ failed: 3, retried: 3, rounds: 1 });
     writeFileSync(join(folder, "fixed"), "");
     expect((await run(["dlq", "retry", "--type", "batch:again"])).code).toBe(0);
-    const { code, lines, document } = await both(args);
+    const { code, lines, document } = await both(batch("again", ["--batch-size", "3", "--max-retries", "5"]));
     expect({ code, lines }).toEqual({
       code: 0,
-      lines: ["resuming run 1 of again", "retry round 2: 3 items in batches of 1"],
+      lines: [
+        "resuming run 1 of again",
+        "max-retries stays 1, as the run began with; 5 is not used",
+        "retry round 2: 3 items in batches of 1",
+      ],
     });
     expect(document).toMatchObject({ succeeded: 3, failed: 0, retried: 3, rounds: 2, run: 1 });
   });
