@@ -9,6 +9,7 @@ import { createRedrive } from "../redrive.ts";
 import type { RedriveWorker } from "../redrive-worker.ts";
 import { realSystem } from "../system/real.ts";
 import { zeroCounts } from "../worker/report.ts";
+import { atMost } from "../worker/wind-down.ts";
 import { planOf } from "./batch-plan.ts";
 import { type Cli, collected, examples, type Flags } from "./command.ts";
 import { EXIT } from "./exit.ts";
@@ -73,35 +74,72 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   if (begun.maxRetries !== plan.maxRetries)
     session.say(`max-retries stays ${begun.maxRetries}, as the run began with; ${plan.maxRetries} is not used`);
   const from = realSystem.monotonic();
-  const course = openCourse(session, plan, await booksOf(store, job));
+  const before = await booksOf(store, job);
+  const key = { name: plan.name, run: begun.run };
+  // Read again, because others may have worked on the run too.
+  const reckon = async (): Promise<Reckoning> => {
+    return { ...(await booksOf(store, job)), state: (await changeRun(store, key, (now) => now)) ?? begun };
+  };
+  let working: Promise<void> = Promise.resolve();
+  const last: { reckoning: Reckoning | null } = { reckoning: null };
+  const course = openCourse(session, plan, before, async () => {
+    // Here, because the store is closed at the end of a stop. It may also be the reason for it, and never answer.
+    const reckoned = working.then(reckon).then((reckoning) => void (last.reckoning = reckoning));
+    await atMost(
+      realSystem,
+      reckoned.catch(() => undefined),
+      RECKON_MS,
+    );
+  });
   for (const kind of ["job.completed", "job.dead", "job.cancelled"] as const)
     redrive.on(kind, () => course.ended(kind === "job.completed"));
   let code: number | null;
   try {
-    const work = (): Promise<void> => workThrough({ redrive, job, plan, state: begun }, course);
-    code = await supervise(session, redrive, course, { work, within: "25s" });
+    const work = (): Promise<void> => (working = workThrough({ redrive, job, plan, state: begun }, course));
+    code = await supervise(session, redrive, course, { work, within: WITHIN });
   } finally {
     course.end();
   }
-  if (code !== null) return code;
-  const { dead, ...books } = await booksOf(store, job);
-  // Others may have worked on the run too.
-  const state = (await changeRun(store, { name: plan.name, run: begun.run }, (now) => now)) ?? begun;
+  const { dead, state, ...books } =
+    last.reckoning ?? (await (code === null ? reckon() : { ...course.books, dead: [], state: begun }));
   const ms = Math.round(realSystem.monotonic() - from);
   session.answer({ ...report(plan, state, books), isResumed, ms }, () => summary(plan, state, books, ms));
   complain(session, dead, job.type);
-  await redrive.close();
-  return books.failed > 0 ? EXIT.failed : EXIT.ok;
+  if (code === null) await redrive.close();
+  else sayHowToGoOn(session, plan, books);
+  return code ?? (books.failed > 0 ? EXIT.failed : EXIT.ok);
+}
+
+/** How long what is running may take when the run is to stop. */
+const WITHIN = "25s";
+/** How long the store may take to say how far the run has come when it was stopped. */
+const RECKON_MS = 3_000;
+
+type Reckoning = Awaited<ReturnType<typeof booksOf>> & { readonly state: BatchState };
+
+function sayHowToGoOn({ say }: Session, { items }: BatchPlan, { succeeded, failed }: BatchBooks): void {
+  const left = items.length - succeeded - failed;
+  if (left > 0) say(`stopped with ${counted(left, "item")} left: start the same command again to go on`);
 }
 
 interface Course extends BatchCaller, Pick<RedriveWorker, "stop" | "counts"> {
   /** An item has ended, for good. */
   ended(well: boolean): void;
+  /** As far as this process knows. */
+  readonly books: BatchBooks;
   end(): void;
 }
 
-/** Says where the run is: a line per phase, and on a terminal a bar. To whoever stops it, it is one worker. */
-function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks): Course {
+/**
+ * Says where the run is: a line per phase, and on a terminal a bar. To whoever stops it, it is one worker; `onStopped` is
+ * part of the stop.
+ */
+function openCourse(
+  session: Session,
+  { items }: BatchPlan,
+  before: BatchBooks,
+  onStopped: () => Promise<void>,
+): Course {
   const total = items.length;
   let { succeeded, failed } = before;
   let [pass, phase] = ["first pass", "first pass"];
@@ -124,8 +162,13 @@ function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks):
       return worker?.counts ?? zeroCounts();
     },
     async stop(options) {
+      const { aborted } = stopping.signal;
+      phase = "stopping";
+      const how = `what is running may finish, for ${WITHIN} at most; once more to stop at once`;
+      session.say(aborted ? "stopping at once" : `stopping: ${how}`);
       stopping.abort();
       await worker?.stop(options);
+      if (!aborted) await onStopped();
     },
     onWorker(next) {
       worker = next;
@@ -143,6 +186,9 @@ function openCourse(session: Session, { items }: BatchPlan, before: BatchBooks):
     ended(well: boolean): void {
       if (well) succeeded += 1;
       else failed += 1;
+    },
+    get books() {
+      return { ...before, succeeded, failed };
     },
     end: hide,
   };
@@ -165,7 +211,8 @@ function waitText(wait: BatchWait): string {
 function report({ name, items }: BatchPlan, state: BatchState | null, books: BatchBooks): object {
   const { run = 0, rounds = 0, firstPassMs = 0, retryMs = 0 } = state ?? {};
   const { succeeded, failed, retried } = books;
-  return { items: items.length, succeeded, failed, retried, rounds, firstPassMs, retryMs, name, run };
+  const left = items.length - succeeded - failed;
+  return { items: items.length, succeeded, failed, left, retried, rounds, firstPassMs, retryMs, name, run };
 }
 
 function summary({ items }: BatchPlan, state: BatchState, books: BatchBooks, ms: number): string {

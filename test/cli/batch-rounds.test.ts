@@ -99,3 +99,48 @@ describe("a run", () => {
     expect(document).toMatchObject({ succeeded: 3, failed: 0, retried: 3, rounds: 2, run: 1 });
   });
 });
+
+describe("a signal", () => {
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("stops a run by %s: it says so, sums up, and says how to go on", async (signal, exit) => {
+    const { batch, items, begun, both, folder } = setup("while ! test -e done; do sleep 0.05; done");
+    items(1, 2, 3);
+    let send: (signal: "SIGINT" | "SIGTERM") => void = () => undefined;
+    const args = batch("stopped", ["--batch-size", "1"]);
+    const call = both(args, { onReady: (ready) => (send = ready) });
+    await begun();
+    send(signal);
+    writeFileSync(join(folder, "done"), "");
+    const { code, lines, document } = await call;
+    expect({ code, lines }).toEqual({
+      code: exit,
+      lines: [
+        "first pass: 3 items in batches of 1",
+        "stopping: what is running may finish, for 25s at most; once more to stop at once",
+        "stopped with 2 items left: start the same command again to go on",
+      ],
+    });
+    expect(document).toMatchObject({ items: 3, succeeded: 1, failed: 0, left: 2, rounds: 0, isResumed: false });
+    expect(document.firstPassMs).toBeGreaterThan(0);
+    expect(await both(args)).toMatchObject({ code: 0, document: { succeeded: 3, left: 0, isResumed: true } });
+  });
+
+  it("sent twice ends a run at once, and nothing is said about verdicts", async () => {
+    const { batch, items, begun, run } = setup("sleep 60");
+    items(1, 2, 3);
+    let send: (signal: "SIGINT" | "SIGTERM") => void = () => undefined;
+    const call = run(batch("hurried"), { onReady: (ready) => (send = ready), columns: 120 });
+    await begun();
+    send("SIGINT");
+    send("SIGTERM");
+    const { code, out, err } = await call;
+    expect(code).toBe(130);
+    expect(out).toMatch(/^3 items: 0 succeeded, 0 failed, 0 retried in 0 rounds/);
+    expect(err).toContain("stopping at once\n");
+    expect(err).toContain("stopped with 3 items left: start the same command again to go on\n");
+    expect(err).not.toContain("verdict");
+    expect(err).not.toContain("could not be written");
+  });
+});
