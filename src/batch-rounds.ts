@@ -76,8 +76,10 @@ export async function workThrough(call: BatchCall, caller: BatchCaller): Promise
       if (!(await beginRound(store, key, job, state))) await rest();
     } else {
       const round = announced === state.rounds ? null : await roundOf(call, state, look.lost);
-      if (round) caller.onRound(round);
-      announced = state.rounds;
+      if (round) {
+        announced = state.rounds;
+        caller.onRound(round);
+      }
       if (look.lost.length > 0) tell({ cause: "lost", items: look.lost.length });
       // Whoever else works on the run may have been faster.
       if (await workOn(call, key, state, caller)) told = null;

@@ -105,9 +105,9 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   const ms = Math.round(realSystem.monotonic() - from);
   session.answer({ ...report(plan, state, books), isResumed, ms }, () => summary(plan, state, books, ms));
   complain(session, dead, job.type);
+  sayHowToGoOn(session, plan, books);
   if (code === null) await redrive.close();
-  else sayHowToGoOn(session, plan, books);
-  return code ?? (books.failed > 0 ? EXIT.failed : EXIT.ok);
+  return code ?? (books.succeeded < plan.items.length ? EXIT.failed : EXIT.ok);
 }
 
 /** How long what is running may take when the run is to stop. */

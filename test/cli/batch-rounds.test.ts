@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
 import { createBench, type Document, type World } from "../support/cli.ts";
+import { connect } from "../support/database-file.ts";
 
 /** A bench with a command of these lines of shell, which find the batch in $text and note it. */
 function setup(lines: string) {
@@ -97,6 +98,20 @@ describe("a run", () => {
       ],
     });
     expect(document).toMatchObject({ succeeded: 3, failed: 0, retried: 3, rounds: 2, run: 1 });
+  });
+
+  it("whose state somebody deletes ends with what is left, and not as if all were well", async () => {
+    const { batch, items, begun, both, folder } = setup(
+      `case "$text" in *bad*) while ! test -e done; do sleep 0.05; done; exit 3;; esac`,
+    );
+    items(1, "bad");
+    const call = both(batch("deleted", ["--batch-size", "2"]));
+    await begun();
+    connect(join(folder, "redrive.db")).exec("delete from cell where kind = 'batch'");
+    writeFileSync(join(folder, "done"), "");
+    const { code, lines, document } = await call;
+    expect({ code, document }).toMatchObject({ code: 1, document: { succeeded: 0, failed: 0, left: 2 } });
+    expect(lines.at(-1)).toBe("stopped with 2 items left: start the same command again to go on");
   });
 });
 
