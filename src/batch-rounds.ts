@@ -82,7 +82,7 @@ export async function workThrough(call: BatchCall, caller: BatchCaller): Promise
       }
       if (look.lost.length > 0) tell({ cause: "lost", items: look.lost.length });
       // Whoever else works on the run may have been faster.
-      if (await workOn(call, key, state, caller)) told = null;
+      if (await workOn(call, state, caller, tell)) told = null;
       else await rest();
     }
   }
@@ -108,16 +108,17 @@ async function lookAt(store: Store, job: JobDefinition): Promise<Look> {
     ({ kind, name }) => (kind === "type" || kind === "queue") && job[kind] === name,
   );
   if (pause) return { kind: "wait", wait: { cause: "paused", pause } };
-  const lost = await lostAmong(store, running);
+  const lost = running.length === 0 ? [] : await lostIn(store, job);
   if (isDue || lost.length > 0) return { kind: "work", lost };
   if (running.length > 0) return { kind: "wait", wait: { cause: "elsewhere", items: running.length } };
   return { kind: "next" };
 }
 
-async function lostAmong(store: Store, running: readonly Job[]): Promise<Job[]> {
-  if (running.length === 0) return [];
+async function lostIn(store: Store, job: JobDefinition): Promise<Job[]> {
   const { heartbeatMs } = resolveWorker();
   const lost = await lostWorkers(store, { heartbeatMs, self: "", process: { host: hostId(), isAlive } });
+  if (lost.length === 0) return [];
+  const running = await jobsIn(store, job, { state: "running" });
   return running.filter(({ worker }) => lost.some(({ id }) => id === worker));
 }
 
@@ -152,15 +153,24 @@ async function roundOf(
 }
 
 /** Works on what is due; false if there was nothing left of it. */
-async function workOn(call: BatchCall, key: RunKey, { rounds }: BatchState, caller: BatchCaller): Promise<boolean> {
-  const { redrive, job, plan } = call;
+async function workOn(
+  { redrive, job, plan, state: { run } }: BatchCall,
+  { rounds }: BatchState,
+  caller: BatchCaller,
+  tell: (wait: BatchWait) => void,
+): Promise<boolean> {
+  const { store } = redrive;
   const worker = redrive.worker({ concurrency: plan.parallel, queues: [job.queue] });
   if (caller.signal.aborted) return false;
   caller.onWorker(worker);
   const field = rounds === 0 ? "firstPassMs" : "retryMs";
-  const add = (ms: number): Promise<unknown> =>
-    changeRun(redrive.store, key, (now) => ({ ...now, [field]: now[field] + ms }));
-  await timed(add, () => worker.drain({ grace: 0 }));
+  const note = async (ms: number): Promise<void> => {
+    // The worker waits for these too, once it has nothing else to do.
+    const lost = await lostIn(store, job);
+    if (lost.length > 0) tell({ cause: "lost", items: lost.length });
+    await changeRun(store, { name: plan.name, run }, (now) => ({ ...now, [field]: now[field] + ms }));
+  };
+  await timed(note, () => worker.drain({ grace: 0 }));
   return worker.counts.claimed > 0;
 }
 

@@ -180,7 +180,8 @@ function openCourse(
       session.say(`${pass}: ${roundText(round)}`);
     },
     onWait(wait) {
-      phase = "waiting";
+      // Beside what was lost there may be work.
+      if (wait.cause !== "lost") phase = "waiting";
       session.say(`waiting: ${waitText(wait)}`);
     },
     ended(well: boolean): void {

@@ -1,6 +1,6 @@
 // The rounds of `redrive batch` where it is not alone: other processes of the same run, pauses, and what was done before.
 import { spawn } from "node:child_process";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
@@ -16,8 +16,10 @@ function setup(lines: string) {
   };
   const items = (...all: readonly unknown[]): void =>
     writeFileSync(join(bench.folder, "items.json"), JSON.stringify(all));
-  const begun = (): Promise<void> =>
-    vi.waitFor(() => expect(existsSync(join(bench.folder, "runs.txt"))).toBe(true), { timeout: 20_000, interval: 20 });
+  const journal = join(bench.folder, "runs.txt");
+  const noted = (): number => (existsSync(journal) ? readFileSync(journal, "utf8").trim().split("\n").length : 0);
+  const begun = (runs = 1): Promise<void> =>
+    vi.waitFor(() => expect(noted()).toBeGreaterThanOrEqual(runs), { timeout: 20_000, interval: 20 });
   const both = async (args: readonly string[], world?: World) => {
     const { code, out, err } = await bench.run(["--json", ...args], world);
     return { code, lines: err.trim().split("\n"), document: JSON.parse(out) as Document };
@@ -79,6 +81,33 @@ describe("a run", () => {
         "waiting: 3 items in the hands of a process that seems to have died; taken over after one lease at the latest",
       ],
     });
+  }, 60_000);
+
+  it("says that it waits for the items of another process that dies meanwhile", async () => {
+    const { batch, items, begun, both, folder } = setup("while ! test -e done; do sleep 0.05; done");
+    items(1, 2);
+    const args = batch("bereft", ["--batch-size", "1"]);
+    const start = fileURLToPath(new URL("../../bin/redrive.js", import.meta.url));
+    const other = spawn(process.execPath, [start, ...args], { cwd: folder, stdio: "ignore" });
+    const ended = new Promise((resolve) => other.once("exit", resolve));
+    await begun();
+    let send: (signal: "SIGINT") => void = () => undefined;
+    const onWords = (text: string): void => {
+      if (text.includes("seems to have died")) send("SIGINT");
+    };
+    const call = both(args, { onReady: (ready) => (send = ready), onWords });
+    await begun(2);
+    other.kill("SIGKILL");
+    await ended;
+    // As if on another machine, of whose processes nobody here knows.
+    const silent = `update worker set host = 'another', beat_at = beat_at - 60000 where pid = ${other.pid}`;
+    connect(join(folder, "redrive.db")).exec(silent);
+    writeFileSync(join(folder, "done"), "");
+    const { code, lines } = await call;
+    expect(code).toBe(130);
+    expect(lines.filter((line) => line.startsWith("waiting: "))).toEqual([
+      "waiting: 1 item in the hands of a process that seems to have died; taken over after one lease at the latest",
+    ]);
   }, 60_000);
 
   it("goes on with dead items that were sent back, as a round of retries of their own", async () => {

@@ -19,6 +19,8 @@ export interface World {
   readonly cwd?: string;
   /** Called with the way to send a signal. */
   readonly onReady?: (send: (signal: StopSignal) => void) => void;
+  /** Hears what is written on stderr. */
+  readonly onWords?: (text: string) => void;
 }
 
 /** What became of a call. */
@@ -52,7 +54,14 @@ export async function runCli(args: readonly string[], cwd: string, world: World 
   const chunks = typeof stdin === "string" ? [stdin] : stdin;
   const io: Io = {
     stdout: { write: (text) => (out += text) !== "", ...terminal },
-    stderr: { write: (text) => (err += text) !== "", ...terminal },
+    stderr: {
+      write(text) {
+        err += text;
+        world.onWords?.(text);
+        return true;
+      },
+      ...terminal,
+    },
     stdin: Object.assign(each(chunks), terminal),
     env: { ...world.env },
     cwd: world.cwd ?? cwd,
