@@ -79,7 +79,8 @@ export interface Store {
    */
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
   /**
-   * Applies verdicts, each only where its lease is current, and says which were stale. A job that has ended frees its
+   * Applies verdicts, each only where its lease is current, and says which were stale, and which could not be applied now
+   * because somebody holds their job: no row keeps the verdicts about others from being written. A job that has ended frees its
    * place in its group; one that goes back to the queue keeps it where the group goes one after the other.
    */
   settle(request: SettleRequest): Promise<SettleAnswer>;
@@ -275,9 +276,15 @@ export interface SettleRequest {
   readonly startedThrough?: number;
 }
 
-/** The leases that were not current any more; nothing was written for them. */
+/** What was not applied; everything else was. */
 export interface SettleAnswer {
+  /** The leases that were not current any more; nothing was written for them. */
   readonly stale: readonly Lease[];
+  /**
+   * The leases of jobs that somebody holds in an open transaction: nothing was written for them either, and nobody knows
+   * yet whether they are current. Settle them again later. Only a store with transactions of others says so.
+   */
+  readonly locked?: readonly Lease[];
   /** Store time of the settle. */
   readonly now: number;
 }

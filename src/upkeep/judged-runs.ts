@@ -40,9 +40,10 @@ async function settleTogether<J extends JudgedRun>(judged: readonly J[], options
     grouped: job.group !== null,
     verdict,
   }));
-  const { stale } = await options.store.settle({ settlements });
-  // A stale one was settled by its own worker or by somebody like us in the meantime: theirs to report.
-  const lost = new Set(stale.map(({ id }) => id));
+  const { stale, locked = [] } = await options.store.settle({ settlements });
+  // A stale one was settled by its own worker or by somebody like us in the meantime: theirs to report. One that somebody
+  // holds is found again by the next round.
+  const lost = new Set([...stale, ...locked].map(({ id }) => id));
   const counted = judged.filter(({ run }) => !lost.has(run.job.id));
   for (const { run, verdict } of counted) options.report(run.job, verdict, "counted");
   return counted;

@@ -66,6 +66,7 @@ async function runOne(
   const { leaseMs, heartbeatMs: everyMs, stallMs, abortGraceMs } = settings;
   const settler = openSettler({
     store,
+    system,
     contact: openContact(system, log, leaseMs / 2),
     worker: () => worker,
     startedThrough: () => 0,

@@ -1,12 +1,15 @@
 // Carries verdicts to the store in shared commits. A stale lease is an answer like any other; an outage is waited out,
-// because a lease stays good until somebody else has judged the run.
+// because a lease stays good until somebody else has judged the run. A job that somebody holds in an open transaction is
+// waited for beside all others.
 import { textOf } from "../core/failure.ts";
 import type { Lease } from "../core/job.ts";
 import { isSettledBy } from "../core/settled.ts";
 import { runtimeFailure } from "../core/verdict.ts";
-import type { ClaimedJob, Settlement, Store } from "../store/store.ts";
+import type { ClaimedJob, SettleAnswer, Settlement, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
 import { Bag } from "./bag.ts";
 import type { Contact } from "./contact.ts";
+import { openLocked } from "./locked-verdicts.ts";
 import { isUnder } from "./run.ts";
 import { sharing } from "../store/sharing.ts";
 
@@ -38,6 +41,7 @@ export interface Settler {
 /** What a settler needs. */
 export interface SettlerOptions {
   readonly store: Store;
+  readonly system: Pick<System, "sleep">;
   readonly contact: Contact;
   readonly worker: () => string;
   /** Goes along with every write. */
@@ -62,6 +66,7 @@ export function openSettler(options: SettlerOptions): Settler {
   const underWay = new Bag<Entry>();
   const tell = (entry: Entry, settled: Settled, counted = entry.settlement.verdict): void => {
     underWay.delete(entry);
+    locked.delete(entry);
     try {
       entry.done(settled, counted);
     } catch (error) {
@@ -71,11 +76,12 @@ export function openSettler(options: SettlerOptions): Settler {
   };
   const write = async (group: Entry[]): Promise<void> => {
     try {
-      const stale = await send(group, options);
-      const refused = stale?.size ? group.filter(({ job }) => stale.has(name(job))) : [];
-      const fates = await fatesOf(refused, options);
-      const usual: Fate = [stale === null ? "unwritten" : "counted"];
-      for (const entry of group) tell(entry, ...(fates.get(entry) ?? usual));
+      const answer = await send(group, options);
+      const held = named(group, answer?.locked);
+      for (const entry of held) locked.add(entry);
+      const fates = await fatesOf([...named(group, answer?.stale)], options);
+      const usual: Fate = [answer === null ? "unwritten" : "counted"];
+      for (const entry of group) if (!held.has(entry)) tell(entry, ...(fates.get(entry) ?? usual));
     } catch (error) {
       if (group.length > 1) for (const entry of group) await write([entry]);
       else for (const entry of group) await refuse(entry, error);
@@ -85,21 +91,16 @@ export function openSettler(options: SettlerOptions): Settler {
   const refuse = async (entry: Entry, error: unknown): Promise<void> => {
     options.onError(error);
     const { verdict } = entry.settlement;
-    const failure = runtimeFailure(
-      "crashed",
-      "VerdictRefused",
-      `The store refused the ${verdict.kind} of this run: ${textOf(error)}`,
-    );
-    const dead = { kind: "dead", reason: "permanent", charge: { attempts: 1, crashes: 0 }, failure } as const;
     if (verdict.kind === "progress") return tell(entry, "stale");
     try {
-      await send([{ ...entry, settlement: { ...entry.settlement, verdict: dead } }], options);
+      await send([{ ...entry, settlement: { ...entry.settlement, verdict: deathBy(verdict.kind, error) } }], options);
     } catch (again) {
       options.onError(again);
     }
     tell(entry, "unwritten");
   };
   const shared = sharing(write, GROUP);
+  const locked = openLocked(write, GROUP, (ms) => options.system.sleep(ms, options.giveUp));
   return {
     settle(job, verdict, done, completion = null) {
       const { id, epoch, nonce, group } = job;
@@ -109,18 +110,34 @@ export function openSettler(options: SettlerOptions): Settler {
       const settlement = { id, epoch, nonce, verdict, grouped: group !== null && !isProgress };
       const entry: Entry = { place: 0, job, settlement, done, completion, unanswered: false };
       if (!isProgress) underWay.add(entry);
-      shared.add(entry);
+      // What a run said first is written first.
+      (locked.some((each) => each.job === job) ? locked : shared).add(entry);
     },
     isSettling: (lease) => underWay.some(({ job }) => isUnder(job, lease)),
-    idle: shared.idle,
+    async idle() {
+      for (await shared.idle(); locked.size > 0; await shared.idle()) await locked.idle();
+    },
     get size() {
-      return shared.size;
+      return shared.size + locked.size;
     },
   };
 }
 
-/** Writes a group; answers the names of the stale ones, or null if it was given up before the store answered. */
-async function send(group: readonly Entry[], options: SettlerOptions): Promise<ReadonlySet<string> | null> {
+/** What a verdict that the store will not take becomes. */
+function deathBy(kind: string, error: unknown): Settlement["verdict"] {
+  const why = `The store refused the ${kind} of this run: ${textOf(error)}`;
+  const failure = runtimeFailure("crashed", "VerdictRefused", why);
+  return { kind: "dead", reason: "permanent", charge: { attempts: 1, crashes: 0 }, failure };
+}
+
+/** Those of the group that an answer names. */
+function named(group: readonly Entry[], leases: readonly Lease[] = []): ReadonlySet<Entry> {
+  const names = new Set(leases.map(name));
+  return new Set(names.size > 0 ? group.filter(({ job }) => names.has(name(job))) : []);
+}
+
+/** Writes a group; null if it was given up before the store answered. */
+async function send(group: readonly Entry[], options: SettlerOptions): Promise<SettleAnswer | null> {
   const { store, contact, worker, startedThrough, giveUp } = options;
   const settlements = group.map(({ settlement }) => settlement);
   const request = { settlements, worker: worker(), startedThrough: startedThrough() };
@@ -130,7 +147,9 @@ async function send(group: readonly Entry[], options: SettlerOptions): Promise<R
       throw error;
     });
   const answer = await contact.insist("settle", once, giveUp);
-  return answer && new Set(answer.stale.map(name));
+  const held = answer?.locked?.length ?? 0;
+  if (held > 0) contact.complain("settle", new Error(`${held} held by transactions that are still open`));
+  return answer;
 }
 
 /** What became of a verdict, and the one that counted where it was another. */

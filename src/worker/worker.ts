@@ -140,9 +140,10 @@ export class QueueWorker {
   }
 
   #openSettler(): Settler {
-    const { store, log } = this.#parts;
+    const { store, system, log } = this.#parts;
     return openSettler({
       store,
+      system,
       contact: this.#contact,
       worker: () => this.id,
       startedThrough: () => this.#hands.startedThrough,

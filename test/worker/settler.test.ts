@@ -76,6 +76,7 @@ describe("a settler", () => {
         const { settlements } = request as SettleRequest;
         return { stale: settlements.filter(({ nonce }) => nonce === "old"), now: 0 };
       }),
+      system: realSystem,
       contact: openContact(realSystem, lineLog("silent"), 1_000),
       worker: () => "w",
       startedThrough: () => 0,
@@ -90,6 +91,56 @@ describe("a settler", () => {
     expect(settler.isSettling({ id: "a", epoch: 3, nonce: "unknown" })).toBe(false);
     await settler.idle();
     expect(settled).toEqual(["first counted", "old stale", "new counted"]);
+  });
+
+  it("waits for a job that somebody holds beside all others, and writes what its run said in order", async () => {
+    const bench = createBench();
+    const isHeld = { now: true };
+    let held = "";
+    const groups: number[] = [];
+    const through = around(bench.store, async (verb, next, [request]) => {
+      const { settlements = [] } = (request ?? {}) as Partial<SettleRequest>;
+      const locked = settlements.filter(({ id }) => isHeld.now && id === held);
+      if (verb !== "settle" || locked.length === 0) return next();
+      groups.push(settlements.length);
+      await bench.sleep(500);
+      const others = settlements.filter(({ id }) => id !== held);
+      return { ...(await bench.store.settle({ settlements: others })), locked };
+    });
+    const job = defineJob("quick", {
+      run: async (_input, ctx) => {
+        if (ctx.job.id === held) void ctx.progress("half");
+        await bench.sleep(100);
+        return "whole";
+      },
+    });
+    held = await bench.add(job);
+    const { worker, lines } = await bench.employ([job], { concurrency: 5, through });
+    await bench.addMany(200, job);
+    expect(await bench.until(() => worker.counts.completed === 200)).toBeLessThanOrEqual(10_000);
+    // The first met what came with the progress, the second what came with the verdict.
+    expect(Math.max(...groups.slice(2))).toBeLessThanOrEqual(2);
+    await bench.advance(20_000);
+    expect(worker.counts).toMatchObject({ completed: 200, stale: 0, dead: 0 });
+    expect(lines.some((line) => JSON.stringify(line).includes("held by transactions that are still open"))).toBe(true);
+    isHeld.now = false;
+    expect(await bench.until(() => worker.counts.completed === 201)).toBeLessThanOrEqual(2_000);
+    expect(await bench.read(held)).toMatchObject({ state: "completed", progress: '"half"', result: '"whole"' });
+  });
+
+  it("does not wait longer for a job that somebody holds than for anything else when it stops", async () => {
+    const bench = createBench();
+    const through = around(bench.store, async (verb, next, [request]) =>
+      verb === "settle" ? { stale: [], locked: (request as SettleRequest).settlements, now: 0 } : next(),
+    );
+    const job = defineJob("quick", { run: () => 1 });
+    await bench.add(job);
+    const { worker } = await bench.employ([job], { through });
+    await bench.advance(3_000);
+    const stopped = worker.stop({ withinMs: 2_000 });
+    await bench.advance(6_000);
+    await stopped;
+    expect(worker.counts).toMatchObject({ claimed: 1, completed: 0, stale: 0 });
   });
 
   it("waits out an outage with every verdict in its hands, and nothing is charged", async () => {

@@ -11,6 +11,12 @@ export const NOW = "(select floor(extract(epoch from statement_timestamp()) * 10
 /** A key or a lane may be in somebody's open transaction; not everybody can wait for that. */
 export const IMPATIENT = { text: "set local lock_timeout = '250ms'" };
 
+/**
+ * A condition that is always true. What is written where it holds does not wait longer than this for rows that somebody
+ * holds; nor does the rest of its transaction. Said inside a statement, it costs no further one.
+ */
+export const waitsAtMost = (ms: number): string => `(select set_config('lock_timeout', '${ms}ms', true)) is not null`;
+
 /** The parts that verbs are made of. */
 export interface Context {
   readonly db: Database;

@@ -1,5 +1,6 @@
 // Look up, cancel and reschedule jobs on Postgres. Whoever changes a waiting job takes its row from `waiting` first:
 // that is the one place where a claim and a change meet, and only one of them finds it.
+import { RedriveError } from "../../core/errors.ts";
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
@@ -7,8 +8,9 @@ import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
 import { JOB_WIDTH, jobFromRow, RUN_AT, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import { heldRuns, isTaken, jobColumns, NO_RUN, PLACE, STATE, stateOf, toQueue, withLane, withRun } from "./columns.ts";
-import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
+import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./context.ts";
 import type { Cell, Statement } from "./driver.ts";
+import { isLocked } from "./errors.ts";
 import { belongingFrom } from "./lanes.ts";
 import { time } from "./time.ts";
 import type { Waker } from "./wake.ts";
@@ -16,6 +18,8 @@ import type { Waker } from "./wake.ts";
 /** The verbs about jobs. */
 export type JobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" | "reschedule">;
 
+/** How long a cancel waits for jobs that somebody holds. */
+const WAIT_MS = 2_000;
 /** Races with a claim are lost at most this often in a row. */
 const TURNS = 5;
 
@@ -50,7 +54,9 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
       const answers: CancelAnswer[] = [];
       const unique = [...new Set(ids.filter(isJobId))].sort();
       const found =
-        unique.length === 0 ? new Map<string, CancelAnswer>() : await db.together((ask) => cancel(ask, unique));
+        unique.length === 0
+          ? new Map<string, CancelAnswer>()
+          : await db.together((ask) => cancel(ask, unique)).catch(heldByOthers);
       // The second mention of a job meets what the first one left.
       const seen = new Set<string>();
       for (const id of ids) {
@@ -79,12 +85,19 @@ export function jobVerbs(context: Context, waker: Waker): JobVerbs {
   };
 }
 
+function heldByOthers(error: unknown): never {
+  if (!isLocked(error)) throw error;
+  const message =
+    "Cancel: expected jobs that nobody holds; got one that a transaction which is still open has changed. Nothing was cancelled; try again when that transaction has ended.";
+  throw new RedriveError("store_unavailable", message, { cause: error });
+}
+
 function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) => Promise<Map<string, CancelAnswer>> {
   const end = {
     name: "cancel_waiting",
     text: `with held as (
       delete from ${s}.waiting w using ${s}.job j where j.id = any($1::text[]) and j.state = 'queued' and w.lane = j.lane
-        and w.run_at = j.run_at and w.seq = j.seq returning w.seq),
+        and w.run_at = j.run_at and w.seq = j.seq and ${waitsAtMost(WAIT_MS)} returning w.seq),
     done as (
       update ${s}.job j set state = 'cancelled', cancel_requested = true, finished_at = ${NOW}, updated_at = ${NOW}
       where j.seq = any(array(select seq from held)) returning j.id, j.seq),

@@ -1,14 +1,17 @@
 // The statements that apply verdicts. Every one takes leases as arrays: the number and the epoch of each, and which of the
 // nonces (from 1) it has. It touches a job only where its epoch is the one before and the claim of that nonce is there,
 // and answers with its time and the places (from 1) of those it applied. That the claim named the job is known before:
-// a claim is written as a whole, and never changed.
+// a claim is written as a whole, and never changed. None waits long for a row that somebody holds: others of its group
+// would wait with it.
 import { HISTORY_TAIL } from "../verbs.ts";
 import { PLACE, toQueue } from "./columns.ts";
-import { freeKeys, NOW } from "./context.ts";
+import { freeKeys, NOW, waitsAtMost } from "./context.ts";
 import type { Statement } from "./driver.ts";
 import { freePlaces, freeStatement } from "./groups.ts";
 import type { Waker } from "./wake.ts";
 
+/** Longer than any settle or claim of ours holds a row, on a server that is well. */
+const WAIT_MS = 500;
 const LEASE = "j.seq = u.seq and j.epoch = u.epoch - 1 and (select workers from held)[u.claim] is not null";
 /** The run becomes that of the job. */
 const RUN = `epoch = u.epoch, worker = (select workers from held)[u.claim], started_at = (select times from held)[u.claim],
@@ -21,7 +24,7 @@ function given(s: string, columns: Readonly<Record<string, string>>): string {
   const arrays = types.map((type, at) => `$${at + 2}::${type}[]`);
   return `held as (select array_agg(c.worker order by k.n) as workers, array_agg(c.at order by k.n) as times
         from unnest($1::text[]) with ordinality as k (nonce, n)
-        left join lateral (select worker, at from ${s}.claim where nonce = k.nonce limit 1) c on true),
+        left join lateral (select worker, at from ${s}.claim where nonce = k.nonce limit 1) c on true where ${waitsAtMost(WAIT_MS)}),
       u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")})),
       marked as (update ${s}.worker set started_through = $${types.length + 3} where id = $${types.length + 2} and started_through < $${types.length + 3})`;
 }
@@ -172,6 +175,20 @@ export function settleStatements(s: string, waker: Waker | null) {
       `select u.id, u.epoch, u.nonce, j.seq, exists (select from ${s}.place p where p.seq = j.seq) from unnest($1::text[], $2::bigint[], $3::text[]) as u (id, epoch, nonce)
       join ${s}.job j on j.id = u.id
       where exists (select from ${s}.claim c where c.nonce = u.nonce and ${isNamed("u.epoch")})`,
+    ),
+    // Takes the rows that nobody holds, and answers which the others are. A key is written only where nothing of its job is
+    // kept, so only those of such jobs ($2) are wanted.
+    locked: named(
+      "locked",
+      `with free as materialized (
+        select j.seq, j.id, j.key from ${s}.job j where j.seq = any($1::bigint[]) order by j.seq for update skip locked),
+      keyed as materialized (select seq, id from free where key is not null and seq = any($2::bigint[])),
+      keys as materialized (
+        select k.job_id from ${s}.job_key k where k.job_id = any(array(select id from keyed)) for update skip locked)
+      select j.seq from ${s}.job j where j.seq = any($1::bigint[]) and j.seq <> all(array(select seq from free))
+      union all
+      select seq from keyed where id <> all(array(select job_id from keys)) and id = any(array(
+        select k.job_id from ${s}.job_key k where k.job_id = any(array(select id from keyed))))`,
     ),
     none: named(
       "none",

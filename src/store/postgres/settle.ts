@@ -10,6 +10,7 @@ import type { Settlement, Store } from "../store.ts";
 import { isLease } from "../verbs.ts";
 import { type Ask, type Context, type Placed, rounds } from "./context.ts";
 import type { Parameter } from "./driver.ts";
+import { isLocked } from "./errors.ts";
 import type { Ledger } from "./ledger.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
@@ -42,37 +43,83 @@ export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): St
     }
     await findForeign(legal);
     const known = legal.filter(({ seq }) => seq !== NOBODYS);
-    const steps = rounds(known, ({ id }) => id).flatMap((round) => byKind(round as Numbered[]));
-    const current = new Set<number>();
-    const apply = async (ask: Ask, [kind, places]: Step): Promise<number> => {
-      const group = places.map(({ item }) => item);
-      const columns = [...leaseColumns(places), ...COLUMNS[kind](group, places)];
-      const [row] = await ask(statements[kind], ...columns, worker, startedThrough);
-      const [now, done, long] = row as [number, number[] | null, number[] | null];
-      for (const place of done ?? []) current.add(places[place - 1]?.at as number);
-      // Their history is longer than what is kept.
-      if (long && long.length > 0) await ask(statements.trim, long);
-      return now;
-    };
-    const all = async (ask: Ask): Promise<number> => {
-      current.clear();
-      let now: number | null = null;
-      for (const step of steps) {
-        const at = await apply(ask, step);
-        // Delays count from the time of their own statement, so none of them from before this.
-        now ??= at;
-      }
-      if (grouped.length > 0) await ask(statements.places, judged(grouped, current));
-      return now as number;
-    };
-    const grouped = known.filter((each) => each.grouped && each.item.verdict.kind !== "progress");
-    const none = async (): Promise<number> => (await db.ask(statements.none, worker, startedThrough))[0]?.[0] as number;
-    const [first, ...others] = steps;
-    const now = await (!first ? none() : others.length + grouped.length > 0 ? db.together(all) : apply(db.ask, first));
-    for (const { item } of legal) if (item.verdict.kind !== "progress") ledger.settled(item);
-    const stale = current.size === settlements.length ? [] : settlements.filter((_, at) => !current.has(at));
-    return { stale: stale.map(leaseOf), now };
+    const by = [worker, startedThrough] as const;
+    const { now, current, locked } = await applier(db, statements, by)(known);
+    for (const { at, item } of legal) if (item.verdict.kind !== "progress" && !locked.has(at)) ledger.settled(item);
+    const isStale = (_: Settlement, at: number): boolean => !current.has(at) && !locked.has(at);
+    const stale = current.size === settlements.length ? [] : settlements.filter(isStale).map(leaseOf);
+    if (locked.size === 0) return { stale, now };
+    return { stale, locked: settlements.filter((_, at) => locked.has(at)).map(leaseOf), now };
   };
+}
+
+/** What was applied, by the places of the request, and what could not be now. */
+interface Applied {
+  readonly now: number;
+  readonly current: ReadonlySet<number>;
+  readonly locked: ReadonlySet<number>;
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+/** Applies verdicts for a worker. Only where a row is held by somebody, it looks which, and leaves those out. */
+function applier(
+  db: Context["db"],
+  statements: ReturnType<typeof settleStatements>,
+  by: readonly [worker: string | null, startedThrough: number],
+): (known: readonly Numbered[]) => Promise<Applied> {
+  const apply = async (ask: Ask, [kind, places]: Step, current: Set<number>): Promise<number> => {
+    const group = places.map(({ item }) => item);
+    const columns = [...leaseColumns(places), ...COLUMNS[kind](group, places)];
+    const [row] = await ask(statements[kind], ...columns, ...by);
+    const [now, done, long] = row as [number, number[] | null, number[] | null];
+    for (const place of done ?? []) current.add(places[place - 1]?.at as number);
+    // Their history is longer than what is kept.
+    if (long && long.length > 0) await ask(statements.trim, long);
+    return now;
+  };
+  const all = async (ask: Ask, known: readonly Numbered[], steps = stepsOf(known), locked = NONE): Promise<Applied> => {
+    const current = new Set<number>();
+    let now: number | null = null;
+    for (const step of steps) {
+      const at = await apply(ask, step, current);
+      // Delays count from the time of their own statement, so none of them from before this.
+      now ??= at;
+    }
+    const grouped = known.filter(holdsPlace);
+    if (grouped.length > 0) await ask(statements.places, judged(grouped, current));
+    return { now: now ?? ((await ask(statements.none, ...by))[0]?.[0] as number), current, locked };
+  };
+  const free = async (ask: Ask, known: readonly Numbered[]): Promise<Applied> => {
+    const forgotten = known.filter(({ item }) => kindOf(item) === "forget");
+    const rows = await ask(statements.locked, seqsOf(known), seqsOf(forgotten));
+    const seqs = new Set(rows.map(([seq]) => seq as number));
+    const locked = new Set(known.filter(({ seq }) => seqs.has(seq)).map(({ at }) => at));
+    const rest = known.filter(({ at }) => !locked.has(at));
+    return all(ask, rest, stepsOf(rest), locked);
+  };
+  return async (known) => {
+    const steps = stepsOf(known);
+    const isOne = steps.length <= 1 && !known.some(holdsPlace);
+    const usual = isOne ? all(db.ask, known, steps) : db.together((ask) => all(ask, known, steps));
+    return usual.catch((error: unknown) => {
+      if (!isLocked(error)) throw error;
+      return db.together((ask) => free(ask, known));
+    });
+  };
+}
+
+/** What is written one after the other: of each job one verdict at a time, those of a kind together. */
+function stepsOf(known: readonly Numbered[]): Step[] {
+  return rounds(known, ({ id }) => id).flatMap((round) => byKind(round as Numbered[]));
+}
+
+function holdsPlace({ grouped, item }: Numbered): boolean {
+  return grouped && item.verdict.kind !== "progress";
+}
+
+function seqsOf(of: readonly Numbered[]): number[] {
+  return of.map(({ seq }) => seq);
 }
 
 function kindOf({ verdict }: Settlement): Kind {
@@ -91,7 +138,7 @@ interface Numbered extends Placed<Settlement> {
 
 /** The numbers of the jobs whose verdict counted. */
 function judged(of: readonly Numbered[], current: ReadonlySet<number>): number[] {
-  return of.filter(({ at }) => current.has(at)).map(({ seq }) => seq);
+  return seqsOf(of.filter(({ at }) => current.has(at)));
 }
 
 type Step = readonly [Kind, readonly Numbered[]];

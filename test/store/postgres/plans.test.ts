@@ -78,6 +78,7 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
     groups: [groupClaimText(s), `'w', 1, 1, ${quotas}, 500, 'n', 1, ${texts(3)}, ${ints(lanes)}`],
     lanes: [lanesText(s), `${numbers(2)}, ${numbers(2)}, ${numbers(2)}, ${numbers(2, (n) => n + 9)}, 1000`],
     find: [settles.find.text, `${texts(LEASES)}, ${numbers(LEASES)}, ${texts(LEASES)}`],
+    locked: [settles.locked.text, `${numbers(LEASES)}, ${numbers(LEASES)}`],
     complete: [settles.complete.text, `${leases}, ${texts(LEASES)}, 'w', 7`],
     complete_one: [settles.completeOne.text, `'id', 1, 'n', null`],
     forget: [settles.forget.text, `${leases}, 'w', 7`],
@@ -98,7 +99,7 @@ async function likeOurs(client: pg.Client): Promise<void> {
 const isSearched = (step: PlanStep): boolean => HOT.includes(step["Relation Name"] ?? "");
 
 /** They go from row to row by themselves, or join small tables: what they search in the large ones they must find by an index. */
-const BY_ITSELF = ["lanes", "groups", "find", "complete_one"];
+const BY_ITSELF = ["lanes", "groups", "find", "locked", "complete_one"];
 
 function expectBounded(name: string, steps: readonly PlanStep[], byItself = BY_ITSELF): void {
   if (!byItself.includes(name)) {
