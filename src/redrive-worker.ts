@@ -12,11 +12,11 @@ import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./upkeep/archive.ts";
-import { openRecords, type Records } from "./upkeep/records.ts";
+import { openRecords } from "./upkeep/records.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
 import { scheduleService } from "./upkeep/schedules.ts";
 import { stuckService } from "./upkeep/stuck-runs.ts";
-import { type Service, startUpkeep } from "./upkeep/upkeep.ts";
+import { type Service, startUpkeep, type UpkeepOptions } from "./upkeep/upkeep.ts";
 import { childIsolation } from "./worker/child-isolation.ts";
 import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health.ts";
 import type { Isolation } from "./worker/isolation.ts";
@@ -96,7 +96,8 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   const probes = { isLive: () => !isSpent, isReady: () => worker.isReady };
   const retained = retention(around, archive);
   const services = [stuckCheck({ ...around, store }, settings, worker.counts), scheduleService(around)];
-  const companions = openCompanions({ ...around, records }, retained, services, health && { ...health, ...probes });
+  const beside = { ...around, records, contact: worker.contact };
+  const companions = openCompanions(beside, retained, services, health && { ...health, ...probes });
   const api: RedriveWorker = {
     get id() {
       return worker.id;
@@ -158,7 +159,7 @@ interface Companions {
 }
 
 function openCompanions(
-  around: WorkerSurroundings & { readonly records: Records },
+  around: WorkerSurroundings & Pick<UpkeepOptions, "records" | "contact">,
   retained: RetentionOptions,
   services: readonly Service[],
   health: HealthOptions | undefined,

@@ -3,6 +3,7 @@
 import { textOf } from "../core/failure.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
+import type { Contact } from "../worker/contact.ts";
 import type { Records } from "./records.ts";
 
 /** Something that is done again and again. */
@@ -19,10 +20,19 @@ export interface Service {
 /** How long to wait after a step that failed. */
 const AFTER_FAILURE_MS = 10_000;
 
+/** What upkeep works with. */
+export interface UpkeepOptions {
+  readonly system: System;
+  readonly log: Log;
+  readonly records: Records;
+  /** The worker's own, which says for all of them that the store is away. */
+  readonly contact: Pick<Contact, "isAway">;
+}
+
 /** Runs services until stopped; `stop` waits for steps under way. Every step is told to the records. */
 export function startUpkeep(
   services: readonly Service[],
-  { system, log, records }: { readonly system: System; readonly log: Log; readonly records: Records },
+  { system, log, records, contact }: UpkeepOptions,
 ): { stop(): Promise<void> } {
   const ending = new AbortController();
   const run = async ({ name, step, firstMs = 0, retryMs = AFTER_FAILURE_MS }: Service): Promise<void> => {
@@ -37,7 +47,8 @@ export function startUpkeep(
         waitMs = await step(ending.signal);
       } catch (cause) {
         error = textOf(cause);
-        log.warn({ service: name, error }, "a step of upkeep failed; it is tried again");
+        if (!contact.isAway(name, cause))
+          log.warn({ service: name, error }, "a step of upkeep failed; it is tried again");
       }
       records.note(name, { ms: Math.round(system.monotonic() - from), error, waitMs: Math.round(waitMs) });
       await system.sleep(waitMs, ending.signal);

@@ -12,6 +12,11 @@ export interface Contact {
   attempt<T>(what: string, call: () => Promise<T>): Promise<T | null>;
   /** Makes the call again and again until the store answers or the signal fires; null only then. */
   insist<T>(what: string, call: () => Promise<T>, signal: AbortSignal): Promise<T | null>;
+  /**
+   * True for an error that means the store is away, which is said at most once a second, whoever met it and however. Others
+   * may still reach it: contact is not broken by this.
+   */
+  isAway(what: string, error: unknown): boolean;
   /** For how long contact has been unbroken; 0 while there is none. */
   unbrokenMs(): number;
   /** Says, at most once a second, that something failed which is no outage: a defect that must not end a loop. */
@@ -31,6 +36,16 @@ export function openContact(system: System, log: Log, slowMs: number): Contact {
   const interrupted = (): void => {
     if (since !== null) since = system.monotonic();
   };
+  const isAway = (what: string, error: unknown): boolean => {
+    if (!isRedriveError(error) || (error.code !== "store_unavailable" && error.code !== "store_unusable")) return false;
+    say("away", (heldBack) =>
+      log.warn(
+        { code: error.code, ...(heldBack > 0 && { heldBack }) },
+        `the store did not answer (${what}): ${error.message}`,
+      ),
+    );
+    return true;
+  };
   const attempt = async <T>(what: string, call: () => Promise<T>): Promise<T | null> => {
     const asked = system.monotonic();
     try {
@@ -42,15 +57,8 @@ export function openContact(system: System, log: Log, slowMs: number): Contact {
       }
       return answer;
     } catch (error) {
-      if (!isRedriveError(error) || (error.code !== "store_unavailable" && error.code !== "store_unusable"))
-        throw error;
+      if (!isAway(what, error)) throw error;
       since = null;
-      say(`${error.code} ${error.message}`, (heldBack) =>
-        log.warn(
-          { code: error.code, ...(heldBack > 0 && { heldBack }) },
-          `the store did not answer (${what}): ${error.message}`,
-        ),
-      );
       return null;
     }
   };
@@ -64,6 +72,7 @@ export function openContact(system: System, log: Log, slowMs: number): Contact {
       }
       return null;
     },
+    isAway,
     unbrokenMs: () => (since === null ? 0 : system.monotonic() - since),
     complain(what, error) {
       const text = textOf(error);

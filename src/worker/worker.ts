@@ -21,9 +21,10 @@ import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS, windDown } from "./wind-down.ts"
 export class QueueWorker {
   /** What it has done so far. */
   readonly counts: WorkerCounts = zeroCounts();
+  /** Its contact with the store, shared with whoever works beside it. */
+  readonly contact: Contact;
   readonly #parts: WorkerParts;
   readonly #definitions: ReadonlyMap<string, JobDefinition>;
-  readonly #contact: Contact;
   readonly #report: Reporter;
   readonly #settler: Settler;
   readonly #services: Services;
@@ -44,7 +45,7 @@ export class QueueWorker {
     const { system, log, events, jobs } = parts;
     this.#parts = { ...parts, events: unbreakable(events, log) };
     this.#definitions = new Map(jobs.map((definition) => [definition.type, definition]));
-    this.#contact = openContact(system, log, parts.settings.leaseMs / 2);
+    this.contact = openContact(system, log, parts.settings.leaseMs / 2);
     this.#report = openReporter({ log, events, counts: this.counts, definitions: this.#definitions, now: system.now });
     this.#settler = this.#openSettler();
     this.#services = this.#openServices();
@@ -61,7 +62,7 @@ export class QueueWorker {
 
   /** In contact with the store and taking work. */
   get isReady(): boolean {
-    return this.#look !== null && !this.#claiming.signal.aborted && this.#contact.unbrokenMs() > 0;
+    return this.#look !== null && !this.#claiming.signal.aborted && this.contact.unbrokenMs() > 0;
   }
 
   start(): Promise<void> {
@@ -92,7 +93,7 @@ export class QueueWorker {
       {
         store,
         system,
-        contact: this.#contact,
+        contact: this.contact,
         settings,
         log,
         look: () => this.#look,
@@ -110,7 +111,7 @@ export class QueueWorker {
   }
 
   async #start(): Promise<void> {
-    this.#contact.interrupted();
+    this.contact.interrupted();
     await this.#presence.begin({ isStart: true });
     if (this.#claiming.signal.aborted) return;
     const quiet = this.#parts.store.onWake(() => this.#loop.wake());
@@ -140,11 +141,10 @@ export class QueueWorker {
   }
 
   #openSettler(): Settler {
-    const { store, system, log } = this.#parts;
+    const { log } = this.#parts;
     return openSettler({
-      store,
-      system,
-      contact: this.#contact,
+      ...this.#parts,
+      contact: this.contact,
       worker: () => this.id,
       startedThrough: () => this.#hands.startedThrough,
       giveUp: this.#ending.signal,
@@ -155,7 +155,7 @@ export class QueueWorker {
   #openServices(): Services {
     return new Services({
       ...this.#parts,
-      contact: this.#contact,
+      contact: this.contact,
       worker: () => this.id,
       leaseMs: this.#parts.settings.leaseMs,
       countOf: (type) => this.#hands.countOf(type),
@@ -200,7 +200,7 @@ export class QueueWorker {
     };
     return new Presence({
       ...this.#parts,
-      contact: this.#contact,
+      contact: this.contact,
       startedThrough: () => this.#hands.startedThrough,
       runs: this.#hands.running,
       isSettling: this.#settler.isSettling,
@@ -223,7 +223,7 @@ export class QueueWorker {
   #openReaping(): Reaping {
     return new Reaping({
       ...this.#parts,
-      contact: this.#contact,
+      contact: this.contact,
       wake: () => this.#loop.wake(),
       report: this.#report,
       ending: this.#ending.signal,
@@ -241,7 +241,7 @@ export class QueueWorker {
       host: process.host,
       isAlive: process.isAlive,
       policyOf: (type) => retryPolicyOf(this.#definitions.get(type)),
-      mayJudgeLeases: () => this.#presence.isHeard && this.#contact.unbrokenMs() >= settings.leaseMs,
+      mayJudgeLeases: () => this.#presence.isHeard && this.contact.unbrokenMs() >= settings.leaseMs,
       slowMs: settings.leaseMs / 2,
       report: this.#report,
     };
@@ -256,7 +256,7 @@ export class QueueWorker {
     return new ClaimLoop({
       store,
       system,
-      contact: this.#contact,
+      contact: this.contact,
       settings,
       worker: () => this.id,
       isReserved,

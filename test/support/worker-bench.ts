@@ -158,7 +158,8 @@ function limitsOf({ type, queue, service, policy }: JobDefinition): Partial<NewJ
   return { type, queue, service, maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit };
 }
 
-function recorder(lines: Line[], now: () => number): Log {
+/** A log that keeps its lines. */
+export function recorder(lines: Line[], now: () => number): Log {
   const at = (level: Line["level"]) => (fields: object, message: string) =>
     void lines.push({ at: now(), level, message, fields });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };

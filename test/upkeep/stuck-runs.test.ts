@@ -211,6 +211,7 @@ describe("a run that was taken from its worker", () => {
       system: owner.actor.system,
       log: silent,
       records: { note: () => undefined, end: () => Promise.resolve() },
+      contact: owner.worker.contact,
     });
     await bench.until(() => counts.retried === 1, 90_000);
     expect(await bench.until(() => reasons.length === 1)).toBeLessThanOrEqual(5_000);

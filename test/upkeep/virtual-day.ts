@@ -115,7 +115,12 @@ class Fleet {
     const report = openReporter({ ...told, now: system.now });
     const check = { store: through, system, report, graceMs: 10 * SECOND, policyOf: () => PRESETS.default };
     const records = { note: () => undefined, end: async () => undefined };
-    const upkeep = startUpkeep([stuckService(check)], { system, log: SILENT, records });
+    const upkeep = startUpkeep([stuckService(check)], {
+      system,
+      log: SILENT,
+      records,
+      contact: { isAway: () => true },
+    });
     this.#stops.set(hired, () => Promise.all([hired.worker.stop({ withinMs: 0 }), upkeep.stop()]));
     await hired.worker.start();
   }

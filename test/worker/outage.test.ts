@@ -2,8 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { RedriveError } from "../../src/core/errors.ts";
+import { resolveLimits } from "../../src/core/service.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
-import { around, createBench, cuttable, type Line, unavailable } from "../support/worker-bench.ts";
+import { openEvents } from "../../src/queue/events.ts";
+import { openWorker } from "../../src/redrive-worker.ts";
+import { around, createBench, cuttable, type Line, recorder, unavailable } from "../support/worker-bench.ts";
 
 /** The most lines of one text within any second. */
 function mostInASecond(lines: readonly Line[], text: string): number {
@@ -81,7 +84,7 @@ describe("a worker whose store is away", () => {
     await bench.finish(worker.stop());
   });
 
-  it("says so at most once a second per cause, and once that it is back", async () => {
+  it("says so at most once a second, and once that it is back", async () => {
     const bench = createBench();
     const line = cuttable(bench.store);
     const job = defineJob("thumbnail", { run: () => bench.sleep(100) });
@@ -95,6 +98,41 @@ describe("a worker whose store is away", () => {
     expect(mostInASecond(lines, "did not answer")).toBe(1);
     expect(said("did not answer").length).toBeGreaterThan(5);
     expect(said("the store is back")).toHaveLength(1);
+  });
+
+  it("says so at most once a second together with its upkeep, whatever the words", async () => {
+    const bench = createBench();
+    let away = false;
+    const store = around(bench.store, async (verb, next) => {
+      if (away) throw new RedriveError("store_unavailable", `${verb}: connection refused`);
+      return next();
+    });
+    const { actor } = bench.hire([]);
+    const lines: Line[] = [];
+    const log = recorder(lines, () => bench.world.now);
+    const worker = openWorker(
+      { lease: "3s" },
+      {
+        store,
+        system: actor.system,
+        log,
+        events: openEvents(log),
+        jobs: [],
+        defaults: {},
+        limits: resolveLimits({}),
+        process: { pid: 1, host: "here", isAlive: () => true },
+        url: null,
+      },
+    );
+    await bench.finish(worker.start());
+    await bench.advance(5_000);
+    away = true;
+    await bench.advance(20_000);
+    const said = lines.filter((line) => JSON.stringify(line).includes("connection refused"));
+    expect(said.length).toBeGreaterThan(10);
+    expect(mostInASecond(said, "")).toBe(1);
+    away = false;
+    await bench.finish(worker.stop());
   });
 
   it("that can read but not write (a full disk) says each thing at most once a second", async () => {
