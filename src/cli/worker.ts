@@ -38,10 +38,13 @@ export function registerWorker(cli: Cli): void {
       const redrive = await session.open({ jobs, defaults });
       const worker = redrive.worker(options);
       const work = async (): Promise<void> => {
+        // A start that was stopped ends too, and is none.
+        redrive.on("worker.started", () => {
+          const types = jobs.map(({ type }) => type).join(",");
+          const health = worker.healthPort === null ? {} : { health: worker.healthPort };
+          session.log.info({ worker: worker.id, store: session.address.shown, types, ...health }, "worker started");
+        });
         await worker.start();
-        const types = jobs.map(({ type }) => type).join(",");
-        const health = worker.healthPort === null ? {} : { health: worker.healthPort };
-        session.log.info({ worker: worker.id, store: session.address.shown, types, ...health }, "worker started");
         await new Promise(() => undefined);
       };
       const from = realSystem.monotonic();

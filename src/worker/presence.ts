@@ -51,10 +51,10 @@ export class Presence {
   }
 
   /**
-   * Registers and begins to beat; waits for the store as long as it takes. One that is unusable at the very start is told:
+   * Registers and begins to beat; waits for the store until the signal fires. One that is unusable at the very start is told:
    * nobody has worked with it yet, so it will not be mended by waiting.
    */
-  async begin({ isStart }: { readonly isStart: boolean }): Promise<void> {
+  async begin({ isStart, until }: { readonly isStart: boolean; readonly until: AbortSignal }): Promise<void> {
     const { store, system, contact, settings, process, ending } = this.#options;
     const { id } = this;
     const { leaseMs, heartbeatMs, stallMs, release } = settings;
@@ -68,7 +68,7 @@ export class Presence {
         throw error;
       }
     };
-    const registered = await contact.insist("register", register, ending);
+    const registered = await contact.insist("register", register, until);
     if (registered?.refused) throw registered.refused;
     if (!registered) return;
     // Stopped while we waited: what was written must not outlive us.
@@ -118,7 +118,7 @@ export class Presence {
     void this.#notice?.end();
     onGivenUp(this.id);
     this.id = system.workerId();
-    if (!ending.aborted) await this.begin({ isStart: false });
+    if (!ending.aborted) await this.begin({ isStart: false, until: ending });
   }
 
   /** True while our own beats are answered in time. Whoever cannot beat must not judge others by their beats. */

@@ -112,7 +112,7 @@ export class QueueWorker {
 
   async #start(): Promise<void> {
     this.contact.interrupted();
-    await this.#presence.begin({ isStart: true });
+    await this.#presence.begin({ isStart: true, until: this.#claiming.signal });
     if (this.#claiming.signal.aborted) return;
     const quiet = this.#parts.store.onWake(() => this.#loop.wake());
     this.#claimed = this.#loop.run(this.#claiming.signal).finally(quiet);

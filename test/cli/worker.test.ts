@@ -1,6 +1,7 @@
 // `worker` and `drain` in this process: what they do, what they say, and how they end.
-import { describe, expect, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { createBench, JOBS_TS } from "../support/cli.ts";
+import { testSchema } from "../support/postgres-queue.ts";
 
 describe("drain", () => {
   it("works until nothing is left, counts, and ends with 1 if something died", async () => {
@@ -158,6 +159,24 @@ describe("worker", () => {
       expect(err).toContain(said);
     }
     expect((await bench.json(["stats"])).document).toMatchObject({ jobs: { completed: 1 }, workers: 0 });
+  });
+
+  it("that may not write to its store stops at once, and never says that it started", async () => {
+    const { url } = testSchema(inject("postgres18"));
+    const bench = createBench();
+    bench.write("jobs.ts", JOBS_TS);
+    await bench.run(["migrate", "--store", url]);
+    const store = `${url}&options=${encodeURIComponent("-c default_transaction_read_only=on")}`;
+    const stopped = { at: 0 };
+    const onReady = (send: (signal: "SIGTERM") => void): void =>
+      void setTimeout(() => {
+        stopped.at = performance.now();
+        send("SIGTERM");
+      }, 1_500);
+    const { code, err } = await bench.run(["worker", "--jobs", "jobs.ts", "--store", store], { onReady });
+    expect({ code, err }).toMatchObject({ code: 143, err: expect.stringContaining("did not answer (register)") });
+    expect(performance.now() - stopped.at).toBeLessThan(5_000);
+    expect(err).not.toContain("worker started");
   });
 
   it("takes the same signal twice in a moment for one, and a later one for a second", async () => {

@@ -1,13 +1,29 @@
 // The end of a worker: what runs may finish, what waits goes back, nothing is charged, no row is left.
 import { describe, expect, it } from "vitest";
 import { defineJob, type JobContext } from "../../src/queue/define-job.ts";
-import { around, createBench, cuttable, forever } from "../support/worker-bench.ts";
+import { around, createBench, cuttable, forever, unavailable } from "../support/worker-bench.ts";
 
 function polite(_input: unknown, { signal }: JobContext): Promise<never> {
   return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
 }
 
 describe("a stop", () => {
+  it("does not wait for a worker that cannot register", async () => {
+    const bench = createBench();
+    const through = around(bench.store, async (verb, next) => {
+      if (verb === "register") throw unavailable();
+      return next();
+    });
+    const { worker, heard } = bench.hire([], { through });
+    const started = worker.start();
+    await bench.advance(30_000);
+    const from = bench.world.now;
+    await bench.finish(worker.stop());
+    await bench.finish(started);
+    expect(bench.world.now - from).toBeLessThanOrEqual(1_000);
+    expect(heard("worker.started")).toEqual([]);
+  });
+
   it("lets running work finish within its time and claims no more", async () => {
     const bench = createBench();
     const job = defineJob("thumbnail", { run: () => bench.sleep(5_000) });
