@@ -26,6 +26,15 @@ export function settleFacts({ fact, timed }: Suite): void {
     expect((await store.deadLetters({ limit: 10 })).items).toEqual([]);
   });
 
+  fact("answers no job as locked that nobody holds in a transaction", async ({ store }) => {
+    const [one, other] = [await start(store), await start(store)];
+    const settlements = [one, other].map((run) => ({ ...leaseOf(run), verdict: complete() }));
+    for (const stale of [0, 2]) {
+      const answer = await store.settle({ settlements });
+      expect([answer.stale.length, answer.locked ?? []]).toEqual([stale, []]);
+    }
+  });
+
   fact("completes a run without a result", async ({ store }) => {
     expect(await finish(store, complete(null))).toMatchObject({ state: "completed", result: null });
   });
