@@ -6,6 +6,7 @@ import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
 import type { Value } from "../rows.ts";
 import { isSilence, isTryAgain, translate } from "./errors.ts";
+import { ignore, openHearing } from "./hearing.ts";
 
 /** A statement; those with a name are prepared once per connection. */
 export interface Statement {
@@ -56,8 +57,6 @@ const STATEMENT_MS = 15_000;
  * transaction before their patience ends.
  */
 const BEGIN = "begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'";
-/** A connection that has answered this long ago is well. */
-const LATELY_MS = 1_000;
 /** Deadlocks and serialisation failures are tried again this often. */
 const TRIES = 5;
 
@@ -178,59 +177,5 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
         await pool.end();
       }
     },
-  };
-}
-
-const ignore = (): void => undefined;
-
-/**
- * Takes a connection from the pool, with a listener for its errors: the query under way hears of them too, but without a
- * listener they would end the process. By callback, because the packet that makes a connection ready may go on with the
- * server's last words, and whoever awaits would begin to listen too late.
- */
-function take(pool: pg.Pool): Promise<pg.PoolClient> {
-  return new Promise((resolve, reject) => {
-    pool.connect((error, client) => {
-      if (!client) return reject(error ?? new Error("The pool gave no connection."));
-      client.on("error", ignore);
-      resolve(client);
-    });
-  });
-}
-
-/** Which connections of a pool have answered lately. */
-interface Hearing {
-  /** A connection of which there is no reason to think that it is dead. */
-  connect(): Promise<pg.PoolClient>;
-  /** This connection has answered. */
-  from(client: pg.PoolClient): void;
-  /** A connection has not answered at all for as long as we wait. */
-  nothing(): void;
-  close(): void;
-}
-
-/**
- * Watches for networks that forget connections without a word. Where one connection did not answer, the idle ones of the
- * pool may be dead too, and to wait for each of them in turn would take minutes: whichever has not answered lately is
- * replaced; also those that answered after the question was asked and before the network forgot them.
- */
-function openHearing(pool: pg.Pool, now: () => number): Hearing {
-  const heardAt = new WeakMap<pg.PoolClient, number>();
-  let silentSince = Number.NEGATIVE_INFINITY;
-  const from = (client: pg.PoolClient): void => void heardAt.set(client, now());
-  pool.on("connect", from);
-  return {
-    from,
-    async connect() {
-      for (;;) {
-        const client = await take(pool);
-        if ((heardAt.get(client) ?? Number.NEGATIVE_INFINITY) >= silentSince) return client;
-        client.release(true);
-      }
-    },
-    nothing() {
-      silentSince = now() - LATELY_MS;
-    },
-    close: () => void pool.off("connect", from),
   };
 }
