@@ -1,6 +1,8 @@
 // Workers on a Postgres server in the middle of their work, for tests about outages: what they say, how soon they go on,
 // and whether everything ended well without anybody being charged.
+import pg from "pg";
 import { expect, type TestContext } from "vitest";
+import type { Store } from "../../src/store/store.ts";
 import type { Log } from "../../src/system/log.ts";
 import { importBuilt } from "./built.ts";
 import { freshSchema, sql } from "./postgres-world.ts";
@@ -64,14 +66,28 @@ interface Staff {
   readonly workers?: number;
   /** The server itself, where the URL leads through a network that fails. */
   readonly server?: string;
+  /** The store works with a pool of the user's own. */
+  readonly ownPool?: boolean;
   readonly lease?: string;
   readonly heartbeat?: string;
+}
+
+/** A store over a pool as the docs make one. */
+async function storeOfPool(url: string, schema: string, onTestFinished: Staff["onTestFinished"]): Promise<Store> {
+  const { postgres } = await importBuilt<typeof import("../../src/store/postgres/index.ts")>("store/postgres/index.js");
+  const pool = new pg.Pool({ connectionString: url, max: 5 });
+  const store = postgres({ pool, schema });
+  onTestFinished(async () => {
+    await store.close();
+    await pool.end();
+  });
+  return store;
 }
 
 /** Workers in the middle of their work: a long job runs, ten run at a time, many wait, one is scheduled. */
 export async function busy(
   url: string,
-  { onTestFinished, workers = 1, server = url, ...options }: Staff,
+  { onTestFinished, workers = 1, server = url, ownPool = false, ...options }: Staff,
 ): Promise<Busy> {
   const { createRedrive, defineJob } = await importBuilt<Library>("index.js");
   const lines: Line[] = [];
@@ -90,7 +106,7 @@ export async function busy(
   });
   const schema = freshSchema();
   const redrive = await createRedrive({
-    store: `${url}?schema=${schema}`,
+    store: ownPool ? await storeOfPool(url, schema, onTestFinished) : `${url}?schema=${schema}`,
     jobs: [sleeper],
     log: recorder(lines),
   });

@@ -6,7 +6,7 @@ import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
 import type { Value } from "../rows.ts";
 import { isSilence, isTryAgain, translate } from "./errors.ts";
-import { ignore, openHearing } from "./hearing.ts";
+import { boundConnecting, ignore, openHearing } from "./hearing.ts";
 
 /** A statement; those with a name are prepared once per connection. */
 export interface Statement {
@@ -134,22 +134,21 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
       }
     }
   };
-  const heard = openHearing(pool, system.monotonic);
+  if (!owned) boundConnecting(pool);
+  const heard = openHearing(pool, system);
   const within = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
     const client = await heard.connect();
-    let broken = true;
+    let hasAnswered = false;
     try {
       const answer = await work(client);
-      broken = false;
-      heard.from(client);
+      hasAnswered = true;
       return answer;
     } catch (error) {
       if (isSilence(error)) heard.nothing();
       throw error;
     } finally {
-      client.off("error", ignore);
       // After an error, whatever state it is in, the next one gets a fresh connection.
-      client.release(broken);
+      heard.release(client, hasAnswered);
     }
   };
   const ask = async (

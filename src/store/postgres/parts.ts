@@ -5,6 +5,7 @@ import { type Context, NOW } from "./context.ts";
 import { type Database, loadPg, openDatabase, type Statement } from "./driver.ts";
 import { type Floors, openFloors } from "./floors.ts";
 import { listenFirst } from "./greeting.ts";
+import { CONNECT_MS } from "./hearing.ts";
 import { openLanes } from "./lanes.ts";
 import { type Ledger, openLedger } from "./ledger.ts";
 import { type Place, type PostgresOptions, readPlace } from "./place.ts";
@@ -32,7 +33,6 @@ export interface Parts extends Context {
   readonly floors: Floors;
 }
 
-const CONNECT_MS = 5_000;
 /**
  * Statements are prepared once for any values, while tables may be empty; a plan that scans them would be kept when they
  * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs. And where two claims meet,

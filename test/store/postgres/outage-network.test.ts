@@ -60,4 +60,18 @@ describe.concurrent("a network", { timeout: 60_000 }, () => {
     await work.endsWell(30_000);
     expect(await work.pickUpMs()).toBeLessThan(1_000);
   });
+
+  it("that is silent for long costs nothing but time on a pool of the user's own", { timeout: 90_000 }, async ({
+    onTestFinished,
+  }) => {
+    const { url, proxy } = await between(onTestFinished);
+    const work = await busy(url, { onTestFinished, server: inject("postgres18"), ownPool: true });
+    await work.fillPool();
+    const silence = proxy.fallSilent();
+    // Longer than patience with a statement, so that connections are asked for that are never answered.
+    await pause(20_000);
+    silence.forget();
+    expect(await work.resumes(30_000)).toBeLessThan(15_000);
+    await work.endsWell();
+  });
 });

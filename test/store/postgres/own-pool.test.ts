@@ -1,4 +1,5 @@
 // A pool of the user's own, as small as it can be, and what becomes of a lane that is new in one of its transactions.
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { defineJob, fixed, PermanentError, type Redrive } from "../../../src/index.ts";
 import { importBuilt } from "../../support/built.ts";
@@ -50,6 +51,53 @@ describe("a pool of one connection", () => {
     expect(await drain()).toMatchObject({ completed: 1, dead: 0, stale: 0 });
     expect(await redrive.jobs.count()).toMatchObject({ queued: 0, running: 0, completed: 7, dead: 0 });
   }, 20_000);
+});
+
+describe("a pool of one connection that somebody holds", () => {
+  it("is said to be in use, to whoever waits for it in vain", { timeout: 20_000 }, async () => {
+    const { schema } = testSchema(SERVER);
+    const pool = testPool(SERVER, 1);
+    const store = postgres({ pool, schema });
+    const redrive = await createRedrive({ store, log: "silent" });
+    onTestFinished(() => redrive.close());
+    await withPg(pool, async (tx) => {
+      const beside = redrive.enqueue("work", 1);
+      await expect(beside).rejects.toMatchObject({
+        code: "store_unavailable",
+        message:
+          "No connection of the pool was free for 5 s: its only one is in use. Raise max of the pool, or pass tx where a transaction of yours has one.",
+      });
+      // Whoever else waits for it may do so for as long as ever.
+      const other = pool.query("select 1 as one");
+      await redrive.enqueue("work", 2, { tx });
+      return { other };
+    }).then(async ({ other }) => expect((await other).rows).toEqual([{ one: 1 }]));
+    expect((await redrive.jobs.list({})).items).toMatchObject([{ payload: "2" }]);
+  });
+});
+
+describe("a pool whose server never answers", () => {
+  it.each([1, 3])("is given up after seconds, with room for %i", { timeout: 30_000 }, async (max) => {
+    const sockets = new Set<Socket>();
+    const silent = createServer((socket) => void sockets.add(socket.on("error", () => undefined)));
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const pool = testPool(`postgres://postgres@127.0.0.1:${(silent.address() as AddressInfo).port}/postgres`, max);
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    });
+    const store = postgres({ pool });
+    const asked = await Promise.allSettled([1, 2].map(() => store.server()));
+    for (const each of asked)
+      expect(each).toMatchObject({
+        reason: { code: "store_unavailable", message: expect.stringContaining("does not answer") as string },
+      });
+    await expect(createRedrive({ store, log: "silent" }).then((redrive) => redrive.jobs.count())).rejects.toThrow(
+      "does not answer",
+    );
+    // Nobody keeps the places of the pool.
+    await expect.poll(() => pool.totalCount, { timeout: 10_000 }).toBe(0);
+  });
 });
 
 describe("a lane that came and went with a transaction of the pool", () => {
