@@ -4,6 +4,7 @@ import { isRedriveError } from "../core/errors.ts";
 import { checkNewJob, type NewJob } from "../core/new-job.ts";
 import { sharing } from "../store/sharing.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
 
 /** Jobs per write at most; bounds how long a heartbeat can wait behind one. */
 const GROUP = 500;
@@ -18,33 +19,63 @@ export interface Enqueuer {
   idle(): Promise<void>;
 }
 
+/** Jobs that are written alone, at once: few enough to leave connections to everybody else. */
+const ALONE_IN_FLIGHT = 4;
+
+/** How long a key in somebody's open transaction is waited for; a store waits a moment each time it is asked. */
+const KEY_MS = 10_000;
+
+interface Entry {
+  readonly job: NewJob;
+  readonly resolve: (answer: EnqueueAnswer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /** An enqueuer in front of a store. */
-export function openEnqueuer(store: Store): Enqueuer {
-  interface Entry {
-    readonly job: NewJob;
-    readonly resolve: (answer: EnqueueAnswer) => void;
-    readonly reject: (error: unknown) => void;
-  }
-  const write = async (group: Entry[]): Promise<void> => {
-    try {
-      const answers = await store.enqueue(group.map(({ job }) => job));
-      group.forEach(({ resolve }, at) => resolve(answers[at] as EnqueueAnswer));
-    } catch (error) {
+export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotonic">): Enqueuer {
+  const write = async (group: readonly Entry[]): Promise<void> => {
+    const answers = await store.enqueue(group.map(({ job }) => job));
+    group.forEach(({ resolve }, at) => resolve(answers[at] as EnqueueAnswer));
+  };
+  // Not in the place of a shared write: whoever has a free key does not wait for those whose keys are not.
+  const alone = sharing<Entry & { readonly until: number }>(
+    async ([entry]) => {
+      if (!entry) return;
+      await write([entry]).catch((error: unknown) => {
+        if (isKeyTaken(error) && monotonic() < entry.until) alone.add(entry);
+        else entry.reject(error);
+      });
+    },
+    1,
+    ALONE_IN_FLIGHT,
+  );
+  const together = (group: readonly Entry[]): Promise<void> =>
+    write(group).catch((error: unknown) => {
       // An outage concerns them all; anything else is the fault of one, which is found by asking for each alone.
       const isOutage = isRedriveError(error, "store_unavailable") && error.details.key === undefined;
-      if (group.length === 1 || isOutage) for (const { reject } of group) reject(error);
-      else await Promise.all(group.map((entry) => write([entry])));
-    }
-  };
-  const plain = sharing(write, GROUP, IN_FLIGHT);
-  // A key may be in somebody's open transaction, and whoever shares its write waits with it.
-  const keyed = sharing(write, GROUP, IN_FLIGHT);
+      const isFinal = isOutage || (group.length === 1 && !isKeyTaken(error));
+      const until = monotonic() + KEY_MS;
+      for (const entry of group) {
+        if (isFinal) entry.reject(error);
+        else alone.add({ ...entry, until });
+      }
+    });
+  const plain = sharing(together, GROUP, IN_FLIGHT);
+  // A key may be in somebody's open transaction, and whoever shares its write waits with it, for a moment.
+  const keyed = sharing(together, GROUP, IN_FLIGHT);
   return {
     enqueue: (job) =>
       new Promise((resolve, reject) => {
         checkNewJob(job);
         (job.key === null ? plain : keyed).add({ job, resolve, reject });
       }),
-    idle: async () => void (await Promise.all([plain.idle(), keyed.idle()])),
+    async idle() {
+      await Promise.all([plain.idle(), keyed.idle()]);
+      await alone.idle();
+    },
   };
+}
+
+function isKeyTaken(error: unknown): boolean {
+  return isRedriveError(error, "store_unavailable") && error.details.key === "locked";
 }

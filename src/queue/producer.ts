@@ -53,7 +53,7 @@ export interface ProducerParts {
 /** A producer for one store. */
 export function openProducer(parts: ProducerParts): Producer {
   const { store, system, maxPayloadBytes } = parts;
-  const enqueuer = openEnqueuer(store);
+  const enqueuer = openEnqueuer(store, system);
   const known = typesOf(parts);
   const one = async (type: KnownType, payload: string, options?: EnqueueOptions): Promise<EnqueuedJob> => {
     const job = newJobOf(type, payload, system.jobId(), options);

@@ -4,6 +4,7 @@ import { RedriveError } from "../../src/core/errors.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
 import { openEnqueuer } from "../../src/queue/enqueuer.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
+import { realSystem } from "../../src/system/real.ts";
 import { digestOf, newJob } from "../support/new-job.ts";
 import { around, unavailable } from "../support/worker-bench.ts";
 
@@ -18,7 +19,7 @@ function setup(refuse: (jobs: readonly NewJob[]) => Error | null = () => null) {
     if (error) throw error;
     return next();
   });
-  return { store, writes, enqueuer: openEnqueuer(through) };
+  return { store, writes, enqueuer: openEnqueuer(through, realSystem) };
 }
 
 const manyJobs = (count: number): NewJob[] => Array.from({ length: count }, () => newJob());

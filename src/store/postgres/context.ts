@@ -8,8 +8,10 @@ import type { Lanes } from "./lanes.ts";
  */
 export const NOW = "(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)";
 
-/** A key or a lane may be in somebody's open transaction; not everybody can wait for that. */
-export const IMPATIENT = { text: "set local lock_timeout = '250ms'" };
+/** A key or a lane may be in somebody's open transaction; not everybody can wait for that, only so long. */
+export const IMPATIENT_MS = 250;
+/** The same as a statement. */
+export const IMPATIENT = { text: `set local lock_timeout = ${IMPATIENT_MS}` };
 
 /**
  * A condition that is always true. What is written where it holds does not wait longer than this for rows that somebody

@@ -27,8 +27,11 @@ export type Ask = (statement: Statement, ...values: Parameter[]) => Promise<Cell
 export interface Database {
   /** One statement, a transaction of its own. */
   readonly ask: Ask;
-  /** Several statements in one transaction; each may take as long as this, where that is longer than usual. */
-  together<T>(work: (ask: Ask) => Promise<T>, waitMs?: number): Promise<T>;
+  /**
+   * Several statements in one transaction; each may take as long as this, where that is longer than usual, and wait this
+   * long for what others have locked, where that is shorter.
+   */
+  together<T>(work: (ask: Ask) => Promise<T>, waitMs?: number, lockMs?: number): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -54,9 +57,13 @@ const STATEMENT_MS = 15_000;
 /**
  * Whoever waited for a lock must see what its holder wrote, whatever isolation the role has by default. A process that is
  * halted, or cut off, between two statements keeps its locks, and everybody who meets them waits; the server ends its
- * transaction before their patience ends.
+ * transaction before their patience ends. Who is out of patience must not be left waiting on the server, which does not
+ * notice that a client has gone.
  */
-const BEGIN = "begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'";
+const begin = (lockMs: number): string =>
+  `begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = ${lockMs}`;
+/** The server gives up waiting for a lock this long before we give up waiting for the server. */
+const BEFORE_MS = 3_000;
 /** Deadlocks and serialisation failures are tried again this often. */
 const TRIES = 5;
 
@@ -159,10 +166,10 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
   ): Promise<Cell[][]> => (await client.query<Cell[]>(queryOf(statement, values, prepare, waitMs))).rows;
   return {
     ask: (statement, ...values) => again(() => within((client) => ask(client, statement, values))),
-    together: (work, waitMs) =>
+    together: (work, waitMs, lockMs = (waitMs ?? STATEMENT_MS) - BEFORE_MS) =>
       again(() =>
         within(async (client) => {
-          await client.query(queryOf({ text: BEGIN }, [], false));
+          await client.query(queryOf({ text: begin(lockMs) }, [], false));
           const answer = await work((statement, ...values) => ask(client, statement, values, waitMs));
           await client.query(queryOf({ text: "commit" }, [], false, waitMs));
           return answer;

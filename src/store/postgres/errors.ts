@@ -85,7 +85,8 @@ export function translate(error: unknown, place: string): RedriveError {
     return new RedriveError("invalid_argument", message, { cause });
   }
   if (code === LOCKED) {
-    const message = "A key is being taken by a transaction that is still open. Try again when that one has ended.";
+    const what = isAboutKey(cause) ? "A key is being taken" : "Rows of Redrive are held";
+    const message = `${what} by a transaction that is still open. Try again when that one has ended.`;
     return new RedriveError("store_unavailable", message, { cause, details: { key: "locked" } });
   }
   if (code === "" || PASSING.test(code) || /^E[A-Z]+/.test(code)) {
@@ -106,6 +107,11 @@ export function translate(error: unknown, place: string): RedriveError {
     return new RedriveError("illegal_transition", message, { cause });
   }
   return new RedriveError("store_unavailable", `Postgres at ${place}: ${cause.message}.`, { cause });
+}
+
+/** True unless the server says that something else was waited for; rows of keys are in a table of their own. */
+function isAboutKey(error: Error): boolean {
+  return !("where" in error) || String(error.where).includes('"job_key"');
 }
 
 /** What the server adds to some of its errors, such as the right that is missing. */

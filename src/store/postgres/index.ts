@@ -8,7 +8,7 @@ import { realSystem } from "../../system/real.ts";
 import type { Store, Within } from "../store.ts";
 import { CHECKS, storeFrom, type Verb } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
-import { type Ask, IMPATIENT, NOW } from "./context.ts";
+import { type Ask, IMPATIENT_MS, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
@@ -122,10 +122,8 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
       const laneOf = await lanes.intern(jobs);
       const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
       if (plain) return (await fresh(jobs, laneOf)) ?? enqueue(db.ask, jobs, laneOf);
-      return db.together(async (ask) => {
-        if (jobs.length > 1) await ask(IMPATIENT);
-        return enqueue(ask, jobs, laneOf);
-      });
+      // Whoever asked tries again; meanwhile others have the connection.
+      return db.together((ask) => enqueue(ask, jobs, laneOf), undefined, IMPATIENT_MS);
     },
     lanes: async (after, limit) => {
       const page = await looks(after, limit);

@@ -107,8 +107,8 @@ function withClock(db: Database, clock: () => number): Database {
   const at = ({ text }: Statement): Statement => ({ text: text.replaceAll(NOW, `${clock()}::bigint`) });
   return {
     ask: (statement, ...values) => db.ask(at(statement), ...values),
-    together: (work, waitMs) =>
-      db.together((ask) => work((statement, ...values) => ask(at(statement), ...values)), waitMs),
+    together: (work, ...patience) =>
+      db.together((ask) => work((statement, ...values) => ask(at(statement), ...values)), ...patience),
     close: () => db.close(),
   };
 }
