@@ -3,6 +3,7 @@ import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
 import type { NewJob } from "../core/new-job.ts";
 import { isPromise } from "../core/promise.ts";
+import { WRITE_LENGTH } from "../store/sharing.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { type EnqueuedJob, type Teller, told, withinOf } from "./enqueued.ts";
@@ -52,6 +53,7 @@ export async function enqueueStream<Input>(
   const source = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
   let isOver = false;
   let index = 0;
+  let length = 0;
   try {
     for (;;) {
       let step: Step<Input>;
@@ -71,6 +73,7 @@ export async function enqueueStream<Input>(
         const text = payload(step.value);
         const checked = typeof text === "string" ? text : await text;
         chunks.jobs.push(newJobOf(type, checked, parts.system.jobId(), each?.(step.value, index)));
+        length += checked.length;
       } catch (error) {
         if (place) await chunks.flush();
         throw refusedAt(place?.(step.value, index) ?? `Input ${index}`, error, {
@@ -79,7 +82,9 @@ export async function enqueueStream<Input>(
         });
       }
       index += 1;
-      if (chunks.jobs.length === chunk) await chunks.flush();
+      if (chunks.jobs.length < chunk && length < WRITE_LENGTH) continue;
+      await chunks.flush();
+      length = 0;
     }
   } finally {
     if (!isOver) await source.return?.();

@@ -2,7 +2,7 @@
 // is under way goes with the next.
 import { isRedriveError } from "../core/errors.ts";
 import { checkNewJob, type NewJob } from "../core/new-job.ts";
-import { sharing } from "../store/sharing.ts";
+import { sharing, type Weight, WRITE_LENGTH } from "../store/sharing.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
@@ -30,6 +30,8 @@ interface Entry {
   readonly resolve: (answer: EnqueueAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
+
+const WEIGHT: Weight<Entry> = { of: ({ job }) => job.payload.length, most: WRITE_LENGTH };
 
 /** An enqueuer in front of a store. */
 export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotonic">): Enqueuer {
@@ -60,9 +62,9 @@ export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotoni
         else alone.add({ ...entry, until });
       }
     });
-  const plain = sharing(together, GROUP, IN_FLIGHT);
+  const plain = sharing(together, GROUP, IN_FLIGHT, WEIGHT);
   // A key may be in somebody's open transaction, and whoever shares its write waits with it, for a moment.
-  const keyed = sharing(together, GROUP, IN_FLIGHT);
+  const keyed = sharing(together, GROUP, IN_FLIGHT, WEIGHT);
   return {
     enqueue: (job) =>
       new Promise((resolve, reject) => {

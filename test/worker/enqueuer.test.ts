@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { RedriveError } from "../../src/core/errors.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
 import { openEnqueuer } from "../../src/queue/enqueuer.ts";
+import { createRedrive } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { digestOf, newJob } from "../support/new-job.ts";
@@ -19,7 +20,7 @@ function setup(refuse: (jobs: readonly NewJob[]) => Error | null = () => null) {
     if (error) throw error;
     return next();
   });
-  return { store, writes, enqueuer: openEnqueuer(through, realSystem) };
+  return { store, through, writes, enqueuer: openEnqueuer(through, realSystem) };
 }
 
 const manyJobs = (count: number): NewJob[] => Array.from({ length: count }, () => newJob());
@@ -49,6 +50,36 @@ describe("an enqueuer", () => {
     await Promise.all(manyJobs(2_300).map((job) => enqueuer.enqueue(job)));
     expect(Math.max(...writes)).toBeLessThanOrEqual(500);
     expect((await store.count()).queued).toBe(2_300);
+  });
+});
+
+describe("large payloads", () => {
+  const large = JSON.stringify("x".repeat(1024 * 1024 - 2));
+  const lengths = (jobs: readonly NewJob[]): number => jobs.reduce((sum, { payload }) => sum + payload.length, 0);
+
+  it("share writes of eight MiB at most", async () => {
+    const written: number[] = [];
+    const { writes, enqueuer } = setup((jobs) => (written.push(lengths(jobs)), null));
+    await Promise.all(Array.from({ length: 40 }, () => enqueuer.enqueue(newJob({ payload: large }))));
+    expect(writes).toEqual([8, 8, 8, 8, 8]);
+    expect(Math.max(...written)).toBeLessThanOrEqual(8 * 1024 * 1024);
+  });
+
+  it("go alone where they are larger", async () => {
+    const { writes, enqueuer } = setup();
+    const payload = JSON.stringify("x".repeat(9 * 1024 * 1024));
+    const jobs = [newJob(), newJob({ payload }), newJob({ payload }), newJob()];
+    await Promise.all(jobs.map((job) => enqueuer.enqueue(job)));
+    expect(writes).toEqual([1, 1, 1, 1]);
+  });
+
+  it("of a stream share writes of eight MiB too", async () => {
+    const { through, writes } = setup();
+    const redrive = await createRedrive({ store: through, log: "silent" });
+    const summary = await redrive.enqueueMany("work", Array<string>(20).fill(large.slice(1, -1)));
+    expect(summary.enqueued).toBe(20);
+    expect(writes).toEqual([8, 8, 4]);
+    await redrive.close();
   });
 });
 
