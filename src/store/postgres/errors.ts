@@ -31,9 +31,11 @@ export function isSilence(error: unknown): boolean {
 }
 
 /** Conditions that pass: the server starts, stops, is full, or has too many connections. */
-const PASSING = /^(08|53|57P|25006|40|58|XX)/;
+const PASSING = /^(08|53|57P|40|58|XX)/;
 /** A value that Postgres cannot store. */
 const BAD_VALUE = /^22/;
+/** The same for its characters. */
+const BAD_TEXT: ReadonlySet<string> = new Set(["22021", "22P02", "22P05"]);
 
 /** What an error means for people, and what they can do. */
 type Meaning = (error: Error, place: string) => string;
@@ -59,6 +61,19 @@ const UNUSABLE: Readonly<Record<string, Meaning>> = {
   "42P05": pooled,
 };
 
+const again: Meaning = (error, place) =>
+  `Postgres at ${place} gave up a transaction in favour of another one: ${error.message}. Nothing of it was written; run your transaction again.`;
+
+/** What passes, or ends with the transaction. */
+const UNAVAILABLE: Readonly<Record<string, Meaning>> = {
+  "40001": again,
+  "40P01": again,
+  "25006": (error, place) =>
+    `Postgres at ${place} only reads: ${error.message}. Begin your transaction without READ ONLY, or connect to the primary if this is a standby.`,
+  "25P02": (error) =>
+    `The transaction had failed before: ${error.message}. Roll it back, look at the error of the statement that failed first, and run it again.`,
+};
+
 /** How Node names what is wrong with a certificate. */
 const UNTRUSTED = /^(?!ERR_SSL_)(.*CERT|UNABLE_TO_|INVALID_|HOSTNAME_MISMATCH)/;
 /** A file that is not there, not ours to read, or a folder. */
@@ -80,8 +95,11 @@ export function translate(error: unknown, place: string): RedriveError {
   const code = codeOf(cause);
   const unusable = UNUSABLE[code] ?? unusableByNode(cause, code) ?? unusableByText(cause.message);
   if (unusable) return new RedriveError("store_unusable", unusable(cause, place), { cause });
+  const unavailable = UNAVAILABLE[code];
+  if (unavailable) return new RedriveError("store_unavailable", unavailable(cause, place), { cause });
   if (BAD_VALUE.test(code)) {
-    const message = `Postgres cannot store a value: ${cause.message}. Send well-formed text without U+0000; nothing was changed.`;
+    const remedy = BAD_TEXT.has(code) ? "Send well-formed text without U+0000" : "Send one that fits";
+    const message = `Postgres cannot store a value: ${cause.message}. ${remedy}; nothing was changed.`;
     return new RedriveError("invalid_argument", message, { cause });
   }
   if (code === LOCKED) {
