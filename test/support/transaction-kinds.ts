@@ -23,7 +23,7 @@ export const withPg: InTransaction = async (pool, work) => {
   }
 };
 
-/** The plain form, as one wraps Knex or Prisma: rows as objects, 64-bit integers as text or as bigint. */
+/** The plain form, as one wraps Prisma or postgres.js: no arrays, rows as objects, 64-bit integers as text or as bigint. */
 const plainly =
   (integer: (value: unknown) => unknown): InTransaction =>
   (pool, work) =>
@@ -31,6 +31,8 @@ const plainly =
       const client = tx as pg.PoolClient;
       const types = { getTypeParser: (oid: number) => (text: string) => (oid === 20 ? integer(text) : text) };
       const query = async (text: string, values: unknown[]): Promise<{ rows: unknown[] }> => {
+        // Libraries differ in what they make of them.
+        if (values.some(Array.isArray)) throw new Error("an array was sent");
         const { rows } = await client.query<Record<string, unknown>>({ text, values, types } as never);
         return { rows: rows.map((row) => ({ ...row })) };
       };

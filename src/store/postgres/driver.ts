@@ -113,7 +113,8 @@ function literal(values: readonly (Value | boolean)[]): string {
   return `{${cells.join(",")}}`;
 }
 
-const sent = (value: Parameter): unknown => (Array.isArray(value) ? literal(value) : value);
+/** A value as it is sent: an array goes as one text. */
+export const sent = (value: Parameter): unknown => (Array.isArray(value) ? literal(value) : value);
 
 /** The query as `pg` takes it. */
 export function queryOf(

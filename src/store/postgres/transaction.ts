@@ -3,7 +3,7 @@
 import { RedriveError } from "../../core/errors.ts";
 import { invalid } from "../../core/options.ts";
 import type { Ask, Cell } from "./driver.ts";
-import { queryOf } from "./driver.ts";
+import { queryOf, sent } from "./driver.ts";
 import { translate } from "./errors.ts";
 
 /** The plainest form of a transaction; rows come as objects or as arrays, in the order of the columns. */
@@ -26,13 +26,16 @@ export interface DrizzleTransaction {
 /** A transaction that jobs can be written in. */
 export type Transaction = QueryTransaction | KyselyTransaction | DrizzleTransaction;
 
+/** Each library has its own idea of arrays, or none: they go as text, and the server reads them. */
+const ARRAY = /(\$\d+)::(\w+)\[\]/g;
+
 /** A way to ask inside a caller's transaction. Nothing is tried again: whether it goes on is the caller's business. */
 export function within(tx: Transaction, place: string): Ask {
   const rows = runnerOf(tx);
   return async (statement, ...values) => {
     try {
       // Other drivers give rows as objects and large integers as text; whoever asks here expects both.
-      return (await rows(statement.text, values)).map(
+      return (await rows(statement.text.replace(ARRAY, "$1::text::$2[]"), values.map(sent))).map(
         (row) => (Array.isArray(row) ? row : Object.values(row as object)) as Cell[],
       );
     } catch (error) {
