@@ -1,13 +1,14 @@
 // Callers that each enqueue one job and wait for the answer, again and again; gives how many a second went through.
 import { openEnqueuer } from "../../dist/queue/enqueuer.js";
 import { createSqliteStore } from "../../dist/store/sqlite/index.js";
+import { realSystem } from "../../dist/system/real.js";
 import { actor } from "../actor.mjs";
 import { newJob } from "../measure.mjs";
 
 await actor(async ({ path, callers, count }, go) => {
   const store = createSqliteStore({ path });
   await store.control();
-  const enqueuer = openEnqueuer(store);
+  const enqueuer = openEnqueuer(store, realSystem);
   const call = async (times) => {
     for (let made = 0; made < times; made++) await enqueuer.enqueue(newJob());
   };

@@ -47,7 +47,7 @@ describe("a network that loses the answer to", () => {
     expect(heard.size).toBe(JOBS);
     expect(died.size).toBe(state === "dead" ? JOBS : 0);
     expect(lines.filter((line) => line.includes("lease lost"))).toEqual([]);
-    expect(lines.filter((line) => line.includes("did not answer (settle)"))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes("the store did not answer"))).toHaveLength(1);
   });
 
   it("the question whether the handler's own completion committed asks again", async () => {
