@@ -16,6 +16,8 @@ import { isUnder, mayJoinSuspects, type Run, type StopReason } from "./run.ts";
 export interface HandsOptions {
   readonly system: System;
   readonly concurrency: number;
+  /** The store is a server away. */
+  readonly isRemote: boolean;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
   readonly executor: ExecutorOptions;
   /** A slot is free; `special` if it is one that only some jobs were waiting for. */
@@ -127,15 +129,10 @@ export class Hands {
 
   /** How many slots to fill now. */
   want(): number {
-    const { concurrency, system } = this.#options;
     // Later tickets that start would make these count as started, and a crash now would charge them for it.
     if (this.#returning > 0) return 0;
-    return wantedNow({
-      free: this.#fillable,
-      ahead: this.#batches.slotsFor(this.ahead),
-      concurrency,
-      pace: this.#pace.read(system.monotonic()),
-    });
+    const pace = this.#pace.read(this.#options.system.monotonic());
+    return wantedNow(this.#options, { free: this.#fillable, ahead: this.#batches.slotsFor(this.ahead), pace });
   }
 
   /** Slots that a type takes or will take, for types with a limit of their own. */

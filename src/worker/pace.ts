@@ -34,7 +34,8 @@ export function openPace(nowMs: number): Pace {
 
 /** Only what will start within this time is fetched ahead. */
 const HORIZON_MS = 100;
-const AHEAD_PER_SLOT = 20;
+/** Jobs ahead for each slot at most; the answer of a store that is a server away takes as long as twice as many jobs. */
+const AHEAD_PER_SLOT = { here: 20, remote: 40 } as const;
 /** Jobs in one claim at most. */
 export const CLAIM_MOST = 1_000;
 
@@ -42,13 +43,12 @@ export const CLAIM_MOST = 1_000;
  * How many jobs to take now: free slots, and ahead of them what will be finished within the horizon at the present
  * pace. Nothing while more than half of that is still there, so that claims are few and large.
  */
-export function wantedNow(hands: {
-  readonly free: number;
-  readonly ahead: number;
-  readonly concurrency: number;
-  readonly pace: number;
-}): number {
-  const target = Math.min(AHEAD_PER_SLOT * hands.concurrency, Math.floor(hands.pace * HORIZON_MS));
+export function wantedNow(
+  { concurrency, isRemote }: { readonly concurrency: number; readonly isRemote: boolean },
+  hands: { readonly free: number; readonly ahead: number; readonly pace: number },
+): number {
+  const perSlot = AHEAD_PER_SLOT[isRemote ? "remote" : "here"];
+  const target = Math.min(perSlot * concurrency, Math.floor(hands.pace * HORIZON_MS));
   if (hands.free === 0 && hands.ahead * 2 > target) return 0;
   return Math.max(0, Math.min(CLAIM_MOST, hands.free + target - hands.ahead));
 }

@@ -171,6 +171,7 @@ export class QueueWorker {
     return new Hands({
       system,
       concurrency,
+      isRemote: store.remote,
       definitions: this.#definitions,
       executor: {
         system,
