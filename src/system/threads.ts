@@ -14,10 +14,10 @@ export interface Thread {
 const STOP = "stop";
 
 /**
- * What a thread of ours makes is soon over, so V8 needs little room for it, and would take twice as much in a long run. A
- * third of it is used at a time.
+ * What a thread of ours makes is soon over, so V8 needs little room for it, and would take four times as
+ * much in a long run. A third of it is used at a time.
  */
-const YOUNG_MB = 24;
+const YOUNG_MB = 12;
 
 /** Starts a thread from a module and listens to what it says and to its end. */
 export function startThread(
