@@ -22,9 +22,9 @@ export interface Weight<T> {
 const SMALL = 16;
 
 /**
- * Writes groups of at most `most`, and no heavier than they may be, at most `inFlight` at once. With two in flight, callers who ask again as soon as they
- * are answered do so while the other half is being written. `write` must not throw; an item it could not write is its
- * own business.
+ * Writes groups of at most `most`, and no heavier than they may be, at most `inFlight` at once. With two in flight, callers
+ * who ask again as soon as they are answered do so while the other half is being written. `write` must not throw; an item it
+ * could not write is its own business.
  */
 export function sharing<T>(
   write: (items: T[]) => Promise<void>,
