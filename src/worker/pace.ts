@@ -34,7 +34,7 @@ export function openPace(nowMs: number): Pace {
 
 /** Only what will start within this time is fetched ahead. */
 const HORIZON_MS = 100;
-/** Jobs ahead for each slot at most; the answer of a store that is a server away takes as long as twice as many jobs. */
+/** Jobs ahead for each slot at most; more where the answer to a claim takes longer than short jobs do. */
 const AHEAD_PER_SLOT = { here: 20, remote: 40 } as const;
 /** Jobs in one claim at most. */
 export const CLAIM_MOST = 1_000;

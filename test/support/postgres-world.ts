@@ -1,6 +1,7 @@
 // Worlds on a shared Postgres server: each has a schema of its own, which goes with it.
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import { onTestFinished } from "vitest";
 import { createPostgresStore, type PostgresStore } from "../../src/store/postgres/index.ts";
 import type { World } from "../conformance/suite.ts";
 import { START } from "./worlds.ts";
@@ -8,6 +9,23 @@ import { START } from "./worlds.ts";
 /** A schema name that nobody uses. */
 export function freshSchema(): string {
   return `t_${randomBytes(8).toString("hex")}`;
+}
+
+/** A schema of its own with a store and a connection beside it, all gone with the test. */
+export async function storeBeside(
+  url: string,
+): Promise<{ readonly store: PostgresStore; readonly client: pg.Client; readonly s: string }> {
+  const s = freshSchema();
+  const store = createPostgresStore({ url, schema: s });
+  await store.migrate();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(async () => {
+    await store.close();
+    await client.query(`drop schema ${s} cascade`);
+    await client.end();
+  });
+  return { store, client, s };
 }
 
 /** Runs SQL beside a store. */

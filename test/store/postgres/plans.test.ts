@@ -2,7 +2,7 @@
 // with plans made for the values and with plans made for any, so that they cost what they return and not what is kept.
 // Each trap here was met and measured once.
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openParts } from "../../../src/store/postgres/parts.ts";
 import { settleStatements } from "../../../src/store/postgres/settle-statements.ts";
 import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
@@ -11,7 +11,7 @@ import { lanesText } from "../../../src/store/postgres/look.ts";
 import { claimText, groupClaimText } from "../../../src/store/postgres/work.ts";
 import { newJob } from "../../support/new-job.ts";
 import { type PlanStep, planOf, products, wholeTables } from "../../support/postgres-plan.ts";
-import { freshSchema } from "../../support/postgres-world.ts";
+import { freshSchema, storeBeside } from "../../support/postgres-world.ts";
 import { claimBy, nextNonce, signUp } from "../../support/runs.ts";
 
 const URL = inject("postgres18");
@@ -20,22 +20,7 @@ const BIG = 1_000_000;
 const HOT = ["job", "waiting"];
 const LEASES = 500;
 
-/** A schema of its own with a store and a connection, both gone with the test. */
-async function setup(
-  url = URL,
-): Promise<{ readonly store: PostgresStore; readonly client: pg.Client; readonly s: string }> {
-  const s = freshSchema();
-  const store = createPostgresStore({ url, schema: s });
-  await store.migrate();
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  onTestFinished(async () => {
-    await store.close();
-    await client.query(`drop schema ${s} cascade`);
-    await client.end();
-  });
-  return { store, client, s };
-}
+const setup = (url = URL) => storeBeside(url);
 
 type Setup = Awaited<ReturnType<typeof setup>>;
 

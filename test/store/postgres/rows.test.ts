@@ -1,26 +1,14 @@
 // What a settle writes: every row in its place, and not again what it leaves as it is.
-import pg from "pg";
-import { expect, inject, it, onTestFinished } from "vitest";
-import { createPostgresStore } from "../../../src/store/postgres/index.ts";
+import { expect, inject, it } from "vitest";
 import { settleStatements } from "../../../src/store/postgres/settle-statements.ts";
 import { newJob } from "../../support/new-job.ts";
-import { freshSchema } from "../../support/postgres-world.ts";
+import { storeBeside } from "../../support/postgres-world.ts";
 import { claimBy, signUp } from "../../support/runs.ts";
 
-const URL = inject("postgres18");
 const COUNT = 300;
 
 async function setup() {
-  const s = freshSchema();
-  const store = createPostgresStore({ url: URL, schema: s });
-  await store.migrate();
-  const client = new pg.Client({ connectionString: URL });
-  await client.connect();
-  onTestFinished(async () => {
-    await store.close();
-    await client.query(`drop schema ${s} cascade`);
-    await client.end();
-  });
+  const { s, store, client } = await storeBeside(inject("postgres18"));
   const worker = await signUp(store);
   /** Claims new jobs with a payload of this many bytes. */
   const claimed = async (bytes: number) => {
