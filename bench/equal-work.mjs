@@ -15,7 +15,8 @@ const DUE = `select seq, id, epoch, payload, run_at, due_at, created_at, max_att
   where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ?`;
 const TAKE = `update job set state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, ticket = ? + place.key,
   started_at = ?, updated_at = ? from json_each(?) as place where job.seq = place.value`;
-const COMPLETE = `update job set state = 'completed', nonce = null, result = done.column4, finished_at = ?, updated_at = ?
+const COMPLETE = `update job set state = 'completed', nonce = null, result = done.column4, finished_at = ?,
+    expires_at = ? + keep_ms, updated_at = ?
   from (values ${Array(TOGETHER).fill("(?, ?, ?, ?)").join(", ")}) as done
   where job.id = done.column1 and job.epoch = done.column2 and job.nonce = done.column3`;
 
@@ -39,7 +40,7 @@ export function equalWork(path, jobs) {
     db.exec("begin immediate");
     for (let from = 0; from < rows.length; from += TOGETHER) {
       const some = rows.slice(from, from + TOGETHER).flatMap(([, id, epoch]) => [id, epoch + 1, nonce, RESULT]);
-      completed += complete.run(now, now, ...some);
+      completed += complete.run(now, now, now, ...some);
     }
     db.exec("commit");
   }
@@ -47,4 +48,41 @@ export function equalWork(path, jobs) {
   db.close();
   if (completed !== jobs) throw new Error(`completed ${completed} of ${jobs}`);
   return jobs / seconds;
+}
+
+/** Rows written by one statement of the bare insert. */
+const INSERTED = 100;
+/** Rows of the bare insert in one commit, which is synced before the next. */
+const COMMITTED = 1_000;
+
+/** Writes the rows of a filled database into an empty one of the same schema; returns rows per second. */
+export function bareInsert(filled, empty) {
+  const from = openDatabase(filled);
+  const columns = from
+    .prepare("select name from pragma_table_info('job') where name <> 'seq'")
+    .all()
+    .map(([name]) => name);
+  const rows = from.prepare(`select ${columns.join(", ")} from job order by seq`).all();
+  const lanes = from.prepare("select * from lane").all();
+  from.close();
+  const db = openDatabase(empty);
+  db.exec("pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -16384");
+  db.exec("pragma wal_autocheckpoint = 4000");
+  for (const lane of lanes) db.prepare(`insert into lane values (${lane.map(() => "?").join(", ")})`).run(...lane);
+  const used = columns.filter((_, at) => rows.some((row) => row[at] !== null));
+  const places = used.map((name) => columns.indexOf(name));
+  const values = rows.map((row) => places.map((at) => row[at]));
+  const one = `(${used.map(() => "?").join(", ")})`;
+  const insert = db.prepare(`insert into job (${used.join(", ")}) values ${Array(INSERTED).fill(one).join(", ")}`);
+  const began = performance.now();
+  for (let done = 0; done < values.length; done += COMMITTED) {
+    db.exec("begin immediate");
+    for (let at = done; at < done + COMMITTED; at += INSERTED) insert.run(...values.slice(at, at + INSERTED).flat());
+    db.exec("commit");
+  }
+  const seconds = (performance.now() - began) / 1000;
+  const [[written]] = db.prepare("select count(*) from job").all();
+  db.close();
+  if (written !== rows.length) throw new Error(`wrote ${written} of ${rows.length}`);
+  return rows.length / seconds;
 }

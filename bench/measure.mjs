@@ -30,6 +30,8 @@ export function newJob(overrides = {}) {
     stuckRetryMs: null,
     stuckLimit: null,
     limited: true,
+    keepFinishedMs: 86_400_000,
+    keepDeadMs: 604_800_000,
     ...overrides,
   };
 }

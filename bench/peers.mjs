@@ -43,6 +43,14 @@ export function plainjobEnqueue(callers, count) {
   });
 }
 
+/** Has plainjob add many jobs a call; gives jobs per second. */
+export function plainjobBulk(count) {
+  return inScratch(async (folder) => {
+    const path = join(folder, "plainjob.db");
+    return (await play("./peers/plainjob.mjs", { kind: "bulk", path, count })).perSecond;
+  });
+}
+
 /** Has bee-queue drain a queue on a Redis of its own. */
 export function beeDrain(count, failOnce = false) {
   return inScratch(async (folder) => {

@@ -57,13 +57,14 @@ async function addFinished(url, count) {
   await statements(
     url,
     `with done as (
-      insert into redrive.job (id, lane, state, run_at, due_at, created_at, updated_at, started_at, finished_at, epoch,
-        max_attempts, max_crashes, version, worker, payload, result)
-      select gen_random_uuid()::text, (select min(base) from redrive.lane), 'completed', t, t, t, t, t, t, 1, 10, 3, 1, 'w',
+      insert into redrive.job (id, lane, state, run_at, due_at, created_at, updated_at, started_at, finished_at, keep_ms,
+        keep_dead_ms, expires_at, epoch, max_attempts, max_crashes, version, worker, payload, result)
+      select gen_random_uuid()::text, (select min(base) from redrive.lane), 'completed', t, t, t, t, t, t, 86400000,
+        604800000, t + 86400000, 1, 10, 3, 1, 'w',
         '{"customer":"c-4711","url":"https://example.com/orders/123456"}', '{"ok":true}'
       from (select ${ago} + n / ${SET} as t from generate_series(1, ${count}) n) times
-      returning seq, finished_at)
-    insert into redrive.ended (state, at, seqs) select 'completed', finished_at, array_agg(seq order by seq) from done group by finished_at`,
+      returning seq, expires_at)
+    insert into redrive.ended (state, at, seqs) select 'completed', expires_at, array_agg(seq order by seq) from done group by expires_at`,
     "analyze",
     "checkpoint",
   );
@@ -84,12 +85,12 @@ async function prune(store, most) {
   const chunks = [];
   const retention = { keep: { finishedMs: 86_400_000, deadMs: null }, types: [], keyMs: 86_400_000 };
   let pruned = 0;
-  for (let cursor = null, first = true; first || (cursor !== null && pruned < most); first = false) {
+  for (let isFirst = true, more = true; more && pruned < most; isFirst = false) {
     const at = performance.now();
-    const answer = await store.prune({ ...retention, limit: 1_000, cursor });
+    const answer = await store.prune({ ...retention, limit: 1_000, isFirst });
     chunks.push(performance.now() - at);
     pruned += answer.completed;
-    cursor = answer.next;
+    more = answer.more;
   }
   return { pruned, chunkMs: quantile(chunks, 0.5), seconds: (performance.now() - began) / 1_000 };
 }

@@ -7,12 +7,13 @@ import { inScratch } from "./measure.mjs";
 import { peersHere } from "./postgres/contenders.mjs";
 import { crowded } from "./postgres/crowded.mjs";
 import { enqueueing } from "./postgres/enqueue.mjs";
+import { idle } from "./postgres/idle.mjs";
 import { pickUp } from "./postgres/pick-up.mjs";
 import { retries } from "./postgres/retries.mjs";
 import { startPostgres } from "./postgres/server.mjs";
 import { throughput } from "./postgres/throughput.mjs";
 
-const SUBJECTS = { throughput, enqueue: enqueueing, "pick-up": pickUp, retries, crowded };
+const SUBJECTS = { throughput, enqueue: enqueueing, "pick-up": pickUp, idle, retries, crowded };
 
 const { values } = parseArgs({
   options: { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } },

@@ -3,14 +3,14 @@
 //   node bench/worker.mjs [--short] [--no-peers] [--only throughput,enqueue,…]
 import { parseArgs } from "node:util";
 import { peersMissing } from "./peers.mjs";
-import { enqueueing } from "./worker/enqueue.mjs";
+import { bulk, enqueueing } from "./worker/enqueue.mjs";
 import { killer } from "./worker/killer.mjs";
 import { memory } from "./worker/memory.mjs";
 import { pickUp } from "./worker/pick-up.mjs";
 import { retries } from "./worker/retries.mjs";
 import { scheduled, throughput } from "./worker/throughput.mjs";
 
-const SUBJECTS = { throughput, enqueue: enqueueing, "pick-up": pickUp, retries, scheduled, memory, killer };
+const SUBJECTS = { throughput, enqueue: enqueueing, bulk, "pick-up": pickUp, retries, scheduled, memory, killer };
 
 const { values } = parseArgs({
   options: { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } },

@@ -8,7 +8,8 @@ import { delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { ready, root } from "./ready.mjs";
 
-const ALLOWED = /^(package\.json|README\.md|CHANGELOG\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts))$/;
+const ALLOWED =
+  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|docs\/[\w/.-]+)$/;
 const NEEDED = [
   "bin/redrive.js",
   "dist/index.js",

@@ -1,12 +1,17 @@
 // `npm run prove -- <what>`: the long proofs. Seeds by the thousand, and the checker's own speed.
-//   simulate [--seeds N] [--store memory|sqlite] [--seed S]   seeded worlds; --seed alone plays that one seed again
+//   simulate [--seeds N] [--store S] [--seed S]               seeded worlds; --seed alone plays that one seed again
 //   chaos [--store S] [--kills N] [--pauses M] [--seed S] …   real processes and servers, killed; --help says more
+//   interleave [--seeds N] [--seed S]                         statements of several processes on Postgres, in any order
 //   outages [--minutes N]                                     a service that is down so long, and the other scenes of
 //                                                             limits and fairness, on virtual time and every store
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
+//   bench                                                     every benchmark in short
+//   timed                                                     what only a clock can judge: rates, shares, latencies
+//   steady [--runs N] [--busy N] [-- …]                       the test command again and again beside busy loops
+//   mutate [--mutants N] [--seed S] [--minutes M] …           which changes of the library no test notices
 // The code is TypeScript and Node 20 runs none, so vitest runs it, told by environment variables what to do.
 
 import { spawnSync } from "node:child_process";
@@ -18,22 +23,43 @@ const USAGE = `Usage: npm run prove -- <what> [options]
 
   simulate  --seeds N               how many seeds (default 200 on each store)
             --store memory|sqlite   only this store
+            --store postgres        the seeds that once found something, on a real server
             --seed S                the first seed; without --seeds only this one is played
   chaos     --store sqlite|postgres real processes, killed and halted, on one file or on a server that is killed too,
                                     behind a network that fails; --help says more
+  interleave --seeds N --seed S     statements of several processes on Postgres, stepped in seeded order (default 200
+                                    seeds); says which ordered pairs of statements they met
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
+  bench                             every row of every benchmark, in short: nothing crashes
+  timed                             rates, shares and latencies in real time (test/**/*.timed.ts), on a quiet machine
+  steady    --runs N --busy N       the test command N times in a row (default 5) beside N busy loops (default 2);
+                                    what follows -- goes to vitest
+  mutate    --mutants N --seed S    changes one thing at a time in a copy of the library (default 100 changes) and says
+                                    which of them no test notices; goes on where it was stopped
+            --minutes M             begins no further change after so long (default 60)
+            --in TEXT --out FILE    only files whose path holds the text; where the results are kept
 `;
 
 /** Tests that do more when they are to prove it. */
 const INCLUDED = {
-  outages: ["test/worker/service-outage.test.ts", "test/worker/fairness.test.ts"],
-  batch: ["test/cli/batch.test.ts"],
+  outages: [
+    "test/worker/{service-outage,service-outage-history,service-hold,fairness}.test.ts",
+    "test/worker/{isolated-breaker,limited-suspects,long-probes}.test.ts",
+    "test/upkeep/virtual-day.test.ts",
+  ],
+  simulate: ["test/simulation/prove.ts"],
+  postgres: ["test/simulation/postgres.test.ts"],
+  batch: ["test/cli/batch.test.ts", "test/worker/subprocess.test.ts"],
+  interleave: ["test/interleavings/interleavings.test.ts"],
+  bench: ["test/bench/smoke.test.ts"],
+  timed: ["test/**/*.timed.ts"],
 };
-const SUBJECTS = { simulate, outages, batch, checker: () => ({}) };
+const NOTHING = () => ({});
+const SUBJECTS = { simulate, interleave, outages, batch, checker: NOTHING, bench: NOTHING, timed: NOTHING };
 
 function outages(args) {
   const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
@@ -51,14 +77,28 @@ function batch(args) {
 function simulate(args) {
   const options = { seeds: { type: "string" }, store: { type: "string" }, seed: { type: "string" } };
   const { values } = parseArgs({ args, options });
-  if (values.store !== undefined && !["memory", "sqlite"].includes(values.store)) {
-    throw new Error(`--store must be memory or sqlite; got ${String(values.store)}.`);
+  if (values.store !== undefined && !["memory", "sqlite", "postgres"].includes(values.store)) {
+    throw new Error(`--store must be memory, sqlite or postgres; got ${String(values.store)}.`);
+  }
+  if (values.store === "postgres" && (values.seeds ?? values.seed) !== undefined) {
+    throw new Error(
+      "--store postgres plays the seeds that once found something, and takes neither --seed nor --seeds.",
+    );
   }
   const seeds = values.seeds ?? (values.seed === undefined ? "200" : "1");
   return {
     REDRIVE_PROVE_SEEDS: whole("--seeds", seeds),
     REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
     ...(values.store === undefined ? {} : { REDRIVE_PROVE_STORE: values.store }),
+  };
+}
+
+function interleave(args) {
+  const { values } = parseArgs({ args, options: { seeds: { type: "string" }, seed: { type: "string" } } });
+  const seeds = values.seeds ?? (values.seed === undefined ? "200" : "1");
+  return {
+    REDRIVE_PROVE_SEEDS: whole("--seeds", seeds),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
   };
 }
 
@@ -84,6 +124,15 @@ if (subject === "package") {
   const { provePackage } = await import("./package.mjs");
   process.exit(await provePackage(args));
 }
+if (subject === "steady") {
+  const { steady } = await import("./steady.mjs");
+  process.exit(await steady(args).catch((error) => refuse(error.message)));
+}
+if (subject === "mutate") {
+  ready({ build: "optional" });
+  const { mutate } = await import("./mutate.mjs");
+  process.exit(await mutate(args).catch((error) => refuse(error.message)));
+}
 if (subject === "growth") {
   if (args.some((each) => each !== "--short")) refuse(`growth takes --short and nothing else; got ${args.join(" ")}.`);
   ready();
@@ -107,9 +156,11 @@ const { startVitest } = await import("vitest/node");
 const vitest = await startVitest("test", [], {
   root,
   watch: false,
-  include: INCLUDED[subject] ?? ["test/simulation/prove.ts"],
+  include: asked.REDRIVE_PROVE_STORE === "postgres" ? INCLUDED.postgres : (INCLUDED[subject] ?? INCLUDED.simulate),
   reporters: [["default", { summary: false }]],
   disableConsoleIntercept: true,
   execArgv: ["--max-old-space-size=6144"],
+  // One after the other, because they would only measure each other.
+  ...(subject === "timed" ? { maxWorkers: 1 } : {}),
 });
 await vitest.close();

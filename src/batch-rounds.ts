@@ -13,7 +13,6 @@ import { hostId, isAlive } from "./system/processes.ts";
 import { realSystem } from "./system/real.ts";
 import { lostWorkers } from "./worker/drain.ts";
 import { mostWith } from "./worker/gathering.ts";
-import { resolveWorker } from "./worker/settings.ts";
 
 /** A pass over the items. */
 export interface BatchRound {
@@ -115,8 +114,7 @@ async function lookAt(store: Store, job: JobDefinition): Promise<Look> {
 }
 
 async function lostIn(store: Store, job: JobDefinition): Promise<Job[]> {
-  const { heartbeatMs } = resolveWorker();
-  const lost = await lostWorkers(store, { heartbeatMs, self: "", process: { host: hostId(), isAlive } });
+  const lost = await lostWorkers(store, "", { host: hostId(), isAlive });
   if (lost.length === 0) return [];
   const running = await jobsIn(store, job, { state: "running" });
   return running.filter(({ worker }) => lost.some(({ id }) => id === worker));

@@ -3,6 +3,7 @@
 import { type BatchState, digestOf, queueOf, typeOf } from "./batch-state.ts";
 import type { Job } from "./core/job.ts";
 import { checkPayloadText } from "./core/payload.ts";
+import { NEXT_ROUND_MS } from "./core/round.ts";
 import type { RunBatch } from "./queue/batch.ts";
 import { defineJob, type JobDefinition } from "./queue/define-job.ts";
 import { enqueueStream } from "./queue/enqueue-stream.ts";
@@ -34,9 +35,6 @@ export interface BatchBooks {
   readonly retried: number;
 }
 
-/** A round begins when the one before it has ended: until then what failed waits for so long. */
-const HOLD_MS = 7 * 86_400_000;
-
 /** The job type of a run. */
 export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {
   const { name, size, retrySize, maxRetries } = plan;
@@ -46,12 +44,12 @@ export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {
     preset: "batch",
     queue: queueOf(name, run),
     maxAttempts: Math.max(1, maxRetries + (isCharged ? 1 : 0)),
-    backoff: () => HOLD_MS,
+    backoff: () => NEXT_ROUND_MS,
     keep: { finished: "30d", dead: "30d" },
     batch: { size, retrySize },
     runBatch: plan.run,
   });
-  return { ...job, batch: job.batch && { ...job.batch, splitDelayMs: HOLD_MS } };
+  return { ...job, batch: job.batch && { ...job.batch, splitDelayMs: NEXT_ROUND_MS } };
 }
 
 /** Items that are known already, from before a kill, stay as they are. In their order, because neighbours run together. */

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { RedriveError } from "./core/errors.ts";
 import { fieldsFrom } from "./core/options.ts";
+import { BATCH_TYPE } from "./core/round.ts";
 import type { Store } from "./store/store.ts";
 
 /** How far a run has come. */
@@ -92,6 +93,6 @@ async function isWaiting(store: Store, name: string, run: number): Promise<boole
 }
 
 /** The job type of the runs of a name. */
-export const typeOf = (name: string): string => `batch:${name}`;
+export const typeOf = (name: string): string => BATCH_TYPE + name;
 /** The queue of one run. */
 export const queueOf = (name: string, run: number): string => `${name}:${run}`;

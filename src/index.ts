@@ -16,6 +16,7 @@ export type { ClassifyContext, ClassifyFunction, ClassifyRule, MatchRule } from 
 export type { Duration } from "./core/duration.ts";
 export type { Explanation, Reason, ReasonKind } from "./core/explain.ts";
 export type { ShownState } from "./core/holding.ts";
+export { done, type ItemOutcome, permanent, transient } from "./core/item-outcome.ts";
 export type { Failure, FailureClass, Severity } from "./core/job.ts";
 export type { RunRecord, RunStatus } from "./core/run-record.ts";
 export type { RateOptions } from "./core/rate.ts";
@@ -41,11 +42,7 @@ export {
   type BatchItem,
   type BatchOptions,
   type BatchReturned,
-  done,
-  type ItemOutcome,
-  permanent,
   type RunBatch,
-  transient,
 } from "./queue/batch.ts";
 export type { Breakers, BreakerView } from "./queue/breakers.ts";
 export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./queue/dead-letters.ts";

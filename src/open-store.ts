@@ -4,6 +4,7 @@ import { redactText } from "./core/redact.ts";
 import { createMemoryStore } from "./store/memory/index.ts";
 import { createPostgresStore } from "./store/postgres/index.ts";
 import { isPostgresUrl } from "./store/postgres/place.ts";
+import { readSqliteUrl } from "./store/sqlite/address.ts";
 import { createSqliteStore } from "./store/sqlite/index.ts";
 import type { Store } from "./store/store.ts";
 import { realSystem } from "./system/real.ts";
@@ -11,8 +12,8 @@ import { realSystem } from "./system/real.ts";
 /** Opens `sqlite:PATH`, `postgres://…` or `memory:`. */
 export function openStore(url: string): Store {
   if (url === "memory:") return createMemoryStore({ clock: realSystem.now });
-  if (url.startsWith("sqlite:") && url.length > "sqlite:".length)
-    return createSqliteStore({ path: url.slice("sqlite:".length) });
+  const file = readSqliteUrl(url);
+  if (file && file.path !== "") return createSqliteStore(file);
   if (isPostgresUrl(url)) return createPostgresStore({ url });
   throw new RedriveError(
     "invalid_argument",

@@ -15,10 +15,11 @@ import { invalid, parseOptions } from "./core/options.ts";
 import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
 import type { Events } from "./queue/events.ts";
 import { everyItem, PAGE } from "./queue/paging.ts";
-import type { NewRecord, Producer } from "./queue/producer.ts";
+import { checkSource, type NewRecord, type Producer } from "./queue/producer.ts";
 import { openResults, type Results } from "./record-results.ts";
 import type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
 import type { Store } from "./store/store.ts";
+import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import type { WorkerCounts } from "./worker/report.ts";
 
@@ -31,8 +32,9 @@ export interface ProcessBatchOptions<Item = unknown, Result = unknown> {
   /** What a record is called where it is refused, e.g. `line 3`; default `record 3`. */
   readonly place?: (record: Item, index: number) => string;
   /**
-   * Hears of every record that is done: those that this call finished, and those of the stream that were done before. A
-   * promise is waited for before more is read; an error ends the call.
+   * Hears of every record that is done: those that this call finished, and those of the stream that were done before or
+   * that other workers finish; the call waits for what they are running. A promise is waited for before more is read; an
+   * error ends the call.
    */
   readonly onResult?: (done: RecordResult<Result>) => void | Promise<void>;
   /** Settings of the worker, or a worker of this queue that was not started; default `redrive.worker()`. */
@@ -63,6 +65,11 @@ export interface BatchSummary extends Readonly<WorkerCounts> {
   readonly known: number;
   /** The same, where the record looks otherwise than before: it was skipped too. */
   readonly conflicts: number;
+  /**
+   * Records of the stream whose result could not be told: their worker died in the middle, or another worker or a call before
+   * completed them and `keep.finished` has deleted them. Always 0 without `onResult`.
+   */
+  readonly missing: number;
   /** Completed out of all that ended in this call; null where nothing ended. */
   readonly successRate: number | null;
   /** Retries per record that ended in this call; null where nothing ended. */
@@ -81,6 +88,7 @@ export interface BatchSummary extends Readonly<WorkerCounts> {
 export interface BatchParts {
   readonly store: Store;
   readonly system: System;
+  readonly log: Log;
   readonly events: Events;
   readonly jobs: readonly JobDefinition[];
   readonly producer: Pick<Producer, "enqueueRecords">;
@@ -117,6 +125,7 @@ export function recordsCall<Item>(
 ): RecordsCall {
   const { worker, grace, ...given } = parseOptions(options, FIELDS, "processBatch");
   if (!isJobDefinition(job)) throw invalid("job", "what defineJob returned", job, "pass the definition");
+  checkSource("records", records);
   for (const name of ["id", "text", "place", "onResult"] as const) {
     if (typeof given[name] === "function" || (name !== "id" && given[name] === undefined)) continue;
     throw invalid(`processBatch.${name}`, "a function of a record", given[name], "for example (record) => record.id");
@@ -149,13 +158,15 @@ function recordOf({ id, text, place }: ProcessBatchOptions<unknown>): RecordsCal
 
 /** Feeds the records to the worker while it works, and ends when nothing is due any more. */
 export async function processRecords(parts: BatchParts, call: RecordsCall): Promise<BatchSummary> {
-  const { store, system, events, producer, jobs } = parts;
+  const { store, system, log, events, producer, jobs } = parts;
   const { definition, worker, graceMs } = call;
   if (!jobs.some(({ type }) => type === definition.type))
     throw invalid("job", "one of the job types of this Redrive", definition.type, "add it to createRedrive's jobs");
   const began = system.monotonic();
   let since = 0;
-  const results = openResults(store, worker, call.onResult, () => since);
+  const { onResult } = call;
+  const onWait = (count: number) => log.warn({ records: count }, "waiting for records that other workers are running");
+  const results = openResults({ store, system, worker, onResult, since: () => since, onWait });
   const ended = { count: 0, retries: 0 };
   const quiet = [
     events.on("job.completed", ({ job }) => {
@@ -168,6 +179,7 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
       if (job.type !== definition.type) return;
       ended.count += 1;
       ended.retries += Math.max(0, job.attempts - 1);
+      results.dead(job.id);
     }),
   ];
   try {
@@ -177,11 +189,11 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
     const { records, failure } = atPace(call, system, results, () => skipped);
     const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, records, (known, soFar) => {
       skipped = soFar.duplicates + soFar.conflicts;
-      results.known(known);
+      results.enqueued(known);
     });
     if (failure.is) throw sourceFailed(failure.error, enqueued + duplicates + conflicts);
     const counts = await worker.drain({ grace: graceMs });
-    await results.written();
+    const missing = await results.fromOthers(call.signal);
     const figures: Figures = {
       successRate: successRateOf(counts),
       averageRetries: ended.count === 0 ? null : ended.retries / ended.count,
@@ -195,6 +207,7 @@ export async function processRecords(parts: BatchParts, call: RecordsCall): Prom
       enqueued,
       known: duplicates,
       conflicts,
+      missing,
       ...figures,
       alerts: alertsFrom(figures, call.alerts),
     };

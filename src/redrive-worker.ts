@@ -1,6 +1,7 @@
 // A worker as users of the library see it: durations as they write them, upkeep and a health port along with it.
 import { existsSync } from "node:fs";
 import { type Duration, parseDuration } from "./core/duration.ts";
+import { RedriveError } from "./core/errors.ts";
 import { textOf } from "./core/failure.ts";
 import { checkInteger, checkText } from "./core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
@@ -25,13 +26,16 @@ import { openReporter, type WorkerCounts } from "./worker/report.ts";
 import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
 import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS } from "./worker/wind-down.ts";
-import { createWorker } from "./worker/worker.ts";
+import { createWorker, type QueueWorker } from "./worker/worker.ts";
 
 /** What users write about a worker; durations as `"5s"` or milliseconds. */
 export interface RedriveWorkerOptions extends WorkerOptions {
   /** Opens a port that answers `/live` and `/ready`; 0 lets the system choose. Default none. */
   readonly health?: { readonly port: number; readonly host?: string };
-  /** A file to which dead letters are appended before their retention deletes them; default none. */
+  /**
+   * A file to which dead letters of the types defined here are appended before their retention deletes them; workers
+   * without it leave those letters alone. Default none.
+   */
   readonly archive?: string;
   /**
    * The file that exports these job definitions. With it, a job with its last crash left runs in a process of its own,
@@ -43,7 +47,7 @@ export interface RedriveWorkerOptions extends WorkerOptions {
   readonly isolation?: (settings: WorkerSettings) => Isolation;
 }
 
-/** A worker. Nothing happens before `start` or `drain`. */
+/** A worker. Nothing happens before `start` or `drain`; one that has stopped refuses both with `closed`. */
 export interface RedriveWorker extends AsyncDisposable {
   /** Its present id; a worker that was given up comes back under a new one. */
   readonly id: string;
@@ -74,6 +78,8 @@ export interface WorkerSurroundings {
   readonly process: WorkerParts["process"];
   /** The address of the store; null for one that the user opened. */
   readonly url: string | null;
+  /** Hears that a worker begins to work, may refuse it, and returns what is called when it has stopped. */
+  readonly onBegin: (worker: RedriveWorker) => () => void;
 }
 
 const DRAIN_GRACE_MS = 1_000;
@@ -83,21 +89,18 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   objectOf(options, "worker");
   const { health, archive, jobsFile, isolation = fromFile(jobsFile, around.url), ...rest } = options;
   const settings = resolveWorker(rest);
-  if (health !== undefined)
-    checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
-  if (archive !== undefined) checkText("worker.archive", archive);
+  checkBeside(options);
   const store = withTypeLimits(around.store, around.jobs);
   const records = openRecords({ ...around, worker: () => worker.id });
   const worker = createWorker({ ...around, store, settings, records, isolation: isolation?.(settings) ?? null });
-  let isSpent = false;
-  const forget = around.events.on("worker.spent", (event) => {
-    isSpent ||= event.worker === worker.id;
-  });
-  const probes = { isLive: () => !isSpent, isReady: () => worker.isReady };
-  const retained = retention(around, archive);
-  const services = [stuckCheck({ ...around, store }, settings, worker.counts), scheduleService(around)];
+  const life = openLife(around, () => api);
+  const probes = { isLive: () => !life.isSpent, isReady: () => worker.isReady };
+  const services = [
+    stuckCheck({ ...around, store }, settings, worker),
+    scheduleService({ ...around, sign: () => worker.signs.read() }),
+  ];
   const beside = { ...around, records, contact: worker.contact };
-  const companions = openCompanions(beside, retained, services, health && { ...health, ...probes });
+  const companions = openCompanions(beside, retention(around, archive), services, health && { ...health, ...probes });
   const api: RedriveWorker = {
     get id() {
       return worker.id;
@@ -110,31 +113,70 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
       return worker.isReady;
     },
     get isSpent() {
-      return isSpent;
+      return life.isSpent;
     },
     async start() {
-      await companions.start();
+      life.begin();
+      await companions.start().catch(life.failed);
       await worker.start();
     },
     async stop(stopOptions = {}) {
       const { within = STOP_WITHIN_MS } = parseOptions(stopOptions, ["within"], "stop");
-      await worker.stop({ withinMs: parseDuration(within, "within") });
+      const withinMs = parseDuration(within, "within");
+      life.ending();
+      await worker.stop({ withinMs });
       await companions.stop();
-      forget();
+      life.end();
     },
     async drain(drainOptions = {}) {
       const { grace = DRAIN_GRACE_MS } = parseOptions(drainOptions, ["grace"], "drain");
       const graceMs = parseDuration(grace, "grace");
+      life.begin();
       await companions.look();
-      await companions.start();
+      await companions.start().catch(life.failed);
       const counts = await worker.drain({ graceMs });
-      await companions.tidy();
+      // One that was stopped meanwhile does not clean up: its store may be closed by now.
+      if (life.ending()) await companions.tidy();
       await companions.stop();
+      life.end();
       return counts;
     },
     [Symbol.asyncDispose]: () => api.stop(),
   };
   return api;
+}
+
+function checkBeside({ health, archive }: RedriveWorkerOptions): void {
+  if (health !== undefined)
+    checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
+  if (archive !== undefined) checkText("worker.archive", archive);
+}
+
+/** The one life of a worker, and its ties to its Redrive: made when it begins to work, cut when it has ended. */
+function openLife({ events, onBegin }: WorkerSurroundings, worker: () => RedriveWorker) {
+  let ties: (() => void)[] = [];
+  let isOver = false;
+  let isSpent = false;
+  const onSpent = (event: { readonly worker: string }): void => void (isSpent ||= event.worker === worker().id);
+  const end = (): void => ties.splice(0).forEach((cut) => cut());
+  return {
+    get isSpent() {
+      return isSpent;
+    },
+    begin() {
+      if (isOver)
+        throw new RedriveError("closed", "This worker has stopped. Make a new one with redrive.worker() to go on.");
+      if (ties.length === 0) ties = [onBegin(worker()), events.on("worker.spent", onSpent)];
+    },
+    /** It did not come to life, and may be asked again. */
+    failed(error: unknown): never {
+      end();
+      throw error;
+    },
+    /** True for the first who says so. */
+    ending: () => !isOver && (isOver = true),
+    end,
+  };
 }
 
 function fromFile(jobs: string | undefined, url: string | null): ((settings: WorkerSettings) => Isolation) | undefined {
@@ -168,6 +210,8 @@ function openCompanions(
   let upkeep: { stop(): Promise<void> } | null = null;
   let begun: Promise<void> | null = null;
   const begin = async (): Promise<void> => {
+    const { store, log } = around;
+    if (store.notice !== undefined) log.warn({ store: store.name }, store.notice);
     if (health) port = await serveHealth(health);
     upkeep = startUpkeep([retentionService(retained), ...services], around);
   };
@@ -175,7 +219,11 @@ function openCompanions(
     get healthPort() {
       return port?.port ?? null;
     },
-    start: () => (begun ??= begin()),
+    start: () =>
+      (begun ??= begin().catch((error: unknown) => {
+        begun = null;
+        throw error;
+      })),
     async look() {
       // What fails here is tried again, and told, by the service that starts next.
       await scheduleService(around)
@@ -198,14 +246,15 @@ function openCompanions(
 }
 
 /** Finds stuck runs of the whole fleet; what becomes of them is told and counted as if they were this worker's. */
-function stuckCheck(around: WorkerSurroundings, settings: WorkerSettings, counts: WorkerCounts): Service {
+function stuckCheck(around: WorkerSurroundings, settings: WorkerSettings, worker: QueueWorker): Service {
   const { system, jobs } = around;
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
   return stuckService({
     ...around,
     graceMs: settings.abortGraceMs + settings.heartbeatMs,
+    workers: () => worker.signs.read()?.workers ?? 1,
     policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
-    report: openReporter({ ...around, counts, definitions, now: system.now }),
+    report: openReporter({ ...around, counts: worker.counts, definitions, now: system.now }),
   });
 }
 

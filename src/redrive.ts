@@ -8,12 +8,13 @@ import { PRESETS } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
 import { type Breakers, openBreakers } from "./queue/breakers.ts";
 import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
-import type { JobDefinition } from "./queue/define-job.ts";
+import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
+import { openEndings } from "./queue/endings.ts";
 import { type Events, openEvents } from "./queue/events.ts";
 import { type Jobs, openJobs } from "./queue/jobs.ts";
 import { type LimitView, readLimits } from "./queue/limit-views.ts";
 import type { EnqueueOptions } from "./queue/new-jobs.ts";
-import { outcomeOf, type RunOutcome } from "./queue/outcome.ts";
+import { type RunOutcome, runToEnd } from "./queue/outcome.ts";
 import type { EnqueueManyOptions, EnqueueSummary } from "./queue/enqueue-stream.ts";
 import type { EnqueuedJob } from "./queue/enqueued.ts";
 import { openProducer, type Producer } from "./queue/producer.ts";
@@ -68,7 +69,8 @@ export interface Redrive extends AsyncDisposable {
   enqueueText(job: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
   /**
    * Writes a job and waits until it has ended, wherever it runs. Unless the type says otherwise, with the attempts and the
-   * deadline of the preset `handler`; the delays are those of the type.
+   * deadline of the preset `handler`; the delays are those of the type. With `keep: { finished: 0 }` the worker must be one of
+   * this Redrive: the result of a job that another process ran and removed is not found.
    */
   run<Input, Result>(
     job: JobDefinition<Input, Result>,
@@ -108,6 +110,8 @@ export interface Redrive extends AsyncDisposable {
 export interface Surroundings {
   readonly system: System;
   readonly process: WorkerParts["process"];
+  /** Where events are told and heard; default a hub of its own. */
+  readonly events?: Events;
 }
 
 /** Opens a queue; the schema is brought up to date. */
@@ -128,8 +132,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     if (isOurs) await store.close();
     throw error;
   }
-  const { system } = surroundings;
-  const events = openEvents(settings.log);
+  const { system, events = openEvents(settings.log) } = surroundings;
   const parts = { ...settings, store, system, events };
   const producer = openProducer(parts);
   // Whoever waits for an answer wants it soon: the handler's limits stand below what the type says.
@@ -159,9 +162,12 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
       if (gone.signal.aborted) throw closed();
-      const worker = openWorker(workerOptions, { ...parts, url, process: surroundings.process });
-      workers.add(worker);
-      return worker;
+      return openWorker(workerOptions, {
+        ...parts,
+        url,
+        process: surroundings.process,
+        onBegin: joining(workers, gone.signal),
+      });
     },
     processBatch: async (job, records, batchOptions) => {
       const call = recordsCall(job as JobDefinition, records, batchOptions as ProcessBatchOptions, redrive.worker);
@@ -174,6 +180,15 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     [Symbol.asyncDispose]: () => redrive.close(),
   };
   return redrive;
+}
+
+/** Only workers at work are held: a program may make any number of them in its life. */
+function joining(workers: Set<RedriveWorker>, gone: AbortSignal): (worker: RedriveWorker) => () => void {
+  return (worker) => {
+    if (gone.aborted) throw closed();
+    workers.add(worker);
+    return () => workers.delete(worker);
+  };
 }
 
 function pausing(store: Store): Pick<Redrive, "pause" | "resume"> {
@@ -212,6 +227,7 @@ function waysIn(
   parts: Parts,
   gone: AbortSignal,
 ): Pick<Redrive, "enqueue" | "enqueueMany" | "enqueueText" | "run"> {
+  const endings = openEndings(parts.events);
   // Callers that go on would keep a closing queue from ever being idle.
   const check = (): void => {
     if (gone.aborted) throw closed();
@@ -237,8 +253,12 @@ function waysIn(
       if (signal !== undefined && !(signal instanceof AbortSignal))
         throw invalid("signal", "an AbortSignal", signal, "pass the signal of an AbortController");
       if (signal?.aborted) throw new RedriveError("aborted", "The signal had fired before anything was enqueued.");
-      const { id } = await awaited.enqueue(job as JobDefinition, input, options);
-      return outcomeOf(id, parts, { signal, gone });
+      const id = parts.system.jobId();
+      const { key = null } = options;
+      const type = isJobDefinition(job) ? job.type : String(job);
+      return runToEnd({ ...parts, endings, gone }, { id, type, key }, signal, () =>
+        awaited.enqueue(job as JobDefinition, input, options, id),
+      );
     },
   };
 }

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VERSION } from "../src/cli/version.ts";
@@ -33,6 +33,22 @@ describe("the package", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it("has what is needed and nothing else", () => expect(oddities(files)).toEqual([]));
+  it("has everything that its README links to, and every page that its pages link to", () => {
+    const pages = files.filter((path) => path.endsWith(".md"));
+    const links = pages.flatMap((page) =>
+      [...readFileSync(join(root, page), "utf8").matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
+        .filter(([, link]) => !/^[a-z]+:/.test(link as string))
+        .map(([, link]) => ({ page, to: posix.join(posix.dirname(page), link as string) }))
+        .filter(({ to }) => page === "README.md" || to.endsWith(".md")),
+    );
+    expect(links.length).toBeGreaterThan(50);
+    expect(links.filter(({ to }) => !files.includes(to))).toEqual([]);
+  });
+  it("names its repository", () => {
+    expect(JSON.parse(readFileSync(join(root, "package.json"), "utf8"))).toMatchObject({
+      repository: expect.stringMatching(/^github:/),
+    });
+  });
   it("has the version that the program names", () => {
     expect(JSON.parse(readFileSync(join(root, "package.json"), "utf8"))).toMatchObject({ version: VERSION });
   });

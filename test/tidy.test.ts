@@ -18,6 +18,7 @@ import {
   lockfileHosts,
   type Longer,
   machinePaths,
+  oneDoor,
   openingComment,
   type Rule,
   sizes,
@@ -59,6 +60,7 @@ describe("the tree", () => {
   it("follows the import arrows", () => none(sources().flatMap(importArrows)));
   it("touches clock, dice, threads, console and environment only where they live", () =>
     none(sources().flatMap(bannedUses)));
+  it("writes to terminals and logs through one door", () => none(sources().flatMap(oneDoor)));
   it("keeps files and functions short", () => none(sources().flatMap(sizes(LONGER))));
   it("documents every export", () => none(sources().flatMap(documentedExports)));
   it("opens every code file with a comment", () => none(code.flatMap(openingComment)));
@@ -110,7 +112,13 @@ describe("the rules", () => {
     [bannedUses, "src/system/a.ts", "console.log(1);", /console is only for src\/cli/],
     [bannedUses, "src/system/a.ts", "process.env.HOME;", /process\.env is only for src\/cli/],
     [bannedUses, "src/system/a.ts", "const { env } = process;", /process\.env is only for src\/cli/],
-    [sizes({}), "src/core/a.ts", `${blank(300)}f();`, /has 301 lines, at most 300/],
+    [oneDoor, "src/cli/a.ts", "io.stdout.write(text);", /io\.stdout\.write writes past the door; use `put`/],
+    [oneDoor, "src/cli/a.ts", "(await open()).write(text);", /\.write writes past the door/],
+    [oneDoor, "src/worker/a.ts", "console.error(text);", /console.* writes past the door/],
+    [oneDoor, "src/system/a.ts", "const { stderr } = process;", /process\.stderr writes past the door/],
+    [oneDoor, "src/system/a.ts", 'import { writeSync } from "node:fs";', /node:fs\.writeSync writes past/],
+    [oneDoor, "src/system/a.ts", "fs.writeFileSync(2, text);", /a\.ts:1: writes past the door/],
+    [sizes({}), "src/core/a.ts", `${blank(400)}f();`, /has 401 lines, at most 400/],
     [sizes({}), "src/core/a.ts", `const f = () => {${blank(60)}};`, /a\.ts#f has 61 lines, at most 60/],
     [sizes({}), "src/core/a.ts", `class A { run() {${blank(60)}} }`, /a\.ts#run has 61 lines/],
     [excused, "src/core/a.ts", `${blank(319)}f();`, /grew from 310 to 320/],
@@ -160,7 +168,16 @@ export function wait(timers: { setTimeout(ms: number): void }, now: number): unk
 export { claim };
 `;
     const source = readSource("src/queue/wait.ts", text);
-    const rules = [importArrows, bannedUses, sizes({}), documentedExports, openingComment, fileNames, machinePaths];
+    const rules = [
+      importArrows,
+      bannedUses,
+      oneDoor,
+      sizes({}),
+      documentedExports,
+      openingComment,
+      fileNames,
+      machinePaths,
+    ];
     expect(rules.flatMap((rule) => rule(source))).toEqual([]);
   });
 });

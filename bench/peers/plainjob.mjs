@@ -1,5 +1,6 @@
 // plainjob as shipped (SQLite, synchronous=NORMAL, one job at a time), over the same driver as Redrive on Node below 24.
-// Tasks: fill a file, drain it, or enqueue one job after the other (its calls are synchronous, so callers queue up).
+// Tasks: fill a file, drain it, add many jobs a call, or enqueue one job after the other (its calls are synchronous, so
+// callers queue up).
 import Database from "better-sqlite3";
 import { better, defineQueue, defineWorker, JobStatus } from "plainjob";
 import { actor, stamp } from "../actor.mjs";
@@ -17,6 +18,18 @@ const TASKS = {
       );
     }
     return {};
+  },
+  async bulk(queue, { count }, go) {
+    const some = Array.from({ length: 1_000 }, () => data);
+    const add = (jobs) => {
+      for (let done = 0; done < jobs; done += 1_000)
+        queue.addMany("bench", some.slice(0, Math.min(1_000, jobs - done)));
+    };
+    add(Math.min(count, 20_000));
+    await go();
+    const began = performance.now();
+    add(count);
+    return { perSecond: count / ((performance.now() - began) / 1000) };
   },
   async drain(queue, { count }, go) {
     let left = count;

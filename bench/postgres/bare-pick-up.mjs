@@ -13,7 +13,7 @@ const MOST = 10;
 
 await contend({
   async open({ url }) {
-    const { alike } = insertsOf(SCHEMA, openWaker(NAMES), "enqueue", "");
+    const { alike } = insertsOf(SCHEMA, openWaker(NAMES), "enqueue", null);
     await prepare(url);
     const { ask, end } = await connected(url, 1);
     const addMany = (inputs) => ask(alike, inserted(inputs.map((input) => JSON.stringify(input))));

@@ -61,7 +61,7 @@ async function work({ url, failOnce, forget }, go) {
 
 async function bulk({ url, count, payload }, go) {
   await prepare(url);
-  const { alike } = insertsOf(SCHEMA, { notify: "null::text" }, "enqueue", "");
+  const { alike } = insertsOf(SCHEMA, { notify: "null::text" }, "enqueue", null);
   const { ask, end } = await connected(url, LINES);
   const sets = Array.from({ length: Math.ceil(count / SET) }, () => inserted(Array(SET).fill(payload)));
   await go();

@@ -6,6 +6,7 @@ import { chownSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
+import { startGuardian } from "../../scripts/guardian.mjs";
 import { sleep } from "../measure.mjs";
 
 const USER = "redrive";
@@ -27,7 +28,9 @@ export async function startPostgres(folder) {
   let log = "";
   child.stderr.on("data", (text) => (log = (log + text).slice(-10_000)));
   const url = (database) => `postgres://${USER}@127.0.0.1:${port}/${database}`;
-  const stop = stopper(child);
+  const guardian = startGuardian({ signal: "QUIT", folder });
+  guardian.watch(child.pid);
+  const stop = stopper(child, guardian);
   try {
     await isReady(child, url("postgres"), () => log);
   } catch (error) {
@@ -97,7 +100,7 @@ async function isReady(child, url, log) {
 }
 
 /** Ends the server with everyone in it; it also ends with this process. */
-function stopper(child) {
+function stopper(child, guardian) {
   const closed = new Promise((resolve) => child.once("close", resolve));
   const atExit = () => child.kill("SIGQUIT");
   process.once("exit", atExit);
@@ -106,6 +109,7 @@ function stopper(child) {
     child.kill("SIGINT");
     const force = setTimeout(() => child.kill("SIGQUIT"), STOP_WITHIN_MS);
     await closed;
+    guardian.dismiss();
     clearTimeout(force);
   };
 }

@@ -1,8 +1,10 @@
-// How fast single jobs get in: a hundred callers that each wait for their own, and one that waits after each.
+// How fast jobs get in: a hundred callers that each wait for their own job, one caller that waits after each, and one
+// call with many.
 import { join } from "node:path";
 import { play } from "../actor.mjs";
-import { against, inScratch, median, rate, row } from "../measure.mjs";
-import { plainjobEnqueue } from "../peers.mjs";
+import { bareInsert } from "../equal-work.mjs";
+import { against, fill, inScratch, median, rate, row, withStore } from "../measure.mjs";
+import { plainjobBulk, plainjobEnqueue } from "../peers.mjs";
 
 function redriveEnqueue(callers, count) {
   return inScratch(async (folder) => {
@@ -34,4 +36,40 @@ export async function enqueueing(settings) {
   row("Redrive, enqueue, one after the other, jobs/s", rate(single.ours), "for information; every job on disk");
   const note = missing.plainjob ?? "for information; written, not on disk (NORMAL)";
   row("plainjob, enqueue, one after the other, jobs/s", single.theirs ? rate(single.theirs) : "–", note);
+}
+
+function redriveBulk(count) {
+  return inScratch(async (folder) => {
+    const path = join(folder, "bench.db");
+    return (await play("./actors/bulk.mjs", { path, count })).perSecond;
+  });
+}
+
+function bareBulk(count) {
+  return inScratch(async (folder) => {
+    const [filled, empty] = [join(folder, "filled.db"), join(folder, "empty.db")];
+    await withStore(filled, (store) => fill(store, count));
+    await withStore(empty, (store) => store.control());
+    return bareInsert(filled, empty);
+  });
+}
+
+/** Rows about many jobs in one call. */
+export async function bulk({ short, rounds, missing }) {
+  const count = short ? 5_000 : 200_000;
+  const [ours, bare, theirs] = [[], [], []];
+  for (let round = 0; round < rounds; round++) {
+    ours.push(await redriveBulk(count));
+    bare.push(await bareBulk(count));
+    if (!missing.plainjob) theirs.push(await plainjobBulk(count));
+  }
+  const [own, limit] = [median(ours), median(bare)];
+  row("Redrive, bulk enqueue, jobs/s", rate(own));
+  row("bare insert of the same rows, jobs/s", rate(limit));
+  const share = own.middle / limit.middle;
+  row("  share of the bare insert", `${(share * 100).toFixed(0)} %`, against("≥ 75 %", share >= 0.75));
+  row("plainjob, bulk enqueue, jobs/s", theirs.length > 0 ? rate(median(theirs)) : "–", missing.plainjob ?? "NORMAL");
+  if (theirs.length === 0) return;
+  const times = own.middle / median(theirs).middle;
+  row("  Redrive against plainjob", `${times.toFixed(2)} ×`, against("≥ 0.6 ×", times >= 0.6));
 }

@@ -115,9 +115,9 @@ async function fixByHand(redrive: Redrive, store: string, day: Day, seconds: () 
 }
 
 async function isEnded(redrive: Redrive, { name }: Day): Promise<boolean> {
-  for (const state of ["queued", "running"] as const)
-    if ((await redrive.jobs.list({ tenant: name, state, limit: 1 })).items.length > 0) return false;
-  return true;
+  // In one look: between two of them a run could end and its retry begin to wait.
+  const { items } = await redrive.jobs.list({ tenant: name, limit: 200 });
+  return items.every(({ state }) => state !== "queued" && state !== "running");
 }
 
 async function show(redrive: Redrive, store: string, day: Day): Promise<void> {

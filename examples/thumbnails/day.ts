@@ -102,15 +102,19 @@ class Day {
     line("media", `${drawn}; ${count("cut", "garbage")} broken, ${count("missing")} missing`);
     this.#workers = await starting;
     const { attempts, delaySeconds } = this.#settings;
-    line("workers", `two processes; ${attempts} attempts in all, the first delay ${delaySeconds} s`);
+    line("workers", `two processes; ${attempts} attempts in all, ${delaySeconds} s before every retry`);
   }
 
   /** Everything until the last job has ended. */
   async work(): Promise<void> {
     const startedMs = performance.now();
     const calm = this.#media.filter((medium) => !isTroubled(medium));
-    const duplicates = (await this.#enqueue(calm)) + (await this.#enqueue(calm));
-    line("queue", `${calm.length} jobs enqueued, each of them twice: ${duplicates} duplicates, no second job`);
+    await this.#enqueue(calm);
+    // The workers are at it already: a bad one may be dead by now, and a second enqueue of it is a warning.
+    const good = calm.filter(({ fate }) => fate === "good");
+    const duplicates = await this.#enqueue(good);
+    const enqueued = `${calm.length} jobs enqueued, ${good.length} of them twice`;
+    line("queue", `${enqueued}: ${duplicates} duplicates, no second job`);
     await this.#killOne(Math.ceil(calm.length / 4));
     const troubled = this.#media.filter(isTroubled);
     await this.#enqueue(troubled);

@@ -12,7 +12,7 @@ const USAGE = `Usage: npm start -- [options]
   --store URL   where the jobs live: sqlite:PATH or postgres://…
                 (default: a new SQLite file in the folder data)
   --small       about a dozen files instead of 85
-  RETRY_DELAY_SECONDS in the environment is the first delay (default here 1)
+  RETRY_DELAY_SECONDS in the environment is the wait before every retry (default here 1)
 `;
 
 const options = { store: { type: "string" }, small: { type: "boolean", default: false } } as const;

@@ -1,20 +1,21 @@
 // What a call of `redrive batch` asks for: its flags, its variables and its command, checked before anything is written.
 import { accessSync, constants, statSync } from "node:fs";
-import { delimiter, resolve } from "node:path";
+import { basename, delimiter, resolve } from "node:path";
 import type { BatchPlan } from "../batch-run.ts";
 import { digestOf } from "../batch-state.ts";
 import { parseDuration } from "../core/duration.ts";
 import { checkInteger, checkName } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import { BATCH_BOUNDS } from "../queue/batch.ts";
-import { checkVariable, subprocess } from "../worker/subprocess.ts";
+import { checkVariable, commandHandler, type Printed } from "../worker/subprocess.ts";
 import { batchItems } from "./batch-input.ts";
 import { type Flags, numeric, textual } from "./command.ts";
 import { wholeNumber } from "./environment.ts";
 import type { Session } from "./session.ts";
 
 /** Flags before variables before defaults. */
-export async function planOf({ io, say }: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
+export async function planOf(session: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
+  const { io, say } = session;
   checkProgram(command[0] ?? "", io);
   const size = count(flags.batchSize, "batch-size", wholeNumber(io.env, "BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 10);
   const again = wholeNumber(io.env, "RETRY_BATCH_SIZE", 1, BATCH_BOUNDS.size) ?? 1;
@@ -25,7 +26,7 @@ export async function planOf({ io, say }: Session, command: readonly string[], f
   checkInteger("max-retries", maxRetries, 0, 9_998);
   const parallel = numeric(flags.parallel) ?? 1;
   checkInteger("parallel", parallel, 1, 1_000);
-  const { run, isExact } = handlerOf(io, command, flags);
+  const { run, isExact } = handlerOf(session, command, flags);
   const items = await batchItems(io, flags);
   // No refusal: a command that one batch runs finds the variable set, and may start another.
   if (flags.input !== undefined && io.env.JOB_INPUT) say("JOB_INPUT is not read, because --input is given");
@@ -37,7 +38,7 @@ export async function planOf({ io, say }: Session, command: readonly string[], f
 
 /** The command as a handler; what is wrong with a flag is said of the flag. */
 function handlerOf(
-  { cwd }: Session["io"],
+  { io: { cwd, env: ours }, say }: Session,
   command: readonly string[],
   flags: Flags,
 ): Pick<BatchPlan, "run" | "isExact"> {
@@ -45,9 +46,23 @@ function handlerOf(
   if (contract !== "plain" && contract !== "lines")
     throw invalid("contract", '"plain" or "lines"', contract, "use one of these");
   const env = (flags.env as string[] | undefined) ?? [];
-  for (const name of env) checkVariable("env", name);
+  for (const name of env) checkSet(name, ours);
   const timeout = parseDuration(textual(flags.timeout) ?? "1h", "timeout", { minMs: 1, maxMs: 7 * 86_400_000 });
-  return { run: subprocess({ command, contract, env, cwd, timeout }), isExact: contract === "lines" };
+  const program = basename(command[0] ?? "");
+  const onPrinted: Printed = (line, pid) => say(`${program}[${pid}]: ${line}`);
+  const run = commandHandler({ command, contract, env, cwd, timeout }, onPrinted);
+  return { run, isExact: contract === "lines" };
+}
+
+/** A variable that is not set, or a list of them, would be missing in the command without a word. */
+function checkSet(name: string, env: Session["io"]["env"]): void {
+  if (name === "*") return;
+  if (name.includes(",")) {
+    const flags = name.split(",").map((each) => `--env ${each.trim()}`);
+    throw invalid("env", "one name", name, `write ${flags.join(" ")}`);
+  }
+  checkVariable("env", name);
+  if (env[name] === undefined) throw invalid("env", "a variable that is set", name, "set it, or leave it out");
 }
 
 /** A program that cannot be run would fail every item. */

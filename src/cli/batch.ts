@@ -5,6 +5,7 @@ import { type BatchBooks, batchJob, type BatchPlan, booksOf } from "../batch-run
 import { type BatchState, beginRun, changeRun } from "../batch-state.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
+import { redactJson } from "../core/redact.ts";
 import { createRedrive } from "../redrive.ts";
 import type { RedriveWorker } from "../redrive-worker.ts";
 import { realSystem } from "../system/real.ts";
@@ -13,16 +14,18 @@ import { atMost } from "../worker/wind-down.ts";
 import { planOf } from "./batch-plan.ts";
 import { type Cli, collected, examples, type Flags } from "./command.ts";
 import { EXIT } from "./exit.ts";
-import { oneLine } from "./safe-text.ts";
+import { oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { supervise } from "./supervise.ts";
 import { bar, counted } from "./words.ts";
 
 const NOTES = `
 Every item is a job: \`jobs list\`, \`dlq list\` and the view item_errors show them.
-The command gets a batch as a JSON array on stdin and in JOB_INPUT, and says by
-its exit code whether all succeeded; with --contract lines it gets and answers
-one line per item. It sees PATH, LANG, TZ and HOME, and what --env names.
+The command gets a batch as a JSON array on stdin and in JOB_INPUT, or beyond
+128 KiB in the file that JOB_INPUT_FILE names, and says by its exit code whether
+all succeeded; with --contract lines it gets and answers one line per item. It
+sees PATH, LANG, TZ and HOME, and what --env names. What it prints goes to
+stderr, with its name and process id in front, unless --quiet.
 
 An unfinished run of the same name is resumed: finished items are not run again.
 The default name is made of the command and the input. Exit code 0: every item
@@ -45,7 +48,7 @@ export function registerBatch(cli: Cli): void {
     .option("--name <name>", "name of the run, to resume it by")
     .option("--contract <contract>", "plain: an exit code; lines: a line of JSON per item (default plain)")
     .option("--timeout <duration>", "how long a batch may take (default 1h)")
-    .option("--env <name>", "a variable that the command may see; may be given again", collected)
+    .option("--env <name>", "a variable that the command may see, '*' for all; may be given again", collected)
     .addHelpText("after", NOTES)
     .exitOverride((error) => {
       if (error.code === "commander.unknownOption") error.message += "; options of the command come after --";
@@ -236,7 +239,7 @@ function complain(session: Session, dead: readonly Job[], type: string): void {
     const place = Number(key?.split(":").at(-2)) + 1;
     const error = failure ? `${failure.name}: ${failure.message}` : "cancelled";
     session.say(
-      `failed: item ${place} ${oneLine(payload).slice(0, 200)} after ${counted(attempts, "try", "tries")}: ${oneLine(error)}`,
+      `failed: item ${place} ${oneLine(redactJson(payload)).slice(0, 200)} after ${counted(attempts, "try", "tries")}: ${oneLine(error)}`,
     );
   }
   if (dead.length > SHOWN) session.say(`and ${dead.length - SHOWN} more`);

@@ -9,7 +9,7 @@ import { isoTime } from "../queue/json-form.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, defined, examples, textual } from "./command.ts";
 import { stateStyle } from "./paint.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./words.ts";

@@ -5,7 +5,6 @@ import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import type { Io } from "./io.ts";
 import { paintFor, type Style } from "./paint.ts";
-import { masked, safeLine } from "./safe-text.ts";
 
 /** The level that `REDRIVE_LOG` asks for; undefined where it says nothing. */
 export function levelFrom(env: Io["env"]): LogLevel | undefined {
@@ -27,6 +26,6 @@ export function cliLog(io: Io, level: LogLevel, write: (line: string) => void): 
     const name = line.slice(0, 5);
     const shown = paint(STYLES[name.trim()] ?? "dim", name);
     const stamp = io.stderr.isTTY ? time.slice(11, 19) : time;
-    write(`${paint("dim", stamp)} ${shown} ${masked(safeLine(line.slice(6).trimEnd()))}\n`);
+    write(`${paint("dim", stamp)} ${shown} ${line.slice(6).trimEnd()}\n`);
   });
 }

@@ -1,6 +1,6 @@
 // The config file: found in the working directory or named, TypeScript, JavaScript or YAML, and refused as a whole where
 // one field is wrong. Paths in it begin where the file lies.
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, extname, join, resolve } from "node:path";
 import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
@@ -9,10 +9,11 @@ import { didYouMean, invalid, parseOptions } from "../core/options.ts";
 import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { resolveLimits, type ServiceOptions, type TenantOptions } from "../core/service.ts";
 import type { RedriveConfig, WorkerConfig } from "../redrive-config.ts";
+import { whyRefused } from "../system/trusted-file.ts";
 import { resolveWorker, WORKER_FIELDS } from "../worker/settings.ts";
 import { backoffFromData } from "./config-backoff.ts";
 import type { Place } from "./config-yaml.ts";
-import { oneLine } from "./safe-text.ts";
+import { oneLine } from "../core/safe-text.ts";
 import { loadModule } from "./load-module.ts";
 import { type StoreAddress, storeAddress } from "./store-address.ts";
 
@@ -57,15 +58,17 @@ const FIELDS = [
 ] as const satisfies readonly (keyof RedriveConfig)[];
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
+/** More is no config, and would take minutes to read. */
+const YAML_MOST = 1_048_576;
 
 /** The config file to use: the one named, else the one in the folder, else null. */
 export function findConfig(named: string | undefined, folder: string): string | null {
   if (named !== undefined) {
     const path = resolve(folder, named);
-    if (named !== "" && existsSync(path)) return path;
+    if (named !== "" && isThere(path)) return path;
     throw refused(`config: expected a file; there is no ${JSON.stringify(named)}; check the path`);
   }
-  const found = CONFIG_NAMES.filter((name) => existsSync(join(folder, name)));
+  const found = CONFIG_NAMES.filter((name) => isThere(join(folder, name)));
   if (found.length > 1) {
     throw refused(
       `config: expected one config file; found ${found.join(" and ")}; remove one, or name it with --config`,
@@ -74,8 +77,15 @@ export function findConfig(named: string | undefined, folder: string): string | 
   return found[0] === undefined ? null : join(folder, found[0]);
 }
 
+/** True also for a link that leads nowhere: it is refused, not passed over. */
+function isThere(path: string): boolean {
+  return existsSync(path) || whyRefused(path) !== null;
+}
+
 /** Loads and checks a config file. */
 export async function loadConfig(file: string): Promise<Config> {
+  const why = whyRefused(file);
+  if (why !== null) throw refused(`config: expected a file that only you or root can change; ${file} ${why}`);
   const { value, placeOf } = await readConfig(file);
   try {
     return configOf(value, file);
@@ -91,6 +101,8 @@ async function readConfig(file: string): Promise<{ value: unknown; placeOf: Plac
     if ([".yaml", ".yml"].includes(extname(file))) {
       // Loaded only where it is needed: most calls have no YAML to read.
       const { readYaml } = await import("./config-yaml.ts");
+      const { size } = statSync(file);
+      if (size > YAML_MOST) throw new Error(`it may have at most 1 MiB; it has ${size} bytes`);
       return readYaml(await readFile(file, "utf8"));
     }
     const module = await loadModule(file);

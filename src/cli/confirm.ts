@@ -1,5 +1,6 @@
 // A question before something that cannot be undone.
 import { invalid } from "../core/options.ts";
+import { put } from "../system/output.ts";
 import type { Flags } from "./command.ts";
 import type { Io } from "./io.ts";
 
@@ -15,13 +16,13 @@ export async function mayGoOn(io: Io, flags: Flags, verb: string, what: string):
 /** True for yes, false for anything else, null where there is nobody to ask. */
 export async function confirmed(io: Io, question: string): Promise<boolean | null> {
   if (!io.stdin.isTTY || !io.stderr.isTTY) return null;
-  io.stderr.write(`${question} [y/N] `);
+  put(io.stderr, "text", `${question} [y/N] `);
   for await (const chunk of io.stdin)
     return /^y(es)?$/i.test(
       Buffer.from(chunk as Uint8Array)
         .toString("utf8")
         .trim(),
     );
-  io.stderr.write("\n");
+  put(io.stderr, "text", "\n");
   return false;
 }

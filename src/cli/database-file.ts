@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { RedriveError } from "../core/errors.ts";
 import { type Database, openDatabase } from "../store/sqlite/driver.ts";
+import { refuseForeign } from "../store/sqlite/file.ts";
 import { MIGRATIONS } from "../store/sqlite/schema.ts";
 
 /** The version of the schema that this Redrive writes. */
@@ -11,6 +12,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
 export function lookInto<T>(path: string, look: (db: Database) => T): T {
   let db: Database | null = null;
   try {
+    if (path !== ":memory:") refuseForeign(path);
     db = openDatabase(path);
     return look(db);
   } catch (cause) {

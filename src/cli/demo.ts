@@ -4,6 +4,7 @@ import { invalid } from "../core/options.ts";
 import { openStore } from "../open-store.ts";
 import { openDeadLetters } from "../queue/dead-letters.ts";
 import type { CauseCount } from "../store/store.ts";
+import { put } from "../system/output.ts";
 import { realSystem } from "../system/real.ts";
 import { balance, type Books } from "./demo/books.ts";
 import { nextCommands } from "./demo/commands.ts";
@@ -64,7 +65,7 @@ async function demonstrate(options: DemoOptions, io: DemoIo): Promise<number> {
     const books = balance(await watched(day, view));
     const signal = stop.heard();
     if (signal) {
-      io.stderr.write(`\nStopped by ${signal}. What was done until then is in ${file}.\n`);
+      put(io.stderr, "text", `\nStopped by ${signal}. What was done until then is in ${file}.\n`);
       return EXIT_OF[signal];
     }
     const ms = Math.round(realSystem.monotonic() - startedMs);
@@ -123,13 +124,13 @@ async function conclude({ day, books, ms, seed, file }: Conclusion, options: Dem
       causes: told,
       next: next.flatMap(({ commands }) => commands),
     };
-    io.stdout.write(`${JSON.stringify(document)}\n`);
+    put(io.stdout, "json", `${JSON.stringify(document)}\n`);
     return;
   }
   const summary: Summary = { books, retries, ms, seed, causes, next, late: ms >= HARD_STOP_MS };
   const colour = io.stdout.isTTY === true && !io.env["NO_COLOR"] && io.env["TERM"] !== "dumb";
   const columns = io.stdout.isTTY ? io.stdout.columns || 80 : 132;
-  io.stdout.write(`${summaryLines(summary, columns, colour).join("\n")}\n`);
+  put(io.stdout, "text", `${summaryLines(summary, columns, colour).join("\n")}\n`);
 }
 
 async function causesIn(url: string): Promise<{ causes: readonly CauseCount[]; example: string | null }> {

@@ -7,7 +7,7 @@ import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
 import { nothingFits } from "./nothing-fits.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
 import { counted } from "./words.ts";
 

@@ -1,14 +1,15 @@
 // `redrive dlq export`: dead letters for other tools, streamed; a reader that has seen enough ends it.
-import { open } from "node:fs/promises";
+import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import { EXPORT_FORMATS } from "../queue/export.ts";
+import { put } from "../system/output.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import type { Session } from "./session.ts";
 import { streamDocument } from "./streamed-document.ts";
+import { openWhole } from "./whole-file.ts";
 import { counted } from "./words.ts";
 
 const CSV_REMEDY = "leave --json out and stdout is the CSV, or add --output FILE";
@@ -30,7 +31,7 @@ export function registerExport(cli: Cli, dlq: Command): void {
       throw invalid("format", "ndjson, because --json answers with one JSON document", format, CSV_REMEDY);
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
-    const lines = redrive.deadLetters.export(format, filter, { reveal: flags.reveal === true });
+    const lines = redrive.deadLetters.export(format, filter, { reveal: flags.reveal === true && !session.redact });
     if (output === undefined) return session.json ? toDocument(session, lines) : toStdout(session, lines);
     const file = resolve(session.io.cwd, output);
     const bytes = await toFile(file, lines);
@@ -55,23 +56,36 @@ async function toDocument({ io }: Session, lines: AsyncIterable<string>): Promis
 async function toStdout({ io }: Session, lines: AsyncIterable<string>): Promise<void> {
   for await (const line of lines) {
     if (io.stdout.isClosed) return;
-    if (!io.stdout.write(line)) await io.stdout.drained?.();
+    if (!put(io.stdout, "data", line)) await io.stdout.drained?.();
   }
 }
 
 /** Writes a new file; one that is there is left alone, because it may be somebody's only copy. */
 async function toFile(path: string, lines: AsyncIterable<string>): Promise<number> {
-  const file = await open(path, "wx", 0o600).catch((cause: unknown) => {
-    const said = cause instanceof Error ? cause.message : String(cause);
-    const message = `output: expected a new file that can be written; ${path} cannot: ${said}`;
-    throw new RedriveError("invalid_argument", message, { cause });
-  });
+  refuseTaken(path);
+  const file = openWhole(path, "make room, or name another file, and call again");
   try {
     let bytes = 0;
-    for await (const line of lines) bytes += (await file.write(line)).bytesWritten;
-    await file.datasync();
+    for await (const line of lines) {
+      await file.write(line);
+      bytes += Buffer.byteLength(line);
+    }
+    refuseTaken(path);
+    await file.end();
     return bytes;
-  } finally {
-    await file.close();
+  } catch (error) {
+    file.abandon();
+    throw error;
   }
+}
+
+/** Also a link that leads nowhere has the name. */
+function refuseTaken(path: string): void {
+  try {
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
+  } catch {
+    // What we may not even look at is told when it is opened.
+    return;
+  }
+  throw invalid("output", "a new file", path, "it is there already; name another, or remove it");
 }

@@ -3,7 +3,7 @@ import type { Tally } from "../store/store.ts";
 import type { Flags } from "./command.ts";
 import { letterFilter } from "./job-flags.ts";
 import { nothingFits } from "./nothing-fits.ts";
-import { masked, safeLine } from "./safe-text.ts";
+import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { isoTime } from "../queue/json-form.ts";
 import { cutTo, widthOf } from "./table.ts";

@@ -11,7 +11,7 @@ import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import { showLetter } from "./jobs-show.ts";
 import { nothingFits } from "./nothing-fits.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { errorLine, relativeTime } from "./words.ts";
@@ -26,7 +26,8 @@ export function registerDlq(cli: Cli): void {
   cli.act(list, async (session, _args, flags) => {
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
-    const query = { ...filter, limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
+    const page = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null, payloads: session.json };
+    const query = { ...filter, ...page };
     const [{ items, next }, holding] = await Promise.all([redrive.deadLetters.list(query), readHolding(redrive.store)]);
     const forms = session.json ? await formsOf(items, redrive, holding) : [];
     const none = items.length === 0 && !session.json ? `${safeLine(await nothingFits(redrive, flags))}.\n` : "";

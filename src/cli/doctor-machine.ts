@@ -4,8 +4,9 @@ import { dirname } from "node:path";
 import { isRedriveError } from "../core/errors.ts";
 import { isSoundVersion } from "../store/sqlite/engine.ts";
 import { realSystem } from "../system/real.ts";
+import { doubtsAbout } from "../system/trusted-file.ts";
 import { lookInto, SCHEMA_VERSION } from "./database-file.ts";
-import { oneLine } from "./safe-text.ts";
+import { oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { quoted } from "./words.ts";
 
@@ -40,6 +41,13 @@ export function machineFindings({ config }: Session): Finding[] {
   );
   const file = finding("config", "ok", config.file ?? "none");
   return [node, sqliteFinding(), file];
+}
+
+/** Files and folders that another user, or a group, could change under us. */
+export function ownerFindings(files: readonly string[]): Finding[] {
+  return doubtsAbout(files).map((doubt) =>
+    finding("owners", "warning", doubt, "if others are not to change what runs here: chown it, or chmod g-w"),
+  );
 }
 
 function sqliteFinding(): Finding {

@@ -1,15 +1,19 @@
 // What the doctor finds in the store: workers, work that nobody does, pauses, dead letters.
 import { formatDuration } from "../core/duration.ts";
+import { RESERVATION_CELL, reservationFrom } from "../core/reservation.ts";
 import type { Store } from "../store/store.ts";
 import { readHolding } from "../queue/holding.ts";
-import { dueLanes } from "../upkeep/due-work.ts";
-import { gatherHealth, type HealthFacts } from "../upkeep/health.ts";
+import { type DueLane, dueLanes } from "../upkeep/due-work.ts";
+import { gatherHealth, type HealthFacts, unarchivedText } from "../upkeep/health.ts";
 import { isUpkeepLate, upkeepTroubles } from "../upkeep/upkeep-health.ts";
 import { finding, type Finding } from "./doctor-machine.ts";
 import { counted } from "./words.ts";
 
 /** Due work that waits longer than this has nobody who takes it. */
 const STUCK_MS = 60_000;
+
+/** Jobs that are to run alone are mostly taken within this time. */
+const ALONE_SOON_MS = 10_000;
 
 /** The job types that the config file defines, and where. */
 export interface Defined {
@@ -21,7 +25,8 @@ export interface Defined {
 export async function queueFindings(store: Store, defined: Defined | null): Promise<Finding[]> {
   const facts = await gatherHealth(store);
   const { workers, orphans, paused, breakers, deadLetters, jobs } = facts;
-  const due = await dueTypes(store);
+  const lanes = await allOf(dueLanes(store, await readHolding(store)));
+  const due = typesOf(lanes);
   const findings: Finding[] = [];
   const isIdle = jobs.queued + jobs.running === 0;
   findings.push(
@@ -34,6 +39,7 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
     const remedy = "any living worker, or `drain`, takes them over within a lease";
     findings.push(finding("runs", "warning", `${counted(orphans, "run")} of workers that do not answer`, remedy));
   }
+  findings.push(...(await aloneFinding(store, lanes)));
   if (paused.length > 0) {
     const remedy = "`queues list` says why and until when; resume what should run";
     findings.push(finding("pauses", "warning", `paused: ${named(paused)}`, remedy));
@@ -41,6 +47,10 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
   if (breakers.length > 0) {
     const remedy = "their work waits and costs no attempts; `breakers list` says why and until when";
     findings.push(finding("breakers", "warning", `not closed: ${named(breakers)}`, remedy));
+  }
+  if (facts.unarchived.length > 0) {
+    const remedy = "start a worker of these types with --archive FILE, or `dlq export` them and then `dlq remove` them";
+    findings.push(finding("archive", "warning", unarchivedText(facts.unarchived), remedy));
   }
   if (deadLetters > 0)
     findings.push(
@@ -54,10 +64,29 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
   return findings;
 }
 
-async function dueTypes(store: Store): Promise<string[]> {
-  const types = new Set<string>();
-  for await (const { type } of dueLanes(store, await readHolding(store))) types.add(type);
-  return [...types].toSorted();
+async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+function typesOf(lanes: readonly DueLane[]): string[] {
+  return [...new Set(lanes.map(({ type }) => type))].toSorted();
+}
+
+/** Jobs with one crash left that wait for a worker to be empty, and which worker that is. */
+async function aloneFinding(store: Store, lanes: readonly DueLane[]): Promise<Finding[]> {
+  const last = lanes.filter(({ kind }) => kind === "last");
+  const { cells, now } = await store.cells([RESERVATION_CELL]);
+  const reserved = cells.map(({ value }) => reservationFrom(value)).find((each) => each !== null && each.until > now);
+  const dueMs = Math.max(0, ...last.map((lane) => lane.dueMs));
+  // A child process has them within moments.
+  if (last.length === 0 || (!reserved && dueMs < ALONE_SOON_MS)) return [];
+  const who = reserved ? `worker ${reserved.worker} takes no other work until then` : "no worker is empty for them yet";
+  const message = `due for ${formatDuration(dueMs)}, to run alone because one crash is left: ${named(typesOf(last))}; ${who}`;
+  const remedy =
+    "nothing is needed: one runs within 5 minutes; workers with `jobsFile` run them in a child process at once";
+  return [finding("alone", "warning", message, remedy)];
 }
 
 function workFinding({ workers, oldestDueMs, waitingTypes, jobs }: HealthFacts, due: readonly string[]): Finding {

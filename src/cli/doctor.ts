@@ -1,14 +1,15 @@
 // `redrive doctor`: looks at everything that has to be right and says what to do where it is not.
 import { existsSync } from "node:fs";
+import type { Store } from "../store/store.ts";
 import { isRedriveError } from "../core/errors.ts";
 import { type Cli, examples } from "./command.ts";
-import { fileFindings, type Finding, machineFindings } from "./doctor-machine.ts";
+import { fileFindings, type Finding, machineFindings, ownerFindings, finding } from "./doctor-machine.ts";
 import { serverFindings } from "./doctor-server.ts";
 import { EXIT } from "./exit.ts";
 import { type Defined, queueFindings } from "./doctor-queue.ts";
 import { ofForeignFile } from "./foreign-file.ts";
 import { stateStyle } from "./paint.ts";
-import { masked, safeLine, oneLine } from "./safe-text.ts";
+import { masked, safeLine, oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { definitions, jobFileNames } from "./worker-flags.ts";
 
@@ -40,10 +41,13 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
     return { findings, storeFailed: true };
   }
   if (path !== null) findings.push(...fileFindings(path));
+  const { file, jobs } = session.config;
+  findings.push(...ownerFindings([file, ...jobs, path].filter((each) => each !== null)));
   const defined = await definedTypes(session, findings);
   try {
     const redrive = await session.openExisting();
     if (path === null) findings.push(...(await serverFindings(redrive.store, shown)));
+    else findings.push(durableFinding(redrive.store));
     findings.push(...(await queueFindings(redrive.store, defined)));
     return { findings, storeFailed: false };
   } catch (error) {
@@ -52,6 +56,11 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
     findings.push({ check: "store", level: "problem", message: oneLine(message), remedy: null });
     return { findings, storeFailed: true };
   }
+}
+
+function durableFinding({ notice }: Store): Finding {
+  if (notice === undefined) return finding("durable", "ok", "every answered write is on disk");
+  return finding("durable", "warning", notice, "leave ?sync=normal out to have every answered write on disk");
 }
 
 /** The types that the config file's jobs define; null where it names none, or they cannot be loaded. */

@@ -53,16 +53,19 @@ export function drainRecords(session: Session, jobs: readonly JobDefinition[], f
   return { definition, records: withIds(source.records, field), out };
 }
 
-/** Records, and the file that they are read from, if it is one. */
+/** Records, and the file that they are read from, by its path or its descriptor, if it is one. */
 interface Source {
   readonly records: AsyncIterable<PlacedRecord>;
-  readonly path: string | null;
+  readonly path: string | number | null;
 }
 
 function inputOf({ io }: Session, input: string, flags: Flags): Source {
   if (flags.from !== undefined) throw refused("from: expected --query beside it; got --input; leave it out");
   const format = formatOf(textual(flags.format), input);
-  return { records: recordsOf(openInput(io, input), format), path: input === "-" ? null : resolve(io.cwd, input) };
+  return {
+    records: recordsOf(openInput(io, input), format),
+    path: input === "-" ? (io.stdin.fd ?? null) : resolve(io.cwd, input),
+  };
 }
 
 function queryOf(session: Session, sql: string, flags: Flags): Source {
@@ -126,6 +129,13 @@ function refused(message: string): RedriveError {
 
 function dashed(flag: string): string {
   return flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** What is said of records that are not in the output, though they should be. */
+export function missingText(count: number): string {
+  const why =
+    "another worker died with them, or they were completed before or elsewhere and keep.finished has deleted their results";
+  return `missing in the output: ${counted(count, "record")}; ${why}; call again, or keep finished jobs for longer`;
 }
 
 /** What became of the records, in a few lines. */

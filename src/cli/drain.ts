@@ -8,7 +8,7 @@ import type { JobDefinition } from "../queue/define-job.ts";
 import type { Redrive } from "../redrive.ts";
 import type { WorkerCounts } from "../worker/report.ts";
 import { type Cli, examples, type Flags, textual } from "./command.ts";
-import { drainInto, drainRecords, recordsText } from "./drain-records.ts";
+import { drainInto, drainRecords, missingText, recordsText } from "./drain-records.ts";
 import { EXIT } from "./exit.ts";
 import type { Session } from "./session.ts";
 import { supervise } from "./supervise.ts";
@@ -17,20 +17,23 @@ import { heldLines, runsText, unservedLines } from "./worker-summary.ts";
 
 const NOTES = `
 Returns when it holds nothing, nothing is due and no retry falls due within the
-grace. Exit code 0: nothing died; 1: something did, or a figure passed a limit
-of \`alerts\` in the config; it is named at the end. Signals as for \`worker\`,
-with 25s for running jobs. Due jobs of types that nobody defines stay queued;
-they are named at the end (--json: "unserved", counted up to 1,000 a type), and
-so is what waits for a breaker, a pause or a Retry-After (--json: "held").
+grace. Exit code 0: nothing died; 1: something did, a figure passed a limit of
+\`alerts\` in the config, or results are missing; it is named at the end. Signals
+as for \`worker\`, with 25s for running jobs. Due jobs of types that no job file
+defines stay queued; they are named at the end (--json: "unserved", counted up
+to 1,000 a type), and so is what waits for a breaker, a pause or a Retry-After
+(--json: "held").
 
 With --input or --query every record is a job of the type under its id: ids that
 are known already are skipped and counted, so the same file can be fed again.
 --output gets a line for every record of the input that is done, now or before,
-and for what else this call finished. The log tells only of what died and of
-runs of dead workers that are waited for, unless REDRIVE_LOG=info.
+here or by another worker, for whose runs it waits, and for what else this call
+finished; "missing" counts results that are lost. The log tells only of what
+died and of runs that are waited for, unless REDRIVE_LOG=info. With --json or
+--output -, what your jobs print on stdout goes to stderr.
 
-Environment: MAX_RETRY_ATTEMPTS (attempts in all) or MAX_RETRIES (without the
-first), and RETRY_DELAY_SECONDS (first delay), for types that set none.`;
+Environment: MAX_RETRIES (attempts after the first), for types that set none.
+MAX_RETRY_ATTEMPTS and RETRY_DELAY_SECONDS are read by \`worker\` alone.`;
 
 /** Registers `drain`. */
 export function registerDrain(cli: Cli): void {
@@ -59,8 +62,8 @@ export function registerDrain(cli: Cli): void {
 async function drain(session: Session, _args: readonly string[], flags: Flags): Promise<number> {
   const grace = textual(flags.grace) ?? "1s";
   parseDuration(grace, "grace");
-  const defaults = defaultsOf(session, "retries");
-  const options = workerOptions(session, flags, "retries");
+  const defaults = defaultsOf(session, "drain");
+  const options = workerOptions(session, flags, "drain");
   const jobs = await requiredDefinitions(session, flags);
   const taken = drainRecords(session, jobs, flags);
   const redrive = await session.open({ jobs, defaults }).catch((error: unknown) => {
@@ -90,11 +93,13 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   const alerts =
     (summary as BatchSummary | null)?.alerts ?? (left ? await alertsOf(redrive, jobs, counts, ms, session) : []);
   const text = `${summary ? recordsText(summary) : ""}${runsText(counts)} in ${formatDuration(ms)}\n`;
-  if (flags.output === "-") session.say(text.trimEnd());
+  if (flags.output === "-") for (const line of text.trimEnd().split("\n")) session.say(line);
   else session.answer({ ...counts, ...(summary as BatchSummary | null), ms, ...left, alerts }, () => text);
   const lines = left ? [...unservedLines(left.unserved, jobFileNames(session, flags)), ...heldLines(left.held)] : [];
+  const missing = (summary as BatchSummary | null)?.missing ?? 0;
+  if (missing > 0) lines.push(missingText(missing));
   for (const line of [...lines, ...alerts.map(({ message }) => `alert: ${message}`)]) session.say(line);
-  return code ?? (counts.dead + alerts.length > 0 ? EXIT.failed : EXIT.ok);
+  return code ?? (counts.dead + alerts.length + missing > 0 ? EXIT.failed : EXIT.ok);
 }
 
 /** The alarms of a drain without records; how often its jobs were retried is not counted. */

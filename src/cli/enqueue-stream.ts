@@ -7,10 +7,12 @@ import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "..
 import type { EnqueuedJob } from "../queue/enqueued.ts";
 import type { Redrive } from "../redrive.ts";
 import { EXIT } from "./exit.ts";
+import type { StopSignal } from "./io.ts";
 import { badLine, linesOf, type NumberedLine } from "./ndjson.ts";
 import { keyIn } from "./record-key.ts";
 import type { Session } from "./session.ts";
 import { type StreamedDocument, streamDocument } from "./streamed-document.ts";
+import { listen } from "./supervise.ts";
 import { counted } from "./words.ts";
 
 /** What the stream is enqueued as. */
@@ -29,6 +31,9 @@ const PENDING_MOST = 500;
 
 const KEY_FIELD = { place: "key-field", remedy: "add it" };
 
+/** Runs of lines that an error names. */
+const RUNS_NAMED = 5;
+
 interface Sum {
   enqueued: number;
   duplicates: number;
@@ -42,46 +47,73 @@ export async function enqueueStream(session: Session, options: StreamOptions): P
   const ids = session.json ? streamDocument(session.io, "ids") : null;
   const hide = session.quiet ? () => undefined : session.progress.show(() => `enqueue: ${summary(sum)}`);
   let trouble: unknown = null;
+  let unanswered = 0;
+  const stop = listenForStop(session);
   try {
-    await enqueueLines(session, options, sum, ids);
+    unanswered = await enqueueLines(session, options, sum, ids, stop);
   } catch (error) {
     trouble = error;
   } finally {
+    stop.end();
     hide();
   }
   if (trouble === null) {
-    ids?.end({ ...sum });
+    const { signal } = stop;
+    ids?.end({ ...sum, ...(signal && { interrupted: true }) });
     if (!session.json) session.answer(null, () => `${summary(sum)}\n`);
+    if (signal) return interrupted(session, signal, unanswered);
     if (Object.values(sum).every((count) => count === 0))
       session.log.warn({}, "nothing came on stdin: no job was enqueued");
     return sum.conflicts > 0 ? EXIT.refused : EXIT.ok;
   }
-  const { enqueued, duplicates, replaced } = sum;
-  const before = enqueued + duplicates + replaced;
-  const error = isRedriveError(trouble)
-    ? new RedriveError(trouble.code, `${trouble.message} (${before} before it were enqueued)`, { cause: trouble })
-    : trouble;
+  const error = withBooks(trouble, sum);
   throw ids === null ? error : ids.fail(error, { ...sum });
 }
 
+/** Says that the rest of the input is not there; answers the exit code. */
+function interrupted(session: Session, signal: StopSignal, unanswered: number): number {
+  const open = counted(unanswered, "line");
+  if (unanswered > 0) {
+    session.say(`the store has not answered for ${open}: whether they are stored is not known`);
+    session.abandon();
+  }
+  session.say(`interrupted by ${signal}: what came after was not enqueued`);
+  return EXIT[signal];
+}
+
+/** Enqueues the lines; answers for how many of them the store has not answered. */
 async function enqueueLines(
   session: Session,
   options: StreamOptions,
   sum: Sum,
   ids: StreamedDocument | null,
-): Promise<void> {
+  stop: Stop,
+): Promise<number> {
   const { known, definition, jobs, defaults } = options;
-  const pending: Promise<EnqueuedJob | null>[] = [];
+  const pending: { readonly line: number; readonly answer: Promise<EnqueuedJob | null> }[] = [];
+  const lost: number[] = [];
+  let trouble: unknown = null;
+  let read = 0;
+  // Every answer counts, also behind one that is an error: the jobs of another write may be stored.
   const settle = async (): Promise<void> => {
-    const job = await pending.shift();
-    if (!job) return;
-    ids?.add(JSON.stringify(job.id));
-    sum[job.duplicate ? "duplicates" : job.replaced ? "replaced" : "enqueued"] += 1;
+    const first = pending.shift();
+    if (!first) return;
+    try {
+      const job = await stop.first(first.answer, "hurry");
+      if (stop.isHurried) return void pending.unshift(first);
+      if (!job) return;
+      ids?.add(JSON.stringify(job.id));
+      sum[job.duplicate ? "duplicates" : job.replaced ? "replaced" : "enqueued"] += 1;
+    } catch (error) {
+      trouble ??= error;
+      lost.push(first.line);
+    }
   };
   let redrive: Redrive | null = null;
   try {
-    for await (const line of linesOf(session.io.stdin)) {
+    for await (const line of untilStopped(linesOf(session.io.stdin), stop)) {
       const fields = await checked(line, options);
+      read = line.number;
       redrive ??= await session.open({ jobs, defaults });
       const enqueued = redrive.enqueueText(definition ?? known.type, line.text, fields);
       const told = enqueued.catch((error: unknown) => {
@@ -92,13 +124,90 @@ async function enqueueLines(
       });
       // Whoever comes to it first tells of the error; until then it is not unhandled.
       told.catch(() => undefined);
-      pending.push(told);
+      pending.push({ line: line.number, answer: told });
       if (pending.length >= PENDING_MOST) await settle();
+      if (trouble !== null) break;
     }
   } finally {
     // Every answer is waited for, also after a bad line, so that the count is right.
-    while (pending.length > 0) await settle();
+    while (pending.length > 0 && !stop.isHurried) await settle();
   }
+  if (trouble !== null) throw unsettled(trouble, lost, read);
+  return pending.length;
+}
+
+/** A first signal ends the reading, a second one the waiting for answers: the store may be what does not come. */
+interface Stop {
+  readonly signal: StopSignal | null;
+  readonly isHurried: boolean;
+  /** What comes first: the promise, or null with the first signal, or with the second one where only that counts. */
+  first<T>(promise: Promise<T>, until: "signal" | "hurry"): Promise<T | null>;
+  end(): void;
+}
+
+function listenForStop({ io }: Session): Stop {
+  const signals = listen(io);
+  const heard: StopSignal[] = [];
+  // One waiter at a time: a promise of the signal would keep whatever waited for it, for every line of a long stream.
+  let wake = (): void => undefined;
+  const note = (signal: StopSignal): void => {
+    heard.push(signal);
+    wake();
+    if (heard.length < 2) void signals.next().then(note);
+  };
+  void signals.next().then(note);
+  return {
+    get signal() {
+      return heard[0] ?? null;
+    },
+    get isHurried() {
+      return heard.length > 1;
+    },
+    first: (promise, until) =>
+      new Promise((resolve, reject) => {
+        wake = () => void (heard.length > (until === "signal" ? 0 : 1) && resolve(null));
+        wake();
+        promise.then(resolve, reject);
+      }),
+    end: signals.stop,
+  };
+}
+
+/** The lines up to the signal. A line whose end has not come yet is none. */
+async function* untilStopped<T>(lines: AsyncIterable<T>, stop: Stop): AsyncGenerator<T> {
+  const source = lines[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await stop.first(source.next(), "signal");
+    if (next === null || next.done === true) return;
+    yield next.value;
+  }
+}
+
+/** The error of the store with the lines that it concerns, and the last line that was read. */
+function unsettled(error: unknown, lost: readonly number[], read: number): unknown {
+  if (!isRedriveError(error)) return error;
+  const runs: [number, number][] = [];
+  for (const line of lost) {
+    const last = runs.at(-1);
+    if (last && line === last[1] + 1) last[1] = line;
+    else runs.push([line, line]);
+  }
+  const named = runs.slice(0, RUNS_NAMED).map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`));
+  const more = runs.length > RUNS_NAMED ? ` and ${runs.length - RUNS_NAMED} more` : "";
+  const said = error.message.replace("Nothing was written", "None of these was written");
+  const message = `${lost.length === 1 ? "line" : "lines"} ${named.join(", ")}${more}: ${said}`;
+  return new RedriveError(error.code, message, { cause: error, details: { ...error.details, read } });
+}
+
+/** The error with how many were enqueued all the same. */
+function withBooks(trouble: unknown, { enqueued, duplicates, replaced }: Sum): unknown {
+  if (!isRedriveError(trouble)) return trouble;
+  const stored = enqueued + duplicates + replaced;
+  const { read } = trouble.details;
+  // Lines behind those that are lost may be stored: a start from there would enqueue them again.
+  const said =
+    typeof read === "number" ? `were enqueued, and no line behind line ${read} was read` : "before it were enqueued";
+  return new RedriveError(trouble.code, `${trouble.message} (${stored} ${said})`, { cause: trouble });
 }
 
 /** The options of a line; throws with its number where it may not be enqueued. */

@@ -7,16 +7,17 @@ import { checkOneOf, JOB_BOUNDS, tooLarge, UNIQUE_MODES, type UniqueMode } from 
 import { invalid } from "../core/options.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type EnqueueOptions, knownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
+import { put } from "../system/output.ts";
 import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
 import { enqueueStream } from "./enqueue-stream.ts";
 import type { Session } from "./session.ts";
-import { defaultsOf, definitions, jobFiles } from "./worker-flags.ts";
+import { definitions, jobFiles } from "./worker-flags.ts";
 
 const NOTES = `
 The payload is JSON: as text, from a file (@payload.json), or from stdin (-),
 one payload a line. With --jobs, or with \`jobs\` in the config file, the input is
 checked against its schema; without, anything that is JSON is taken.
-MAX_RETRY_ATTEMPTS or MAX_RETRIES set the attempts of types that set none.
+A signal ends a stream after the lines that came whole, with their summary.
 
 What --unique says about a key that is taken:
   key       the same payload is a duplicate, another one is refused (exit 4)
@@ -59,7 +60,7 @@ export function registerEnqueue(cli: Cli): void {
     const fields = enqueueOptions(flags);
     if (payload === undefined) throw noPayload();
     const jobs = jobFiles(session, flags).length === 0 ? [] : await definitions(session, flags);
-    const defaults = defaultsOf(session, "retries");
+    const { defaults } = session.config;
     const definition = definitionOf(type, jobs, session, flags);
     const known = knownType(definition ?? type, defaults);
     const keyField = textual(flags.keyField);
@@ -78,7 +79,7 @@ export function registerEnqueue(cli: Cli): void {
       throw inFlags(error);
     });
     const document = { ids: [job.id], duplicates: Number(job.duplicate), replaced: Number(job.replaced) };
-    if (session.quiet && !session.json) session.io.stdout.write(`${job.id}\n`);
+    if (session.quiet && !session.json) put(session.io.stdout, "line", `${job.id}\n`);
     session.answer(document, () => {
       if (job.duplicate) return `${job.id} was there already${job.state === null ? "" : ` (${job.state})`}\n`;
       return `${job.id} ${job.replaced ? "got the new payload" : "enqueued"}\n`;

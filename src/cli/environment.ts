@@ -1,49 +1,39 @@
-// The retry settings that the old systems took from the environment, as defaults below what a job type says itself.
-import { type Backoff, MAX_DELAY_MS } from "../core/backoff.ts";
+// The retry settings that the old systems took from the environment, as defaults below what a job type says itself. Each
+// variable belongs to its command; the others ignore it.
+import { fixed, MAX_DELAY_MS } from "../core/backoff.ts";
 import { RedriveError } from "../core/errors.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
-import { type PolicyOptions, PRESETS, resolvePolicy } from "../core/policy.ts";
+import type { PolicyOptions } from "../core/policy.ts";
 import type { Io } from "./io.ts";
 
 /** What the environment says. */
 export interface SaidByEnvironment {
   readonly maxAttempts?: number;
-  readonly firstDelayMs?: number;
+  readonly delayMs?: number;
 }
 
+/** The commands that take retry settings from the environment. */
+export type EnvironmentOf = "worker" | "drain";
+
 /**
- * `MAX_RETRY_ATTEMPTS` (attempts in all), `RETRY_DELAY_SECONDS` (first delay) and, where `retries` says so, `MAX_RETRIES`
- * (attempts after the first). Contradictions are refused; an empty variable counts as absent.
+ * For `worker` `MAX_RETRY_ATTEMPTS` (attempts in all) and `RETRY_DELAY_SECONDS` (the wait before every retry); for `drain`
+ * `MAX_RETRIES` (attempts after the first). An empty variable counts as absent.
  */
-export function policyFromEnvironment(env: Io["env"], { retries }: { readonly retries: boolean }): SaidByEnvironment {
-  const attempts = wholeNumber(env, "MAX_RETRY_ATTEMPTS", 1, JOB_BOUNDS.attempts);
-  const again = retries ? wholeNumber(env, "MAX_RETRIES", 0, JOB_BOUNDS.attempts - 1) : undefined;
-  if (attempts !== undefined && again !== undefined && attempts !== again + 1) {
-    const message =
-      `MAX_RETRY_ATTEMPTS: expected ${again + 1}, because MAX_RETRIES is ${again} and does not count the first run; ` +
-      `got ${attempts}; set one of the two`;
-    throw new RedriveError("config_refused", message);
+export function policyFromEnvironment(env: Io["env"], command: EnvironmentOf): SaidByEnvironment {
+  if (command === "drain") {
+    const retries = wholeNumber(env, "MAX_RETRIES", 0, JOB_BOUNDS.attempts - 1);
+    return retries === undefined ? {} : { maxAttempts: retries + 1 };
   }
-  const maxAttempts = attempts ?? (again === undefined ? undefined : again + 1);
-  const firstDelayMs = delayOf(env);
-  return { ...(maxAttempts !== undefined && { maxAttempts }), ...(firstDelayMs !== undefined && { firstDelayMs }) };
+  const maxAttempts = wholeNumber(env, "MAX_RETRY_ATTEMPTS", 1, JOB_BOUNDS.attempts);
+  const delayMs = delayOf(env);
+  return { ...(maxAttempts !== undefined && { maxAttempts }), ...(delayMs !== undefined && { delayMs }) };
 }
 
 /** Defaults of a config file with those of the environment above them. */
-export function mergedDefaults(config: PolicyOptions, { maxAttempts, firstDelayMs }: SaidByEnvironment): PolicyOptions {
+export function mergedDefaults(config: PolicyOptions, { maxAttempts, delayMs }: SaidByEnvironment): PolicyOptions {
   const { maxRetries: _replaced, ...rest } = config;
   const merged = maxAttempts === undefined ? config : { ...rest, maxAttempts };
-  return firstDelayMs === undefined ? merged : { ...merged, backoff: beginningWith(firstDelayMs, config) };
-}
-
-/** The delays that the file says, with another first one; where it says none that begin with one, those of a worker. */
-function beginningWith(initialMs: number, config: PolicyOptions): Backoff {
-  const { policy, origins } = resolvePolicy({ library: config });
-  const says = origins.backoff !== "default" && "initialMs" in policy.backoff;
-  const backoff = says ? policy.backoff : PRESETS.worker.backoff;
-  if (!("initialMs" in backoff)) return backoff;
-  const maxMs = Math.max(initialMs, backoff.maxMs);
-  return { ...backoff, initialMs, maxMs, minMs: Math.min(initialMs, backoff.minMs) };
+  return delayMs === undefined ? merged : { ...merged, backoff: fixed(delayMs) };
 }
 
 /** A variable as a whole number; undefined where it is not set. */

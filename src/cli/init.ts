@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import { jsonText } from "../queue/json-form.ts";
+import { put } from "../system/output.ts";
 import { type Cli, examples } from "./command.ts";
 import { CONFIG_NAMES } from "./config.ts";
 import type { GlobalOptions } from "./session.ts";
@@ -63,9 +64,11 @@ export function registerInit(cli: Cli): void {
       `${io.program} drain`,
       `${io.program} dlq list`,
     ];
-    if (json) io.stdout.write(`${jsonText({ files: files.map(([name]) => name), next: steps })}\n`);
+    if (json) put(io.stdout, "json", `${jsonText({ files: files.map(([name]) => name), next: steps })}\n`);
     else if (!quiet)
-      io.stdout.write(
+      put(
+        io.stdout,
+        "text",
         `Wrote ${files.map(([name]) => name).join(" and ")}. Next:\n\n${steps.map((step) => `  ${step}\n`).join("")}`,
       );
     return 0;

@@ -1,11 +1,9 @@
 // The world as a command sees it: streams, environment, working directory and signals, as one parameter. The real one is
 // in process.ts; tests bring their own, so that every command runs without a process.
+import type { Outlet } from "../system/output.ts";
 
-/** Where text goes. */
-export interface Sink {
-  /** False asks the writer to wait for `drain`. */
-  write(text: string): boolean;
-  readonly isTTY?: boolean | undefined;
+/** Where text goes, by way of `put`. */
+export interface Sink extends Outlet {
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
   /** True once nobody reads any more, as after `| head`. */
@@ -14,14 +12,20 @@ export interface Sink {
   drained?(): Promise<void>;
 }
 
-/** A signal that asks a program to stop. */
-export type StopSignal = "SIGINT" | "SIGTERM";
+/** The signals that ask a program to stop; the last one comes when its terminal is closed. */
+export const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** One of `STOP_SIGNALS`. */
+export type StopSignal = (typeof STOP_SIGNALS)[number];
 
 /** What a command may touch. */
 export interface Io {
   readonly stdout: Sink;
   readonly stderr: Sink;
-  readonly stdin: AsyncIterable<Uint8Array | string> & { readonly isTTY?: boolean | undefined };
+  readonly stdin: AsyncIterable<Uint8Array | string> & {
+    readonly isTTY?: boolean | undefined;
+    /** The descriptor behind it, where there is one. */
+    readonly fd?: number;
+  };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** How the user calls us, for examples that work as typed. */

@@ -64,5 +64,5 @@ async function defaultsOf({ config = null, environment = null }: IsolatedTask): 
   ]);
   const { defaults } = config === null ? { defaults: {} } : await loadConfig(config);
   if (environment === null) return defaults;
-  return mergedDefaults(defaults, policyFromEnvironment(process.env, { retries: environment === "retries" }));
+  return mergedDefaults(defaults, policyFromEnvironment(process.env, environment));
 }

@@ -2,7 +2,7 @@
 import type { Reason } from "../core/explain.ts";
 import { isoTime } from "../queue/json-form.ts";
 import { stateStyle } from "./paint.ts";
-import { masked, safeLine } from "./safe-text.ts";
+import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { withWholeId } from "./whole-ids.ts";
 import { fullTime } from "./words.ts";

@@ -3,7 +3,7 @@ import { formatDuration } from "../core/duration.ts";
 import type { RunRecord } from "../core/run-record.ts";
 import { isoTime } from "../queue/json-form.ts";
 import { stateStyle } from "./paint.ts";
-import { masked } from "./safe-text.ts";
+import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { withWholeId } from "./whole-ids.ts";

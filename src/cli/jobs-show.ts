@@ -2,10 +2,11 @@
 import { formatDuration } from "../core/duration.ts";
 import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
+import { isNextRound } from "../core/round.ts";
 import { readHolding } from "../queue/holding.ts";
 import { attemptForm, jobForm, letterForm } from "../queue/json-form.ts";
 import { stateStyle } from "./paint.ts";
-import { masked, readableJson, safeLine, safeText } from "./safe-text.ts";
+import { masked, readableJson, safeLine, safeText } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Cell, type Column, tableText } from "./table.ts";
 import { withWholeId } from "./whole-ids.ts";
@@ -46,7 +47,7 @@ function sections(session: Session, job: Job, shown: Shown): string {
   const section = (name: string, body: string): string => `\n${paint("bold", name)}\n${body}`;
   const parts = [title, facts(session, job, shown)];
   const isGood = job.state === "completed" && shown.letter === null;
-  const attempts = [...shown.history.map(badRun), ...(isGood ? [goodRun(job)] : [])];
+  const attempts = [...shown.history.map((each) => badRun(job.type, each)), ...(isGood ? [goodRun(job)] : [])];
   const error = shown.failure && errorText(session, shown.failure);
   if (error && !isGood) parts.push(section("Error", error));
   if (shown.history.length > 0) parts.push(section("Attempts", attemptsTable(session, attempts)));
@@ -70,7 +71,7 @@ function facts({ paint }: Session, job: Job, { holding, letter }: Shown): string
     ["crashes", tries.crashes > 0 ? ofLimit(job, tries.crashes, " of ", job.maxCrashes) : null],
     ["released", job.releases > 0 ? `${job.releases} times` : null],
     ["generation", job.generation > 1 ? String(letter?.generation ?? job.generation) : null],
-    ["due", job.state === "queued" ? fullTime(job.runAt, now) : null],
+    ["due", job.state === "queued" ? dueText(job, now) : null],
     ["created", fullTime(job.createdAt, now)],
     ["started", job.startedAt === null ? null : fullTime(job.startedAt, now)],
     ["finished", ended === null && job.finishedAt !== null ? fullTime(job.finishedAt, now) : null],
@@ -94,14 +95,18 @@ function errorText({ paint }: Session, failure: Failure): string {
   const stack = failure.stack === null ? "" : withoutHead(failure.stack, head);
   return (
     indented(paint("red", masked(safeText(head)))) +
-    indented(paint("dim", `${facts.join(", ")}; cause ${failure.fingerprint}`)) +
+    indented(paint("dim", `${safeLine(facts.join(", "))}; cause ${failure.fingerprint}`)) +
     (stack === "" ? "" : indented(paint("dim", masked(safeText(stack)))))
   );
 }
 
+function dueText({ type, runAt }: Job, now: number): string {
+  return isNextRound(type, runAt - now) ? "in the next round of its batch run" : fullTime(runAt, now);
+}
+
 /** A stack repeats name and message on its first lines. */
 function withoutHead(stack: string, head: string): string {
-  return (stack.startsWith(head) ? stack.slice(head.length) : stack).replace(/^\n+|\s+$/g, "");
+  return (stack.startsWith(head) ? stack.slice(head.length) : stack).replace(/^\n+/, "").trimEnd();
 }
 
 const COLUMNS: readonly Column[] = [
@@ -114,8 +119,11 @@ const COLUMNS: readonly Column[] = [
   { title: "ERROR", least: 16, optional: true },
 ];
 
-function badRun({ attempt, startedAt, endedAt, worker, delayMs, failure }: AttemptRecord): readonly Cell[] {
-  const then = delayMs === null ? "-" : `again in ${formatDuration(delayMs)}`;
+function badRun(type: string, run: AttemptRecord): readonly Cell[] {
+  const { attempt, startedAt, endedAt, worker, delayMs, failure } = run;
+  const again = (ms: number): string =>
+    isNextRound(type, ms) ? "again in the next round" : `again in ${formatDuration(ms)}`;
+  const then = delayMs === null ? "-" : again(delayMs);
   const took = tookText(startedAt, endedAt);
   return [attempt, shortTime(endedAt), took, worker ?? "-", failure.class, then, errorLine(failure)];
 }

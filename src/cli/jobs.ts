@@ -20,7 +20,8 @@ import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { noJobFits } from "./nothing-fits.ts";
 import { stateStyle } from "./paint.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
+import { isNextRound } from "../core/round.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
@@ -69,7 +70,7 @@ function registerList(cli: Cli): void {
   ]);
   cli.act(command, async (session, _args, flags) => {
     const filter = jobFilter(flags, { held: true });
-    const page = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null };
+    const page = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null, payloads: session.json };
     const query = { ...filter, ...page, ...defined({ sort: textual(flags.sort) as "due" | undefined }) };
     const redrive = await session.openExisting();
     const holding = await readHolding(redrive.store);
@@ -125,7 +126,9 @@ function jobsTable(jobs: readonly Job[], holding: Holding, { width, paint }: Ses
     const when = job.state === "queued" ? job.runAt : (job.finishedAt ?? job.startedAt);
     const error = job.failure === null || job.state === "completed" ? "" : errorLine(job.failure);
     const tries = ofLimit(job, triesOf(job), "/", job.maxAttempts);
-    return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, relativeTime(when, now), error];
+    const isLater = job.state === "queued" && isNextRound(job.type, job.runAt - now);
+    const time = isLater ? "next round" : relativeTime(when, now);
+    return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, time, error];
   });
   return tableText(COLUMNS, rows, { width, paint });
 }

@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { isJobDefinition, type JobDefinition } from "../queue/define-job.ts";
-import { oneLine } from "./safe-text.ts";
+import { oneLine } from "../core/safe-text.ts";
+import { whyRefused } from "../system/trusted-file.ts";
 import { loadModule } from "./load-module.ts";
 
 /** Loads the modules and returns their job definitions; refuses a module without any, and two of one type. */
@@ -19,6 +20,8 @@ export async function loadJobs(files: string | readonly string[]): Promise<JobDe
 
 async function jobsOf(file: string): Promise<JobDefinition[]> {
   const path = resolve(file);
+  const why = whyRefused(path);
+  if (why !== null) throw refused(`expected a file that only you or root can change; ${path} ${why}`);
   if (!existsSync(path)) throw refused(`expected a module with job definitions; there is no file ${file}`);
   let module: Record<string, unknown>;
   try {

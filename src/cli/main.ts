@@ -1,6 +1,7 @@
 // The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
 // and one code; nothing else in this folder decides how a call ends.
 import { Command } from "commander";
+import { put } from "../system/output.ts";
 import { registerBatch } from "./batch.ts";
 import { registerBreakers } from "./breakers.ts";
 import { openCli } from "./command.ts";
@@ -19,7 +20,6 @@ import { registerJobs } from "./jobs.ts";
 import { registerLimits } from "./limits.ts";
 import { registerMigrate } from "./migrate.ts";
 import { registerQueues } from "./queues.ts";
-import { masked, safeText } from "./safe-text.ts";
 import { registerSchedules } from "./schedules.ts";
 import { registerStats } from "./stats.ts";
 import { registerStuck } from "./stuck.ts";
@@ -57,8 +57,19 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     await program.parseAsync(asFlag(argv, program), { from: "user" });
     return code;
   } catch (error) {
-    return complain(withCommands(error, program, argv), io, argv.includes("--json"));
+    return complain(withCommands(error, program, argv), io, asksForJson(argv));
   }
+}
+
+/** The arguments without those of the command that `batch` runs. */
+export function ownArguments(argv: readonly string[]): readonly string[] {
+  const end = argv.indexOf("--");
+  return end < 0 ? argv : argv.slice(0, end);
+}
+
+/** True where the call asks for JSON. */
+export function asksForJson(argv: readonly string[]): boolean {
+  return ownArguments(argv).includes("--json");
 }
 
 /** `help dlq retry` as `dlq retry --help`: commander's own looks one word deep. A command that is not there is refused. */
@@ -83,7 +94,8 @@ function describe(program: Command, io: Io): Command {
       "where the jobs live: sqlite:PATH or postgres://… (REDRIVE_STORE; default sqlite:./redrive.db)",
     )
     .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
-    .option("--json", "answer with one JSON document on stdout")
+    .option("--json", "answer with one JSON document on stdout, secrets included")
+    .option("--redact", "with --json: mask what sounds like a secret")
     .option("--quiet", "no progress and no summary; what you ask to see is still shown")
     .version(VERSION, "-V, --version", "show the version")
     .helpOption("-h, --help", "show help")
@@ -92,8 +104,8 @@ function describe(program: Command, io: Io): Command {
     .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent says how much.")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(masked(safeText(text))),
+      writeOut: (text) => void put(io.stdout, "text", text),
+      writeErr: (text) => void put(io.stderr, "text", text),
       // Errors are told once, in `complain`.
       outputError: () => undefined,
       getOutHelpWidth: () => width(io.stdout),

@@ -1,5 +1,6 @@
 // Colours, only where somebody sees them: on a terminal, unless NO_COLOR says otherwise; FORCE_COLOR beats both.
-import { styleText } from "node:util";
+import { inspect } from "node:util";
+import { control } from "../system/output.ts";
 import type { Io, Sink } from "./io.ts";
 
 /** The styles in use. */
@@ -14,7 +15,12 @@ export function paintFor(sink: Sink, env: Io["env"]): Paint {
   const forced = force !== undefined && force !== "0" && force !== "false";
   const wanted = sink.isTTY === true && !none && TERM !== "dumb" && force !== "0" && force !== "false";
   if (!forced && !wanted) return (_style, text) => text;
-  return (style, text) => (text === "" ? text : styleText(style, text, { validateStream: false }));
+  return (style, text) => (text === "" ? text : styled(style, text));
+}
+
+function styled(style: Style, text: string): string {
+  const [begin, end] = inspect.colors[style] ?? [0, 0];
+  return `${control(`\u001b[${begin}m`)}${text}${control(`\u001b[${end}m`)}`;
 }
 
 const STATE_STYLES: Readonly<Record<string, Style>> = {

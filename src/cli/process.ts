@@ -1,28 +1,44 @@
 // The command line as a process: real streams, real signals, and an end that waits for nobody.
 import { basename, relative } from "node:path";
+import { printToStderr, put } from "../system/output.ts";
 import { EXIT } from "./exit.ts";
-import type { Sink, StopSignal } from "./io.ts";
-import { run } from "./main.ts";
+import { type Sink, STOP_SIGNALS, type StopSignal } from "./io.ts";
+import { asksForJson, ownArguments, run } from "./main.ts";
+import { watchEnd } from "./process-end.ts";
 
 /** Runs the command line of this process and ends it with the exit code. */
 export async function main(): Promise<void> {
+  const argv = process.argv.slice(2);
   const stdout = sinkOf(process.stdout);
-  const done = await run(process.argv.slice(2), {
+  const stderr = sinkOf(process.stderr);
+  if (isOurStdout(argv)) printToStderr();
+  const { env } = process;
+  // A document that was begun cannot become another one.
+  const end = watchEnd({ stdout, stderr, env }, () => asksForJson(argv) && !stdout.hasWritten);
+  const done = await run(argv, {
     stdout,
-    stderr: sinkOf(process.stderr),
+    stderr,
     stdin: process.stdin,
-    env: process.env,
+    env,
     cwd: process.cwd(),
     program: programName(process.argv[1] ?? "redrive", process.cwd()),
     onSignal,
   });
+  end.decide(done);
   await stdout.flushed();
   const { failure } = stdout;
-  if (failure !== null) process.stderr.write(`error: ${lostAnswer(failure)}\n`);
+  if (failure !== null) put(process.stderr, "line", `error: ${lostAnswer(failure)}\n`);
   const code = failure !== null && done === EXIT.ok ? EXIT.store : done;
-  process.exitCode = code;
+  end.decide(code);
   // A handler that never returns, or a store that does not answer, must not keep us.
   process.exit(code);
+}
+
+/** True where stdout holds what another program reads: JSON, results, or an export. */
+function isOurStdout(argv: readonly string[]): boolean {
+  const ours = ownArguments(argv);
+  const isOutput = ours.some((word, at) => word === "--output=-" || (word === "--output" && ours[at + 1] === "-"));
+  return asksForJson(argv) || isOutput || ours.includes("export");
 }
 
 /** How the user called us, so that examples work as typed. */
@@ -34,10 +50,9 @@ export function programName(script: string, cwd: string): string {
 }
 
 function onSignal(listener: (signal: StopSignal) => void): () => void {
-  const signals: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
-  for (const signal of signals) process.on(signal, listener);
+  for (const signal of STOP_SIGNALS) process.on(signal, listener);
   return () => {
-    for (const signal of signals) process.off(signal, listener);
+    for (const signal of STOP_SIGNALS) process.off(signal, listener);
   };
 }
 
@@ -52,6 +67,7 @@ const GONE: ReadonlySet<string> = new Set(["EPIPE", "ERR_STREAM_DESTROYED"]);
 interface ProcessSink extends Sink {
   /** Why what was written is lost; null for a reader that left, who has seen what they wanted. */
   readonly failure: Error | null;
+  readonly hasWritten: boolean;
   /** Resolves when all is written, or cannot be. */
   flushed(): Promise<void>;
 }
@@ -59,6 +75,9 @@ interface ProcessSink extends Sink {
 /** A stream whose reader may leave at any time; then what is written goes nowhere. */
 function sinkOf(stream: NodeJS.WriteStream): ProcessSink {
   let isClosed = false;
+  let hasWritten = false;
+  // As it is now: for user code it may become another.
+  const write = stream.write.bind(stream);
   let failure: Error | null = null;
   let wake: (() => void) | null = null;
   const rouse = (): void => wake?.();
@@ -70,7 +89,13 @@ function sinkOf(stream: NodeJS.WriteStream): ProcessSink {
   stream.on("error", note);
   stream.on("drain", rouse);
   return {
-    write: (text) => isClosed || stream.write(text),
+    write(text) {
+      hasWritten = true;
+      return isClosed || write(text);
+    },
+    get hasWritten() {
+      return hasWritten;
+    },
     get isTTY() {
       return stream.isTTY;
     },
@@ -87,7 +112,7 @@ function sinkOf(stream: NodeJS.WriteStream): ProcessSink {
       return failure;
     },
     async flushed() {
-      const error = await new Promise<Error | null | undefined>((resolve) => stream.write("", resolve));
+      const error = await new Promise<Error | null | undefined>((resolve) => write("", resolve));
       if (error) note(error);
     },
     async drained() {

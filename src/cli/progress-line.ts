@@ -1,5 +1,6 @@
 // One line at the bottom of a terminal that is drawn again and again, with log lines above it.
 import { realSystem } from "../system/real.ts";
+import { control, put } from "../system/output.ts";
 import type { Io } from "./io.ts";
 import { cutTo } from "./table.ts";
 
@@ -8,17 +9,17 @@ export interface ProgressLine {
   /** Shows what the function says, a few times a second, until the returned function is called. */
   show(text: () => string): () => void;
   /** Writes a line of its own above. */
-  write(line: string): void;
+  say(line: string): void;
 }
 
 const EVERY_MS = 200;
-const CLEAR = "\r\u001b[2K";
+const CLEAR = control("\r\u001b[2K");
 
 /** The progress line of a command. */
 export function openProgressLine(io: Io): ProgressLine {
   let current: (() => string) | null = null;
   const draw = (): void => {
-    if (current) io.stderr.write(CLEAR + cutTo(current(), (io.stderr.columns || 80) - 1));
+    if (current) put(io.stderr, "line", CLEAR + cutTo(current(), (io.stderr.columns || 80) - 1));
   };
   return {
     show(text) {
@@ -33,11 +34,11 @@ export function openProgressLine(io: Io): ProgressLine {
       return () => {
         cancel();
         current = null;
-        io.stderr.write(CLEAR);
+        put(io.stderr, "line", CLEAR);
       };
     },
-    write(line) {
-      io.stderr.write(current ? CLEAR + line : line);
+    say(line) {
+      put(io.stderr, "line", current ? CLEAR + line : line);
       draw();
     },
   };

@@ -10,7 +10,7 @@ import type { Pause, PauseTarget } from "../store/store.ts";
 import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { stateStyle } from "./paint.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./words.ts";

@@ -45,14 +45,23 @@ export function openInput(
 ): AsyncIterable<Uint8Array | string> {
   if (input === "-") return stdin;
   const path = resolve(cwd, input);
-  if (!existsSync(path) || !statSync(path).isFile())
-    throw invalid("input", "a file, or - for stdin", input, "there is no such file; check the path");
+  const remedy = remedyFor(path);
+  if (remedy !== null) throw invalid("input", "a file, or - for stdin", input, remedy);
   try {
     return bytesOf(path, openSync(path, "r"));
   } catch (cause) {
     const message = `input: expected a file that may be read; got ${JSON.stringify(input)} (${messageOf(cause)}); check its rights`;
     throw new RedriveError("invalid_argument", message, { cause });
   }
+}
+
+/** What to do about an input that is no regular file; null for one that is. */
+function remedyFor(path: string): string | null {
+  if (!existsSync(path)) return "there is no such file; check the path";
+  const file = statSync(path);
+  if (file.isFile()) return null;
+  if (file.isDirectory()) return "it is a folder; name a file in it";
+  return `it is ${file.isFIFO() ? "a named pipe" : "a device"}; send its content to stdin and pass -`;
 }
 
 async function* bytesOf(path: string, fd: number): AsyncGenerator<Uint8Array> {

@@ -9,11 +9,11 @@ import { checkSchedule } from "../queue/schedules.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
 import { EXIT } from "./exit.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
 import type { Session } from "./session.ts";
 import { relativeTime } from "./words.ts";
-import { definitions, defaultsOf, jobFiles } from "./worker-flags.ts";
+import { definitions, jobFiles } from "./worker-flags.ts";
 
 const NOTES = `
 Every worker keeps schedules; each tick makes one job for the whole fleet.
@@ -112,7 +112,7 @@ function registerAdd(cli: Cli, schedules: Cli["program"]): void {
   ]);
   cli.act(add, async (session, [name = "", type = "", payload = "{}"], flags) => {
     const jobs = jobFiles(session, flags).length === 0 ? [] : await definitions(session, flags);
-    const defaults = defaultsOf(session, "retries");
+    const { defaults } = session.config;
     const options = { job: type, input: JSON.parse(checkPayloadText(payload)) as unknown, ...optionsOf(flags) };
     // Everything that can be refused is refused before a file is made.
     await checkSchedule(name, options, typesByName(jobs, defaults));

@@ -4,19 +4,22 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
+import { redactJson } from "../core/redact.ts";
 import { openStore } from "../open-store.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { jsonText } from "../queue/json-form.ts";
 import { createRedrive, type Redrive } from "../redrive.ts";
+import { refuseForeign } from "../store/sqlite/file.ts";
 import type { PostgresStore } from "../store/postgres/index.ts";
 import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
+import { put } from "../system/output.ts";
 import { cliLog, levelFrom } from "./cli-log.ts";
 import { type Config, findConfig, loadConfig, NO_CONFIG } from "./config.ts";
 import type { Io } from "./io.ts";
 import { type Paint, paintFor } from "./paint.ts";
 import { openProgressLine, type ProgressLine } from "./progress-line.ts";
-import { masked, safeLine } from "./safe-text.ts";
+import { masked, safeLine } from "../core/safe-text.ts";
 import { DEFAULT_STORE, type StoreAddress, storeAddress } from "./store-address.ts";
 import { quoted } from "./words.ts";
 
@@ -25,6 +28,8 @@ export interface GlobalOptions {
   readonly store?: string;
   readonly config?: string;
   readonly json?: boolean;
+  /** Masks what sounds like a secret in the JSON answer. */
+  readonly redact?: boolean;
   readonly quiet?: boolean;
 }
 
@@ -41,6 +46,7 @@ export interface Session {
   readonly io: Io;
   readonly json: boolean;
   readonly quiet: boolean;
+  readonly redact: boolean;
   readonly config: Config;
   readonly address: StoreAddress;
   readonly log: Log;
@@ -67,13 +73,13 @@ export interface Session {
 
 /** Begins a call; `level` is how much the command logs where nobody says otherwise. */
 export async function openSession(io: Io, options: GlobalOptions, level: LogLevel = "warn"): Promise<Session> {
-  const { json = false, quiet = false } = options;
+  const { json = false, quiet = false, redact = false } = options;
   const wanted = levelFrom(io.env) ?? (quiet ? "error" : level);
   const file = findConfig(options.config, io.cwd);
   const config = file === null ? NO_CONFIG : await loadConfig(file);
   const address = addressOf(options.store, io, config);
   const progress = openProgressLine(io);
-  const log = cliLog(io, wanted, (line) => progress.write(line));
+  const log = cliLog(io, wanted, (line) => progress.say(line));
   let closing: (() => Promise<void>) | null = null;
   const open = async (given: QueueOptions = {}, existing = false): Promise<Redrive> => {
     const { jobs = [], defaults = {}, makesFolder = false } = given;
@@ -89,13 +95,12 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     };
     return redrive;
   };
-  const show = (document: unknown, text: () => string): void => {
-    io.stdout.write(json ? `${jsonText(document)}\n` : text());
-  };
+  const show = showing(io, { json, redact });
   return {
     io,
     json,
     quiet,
+    redact,
     config,
     address,
     log,
@@ -104,7 +109,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     width: io.stdout.isTTY ? io.stdout.columns || 80 : Number.POSITIVE_INFINITY,
     open,
     async openExisting() {
-      if (address.path !== null && !existsSync(address.path)) throw noStore(address);
+      checkFile(address);
       return open({ defaults: config.defaults }, true);
     },
     show,
@@ -112,9 +117,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
       if (json || !quiet) show(document, text);
     },
     suggest: (command) => [io.program, command, ...placeFlags(options)].join(" "),
-    say(line) {
-      if (!quiet) progress.write(`${line}\n`);
-    },
+    say: (line) => void (quiet || progress.say(`${line}\n`)),
     async close() {
       const close = closing;
       closing = null;
@@ -124,6 +127,19 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
       closing = null;
     },
   };
+}
+
+function showing({ stdout }: Io, { json, redact }: Pick<Session, "json" | "redact">): Session["show"] {
+  return (document, text) => {
+    if (json) put(stdout, "json", `${redact ? redactJson(jsonText(document)) : jsonText(document)}\n`);
+    else put(stdout, "text", text());
+  };
+}
+
+function checkFile(address: StoreAddress): void {
+  if (address.path === null) return;
+  refuseForeign(address.path);
+  if (!existsSync(address.path)) throw noStore(address);
 }
 
 /** The name of a folder that is not there is more often mistyped than meant. */

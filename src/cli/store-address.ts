@@ -3,7 +3,8 @@
 import { resolve } from "node:path";
 import { invalid } from "../core/options.ts";
 import { isPostgresUrl, readPlace } from "../store/postgres/place.ts";
-import { masked } from "./safe-text.ts";
+import { readSqliteUrl, sqliteUrl } from "../store/sqlite/address.ts";
+import { masked } from "../core/safe-text.ts";
 
 /** Where the jobs live. */
 export interface StoreAddress {
@@ -28,11 +29,11 @@ export function storeAddress(url: unknown, folder: string): StoreAddress {
     const { shown, schema } = readPlace({ url });
     return { url, path: null, shown: `${shown} (schema ${schema})` };
   }
-  const path = url.startsWith("sqlite:") ? url.slice("sqlite:".length) : "";
+  const { path, sync } = readSqliteUrl(url) ?? { path: "", sync: "full" };
   // A store in memory ends with the process: what one command writes, no other would find.
   if (url === "memory:" || path === ":memory:")
     throw invalid("store", EXPECTED, url, "a store in memory is gone when the command ends; name a file");
   if (path === "" || path.includes("\0")) throw invalid("store", EXPECTED, masked(url), REMEDY);
   const absolute = resolve(folder, path);
-  return { url: `sqlite:${absolute}`, path: absolute, shown: absolute };
+  return { url: sqliteUrl({ path: absolute, sync }), path: absolute, shown: absolute };
 }

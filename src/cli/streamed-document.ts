@@ -1,9 +1,9 @@
 // One JSON document with a long list in it, written as it comes, so that ten million items need no memory.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { jsonText } from "../queue/json-form.ts";
+import { put, shownAs } from "../system/output.ts";
 import { complaintOf } from "./exit.ts";
 import type { Io } from "./io.ts";
-import { masked, safeText } from "./safe-text.ts";
 
 /** A document that is under way. */
 export interface StreamedDocument {
@@ -19,18 +19,18 @@ export interface StreamedDocument {
 export function streamDocument({ stdout }: Pick<Io, "stdout">, field: string): StreamedDocument {
   let before = `{"${field}":[`;
   const end = (rest: object): void => {
-    stdout.write(`${before === "," ? "" : before}],${jsonText(rest).slice(1)}\n`);
+    put(stdout, "json", `${before === "," ? "" : before}],${jsonText(rest).slice(1)}\n`);
   };
   return {
     end,
     add(json) {
       const text = before + json;
       before = ",";
-      return stdout.write(text);
+      return put(stdout, "json", text);
     },
     fail(error, rest) {
       const { code, message } = complaintOf(error);
-      end({ ...rest, error: { code, message: masked(safeText(message)) } });
+      end({ ...rest, error: { code, message: shownAs("line", message) } });
       if (!isRedriveError(error)) return error;
       const details = { ...error.details, answered: true };
       return new RedriveError(error.code, error.message, { cause: error, details });

@@ -4,7 +4,7 @@ import { isoTime } from "../queue/json-form.ts";
 import type { StuckFilter, StuckRun } from "../queue/stuck.ts";
 import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
 import type { Command } from "commander";
-import { masked } from "./safe-text.ts";
+import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { counted, relativeTime } from "./words.ts";

@@ -59,7 +59,8 @@ function announce(
   } else log.info({ signal: end, within }, "stopping: no new jobs, running ones may finish; again to stop at once");
 }
 
-function listen(io: Io): { next(): Promise<StopSignal>; stop(): void } {
+/** Listens to the signals that ask to stop, one after the other. */
+export function listen(io: Io): { next(): Promise<StopSignal>; stop(): void } {
   const heard: StopSignal[] = [];
   const lastAt = new Map<StopSignal, number>();
   let waiting: ((signal: StopSignal) => void) | null = null;

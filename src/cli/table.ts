@@ -1,6 +1,6 @@
 // Tables for people: aligned columns without borders, cut to the width of the terminal. What is left out is said.
 import type { Paint, Style } from "./paint.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine } from "../core/safe-text.ts";
 
 /** One column. */
 export interface Column {

@@ -1,7 +1,8 @@
 // Times, counts and bars as people read them.
 import { formatDuration } from "../core/duration.ts";
 import type { Failure, Job } from "../core/job.ts";
-import { masked } from "./safe-text.ts";
+import { isoTime } from "../queue/json-form.ts";
+import { masked } from "../core/safe-text.ts";
 
 /** `5s ago`, `in 3m`, `now`. */
 export function relativeTime(ms: number | null, now: number): string {
@@ -23,7 +24,7 @@ export function fullTime(ms: number | null, now: number): string {
 
 /** `2027-01-31 08:00:00Z`. */
 export function shortTime(ms: number): string {
-  return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+/, "");
+  return isoTime(ms).replace("T", " ").replace(/\.\d+/, "");
 }
 
 /** `1,234`. */

@@ -9,7 +9,7 @@ import type { RedriveWorkerOptions } from "../redrive-worker.ts";
 import { resolveWorker, WORKER_DEFAULTS } from "../worker/settings.ts";
 import { checkArchive } from "./archive-file.ts";
 import { collected, defined, type Flags, numeric, textual } from "./command.ts";
-import { mergedDefaults, policyFromEnvironment } from "./environment.ts";
+import { type EnvironmentOf, mergedDefaults, policyFromEnvironment } from "./environment.ts";
 import { childIsolation } from "../worker/child-isolation.ts";
 import { loadJobs } from "./load-jobs.ts";
 import type { Session } from "./session.ts";
@@ -67,17 +67,13 @@ export async function requiredDefinitions(session: Session, flags: Flags): Promi
   throw new RedriveError("invalid_argument", message);
 }
 
-/** Whether `MAX_RETRIES` counts beside `MAX_RETRY_ATTEMPTS`. */
-export type Environment = "attempts" | "retries";
-
 /** The defaults of every job type: config file, and above it the environment. */
-export function defaultsOf(session: Session, environment: Environment): PolicyOptions {
-  const { config, io } = session;
-  return mergedDefaults(config.defaults, policyFromEnvironment(io.env, { retries: environment === "retries" }));
+export function defaultsOf({ config, io }: Session, command: EnvironmentOf): PolicyOptions {
+  return mergedDefaults(config.defaults, policyFromEnvironment(io.env, command));
 }
 
 /** The options of the worker: flags above the config file. */
-export function workerOptions(session: Session, flags: Flags, environment: Environment): RedriveWorkerOptions {
+export function workerOptions(session: Session, flags: Flags, environment: EnvironmentOf): RedriveWorkerOptions {
   const { config, address, io } = session;
   const { health, archive, ...rest } = config.worker;
   const port = numeric(flags.healthPort) ?? health?.port;

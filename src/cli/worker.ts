@@ -7,15 +7,16 @@ import { defaultsOf, requiredDefinitions, workerFlags, workerOptions } from "./w
 import { claimedText } from "./worker-summary.ts";
 
 const NOTES = `
-A first SIGINT or SIGTERM stops claiming, lets running jobs finish --within the
-time, then aborts and releases them uncharged; a second one does so at once
-(the same signal within 0.2s counts once). A summary goes to stderr at the end.
+A first SIGINT, SIGTERM or SIGHUP stops claiming, lets running jobs finish
+--within the time, then aborts and releases them uncharged; a second one does so
+at once (the same signal within 0.2s counts once). A summary goes to stderr at
+the end. With --json, what your jobs print on stdout goes to stderr.
 Exit code 75 means: replace me, half of the slots are lost to handlers that
 ignore their abort.
 
-Environment: MAX_RETRY_ATTEMPTS (attempts in all) and RETRY_DELAY_SECONDS (first
-delay), for types that set none. MAX_RETRIES is not read here, only by
-\`drain\` and \`enqueue\`.`;
+Environment: MAX_RETRY_ATTEMPTS (attempts in all) and RETRY_DELAY_SECONDS (the
+wait before every retry), for types that set none. MAX_RETRIES is not read here,
+only by \`drain\` and \`batch\`.`;
 
 /** Registers `worker`. */
 export function registerWorker(cli: Cli): void {
@@ -32,8 +33,8 @@ export function registerWorker(cli: Cli): void {
     async (session, _args, flags) => {
       const within = textual(flags.within) ?? "25s";
       parseDuration(within, "within");
-      const defaults = defaultsOf(session, "attempts");
-      const options = workerOptions(session, flags, "attempts");
+      const defaults = defaultsOf(session, "worker");
+      const options = workerOptions(session, flags, "worker");
       const jobs = await requiredDefinitions(session, flags);
       const redrive = await session.open({ jobs, defaults });
       const worker = redrive.worker(options);

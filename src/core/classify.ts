@@ -5,6 +5,7 @@ import { invalid, parseOptions } from "./options.ts";
 import { PermanentError, RetryAfterError } from "./errors.ts";
 import { isA, linksOf, messageOf, nameOf, read, readMembers, readPath, readText } from "./error-shape.ts";
 import { classOfStatus, statusOf } from "./http-status.ts";
+import { type FailedOutcome, isFailed } from "./item-outcome.ts";
 import { FAILURE_CLASSES, type FailureClass, type Severity } from "./job.ts";
 import { retryAfterOf } from "./retry-after.ts";
 import { ERROR_NAMES, GRPC_STATUSES, REDRIVE_CODES, SYSTEM_CODES } from "./system-codes.ts";
@@ -106,7 +107,9 @@ export function classify(
   rules: readonly ClassifyRule[],
   now: number,
 ): Judged {
-  return judge(thrown, { context, rules, now, left: 32 }) ?? judged({ class: "transient" }, linksOf(thrown), now);
+  const error = isFailed(thrown) ? thrown.error : thrown;
+  const found = judge(error, { context, rules, now, left: 32 }) ?? judged({ class: "transient" }, linksOf(error), now);
+  return isFailed(thrown) ? judgedAs(found, thrown) : found;
 }
 
 interface Found {
@@ -195,14 +198,16 @@ function glob(pattern: string, text: string): boolean {
 }
 
 /** The judgement of a failure whose handler said itself whether it is worth another try, and after which delay. */
-export function judgedAs(judged: Judged, said: "transient" | "permanent", delayMs: number | null): Judged {
-  const agreed = isRetryable(judged.class) === (said === "transient");
-  const answer = agreed ? judged : { ...judged, class: said, severity: DEFAULT_SEVERITY[said] };
-  return delayMs === null ? answer : { ...answer, delayMs };
+function judgedAs(judged: Judged, said: FailedOutcome): Judged {
+  const { status } = said;
+  const agreed = isRetryable(judged.class) === (status === "transient");
+  const answer = agreed ? judged : { ...judged, class: status, severity: DEFAULT_SEVERITY[status] };
+  return status === "permanent" || said.delayMs === null ? answer : { ...answer, delayMs: said.delayMs };
 }
 
 /** One error by itself, without its causes. */
 function recognise(link: unknown): Found | undefined {
+  if (isFailed(link)) return { class: link.status };
   if (isA(link, PermanentError)) return { class: "permanent" };
   if (isA(link, RetryAfterError)) return { class: "rate_limited" };
   const name = nameOf(link);

@@ -17,6 +17,7 @@ import type { Job } from "./job.ts";
 import { type ActiveLane, isSuspect, laneKind } from "./lane.ts";
 import type { WorkerLoad } from "./load.ts";
 import type { RateBucket, RateSettings } from "./rate.ts";
+import { isNextRound } from "./round.ts";
 
 /** The kinds of reasons, the decisive ones first; the last two are those of jobs that do not wait. */
 export const REASON_KINDS = [
@@ -116,8 +117,13 @@ function waitingReasons(job: Job, snapshot: Snapshot): Reason[] {
   ];
 }
 
-function timeReasons({ runAt, attempts, failure, lastDelayMs }: Job, { now }: Snapshot): Reason[] {
+function timeReasons({ type, runAt, attempts, failure, lastDelayMs }: Job, { now }: Snapshot): Reason[] {
   if (runAt <= now) return [];
+  if (isNextRound(type, runAt - now)) {
+    const message = "waits for the next round of its batch run";
+    const then = "the run begins it when nothing of this round is left; start the same command again if it was stopped";
+    return [{ kind: "retrying", message, next: then, at: runAt }];
+  }
   const next = `it falls due in ${formatDuration(runAt - now)}`;
   if (attempts === 0) return [{ kind: "scheduled", message: "scheduled for later", next, at: runAt }];
   const why = failure === null ? "" : ` with ${failure.name}`;

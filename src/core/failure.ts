@@ -4,6 +4,7 @@
 import type { Judged } from "./classify.ts";
 import { linksOf, messageOf, nameOf, readText } from "./error-shape.ts";
 import { fingerprint } from "./fingerprint.ts";
+import { isFailed } from "./item-outcome.ts";
 import type { Failure } from "./job.ts";
 
 /** Message and stack are each cut to this many bytes of UTF-8. */
@@ -12,8 +13,9 @@ const MAX_NAME_BYTES = 128;
 /** What a long message may take of the stack, so that the frames after it are kept. */
 const MAX_HEAD = 1024;
 
-/** The failure to store for anything thrown, with the class and severity `classify` found. */
-export function failureFrom(thrown: unknown, judged: Judged): Failure {
+/** The failure to store for anything thrown, or said to have failed, with the class and severity `classify` found. */
+export function failureFrom(given: unknown, judged: Judged): Failure {
+  const thrown = isFailed(given) ? given.error : given;
   const links = linksOf(thrown);
   const name = cutText(nameOf(thrown), MAX_NAME_BYTES);
   const message = cutText(messageOf(thrown), MAX_TEXT_BYTES);

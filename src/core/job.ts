@@ -72,10 +72,25 @@ export interface JobLimits {
   readonly stuckLimit: number | null;
   /**
    * These limits were said, by the definition of the type or by whoever enqueued the job. False where only the name of the
-   * type was known: then they are defaults, and a worker that knows the type goes by what the type says.
+   * type was known: then they are defaults, and a worker that knows the type goes by what the type says, and writes that
+   * down with its verdict.
    */
   readonly limited: boolean;
 }
+
+/** How long a job is kept once it has ended; null where only the name of its type was known, until a judge says it. */
+export interface JobKeep {
+  /** After it completed or was cancelled. */
+  readonly keepFinishedMs: number | null;
+  /** After it died. */
+  readonly keepDeadMs: number | null;
+}
+
+/** What a run was judged by. */
+export type Terms = Omit<JobLimits, "limited"> & JobKeep;
+
+/** The last instant that a date can name. */
+export const LATEST_INSTANT = 8_640_000_000_000_000;
 
 /** What a job belongs to; interned to one lane at enqueue. */
 export interface Belonging {
@@ -92,7 +107,7 @@ export interface Belonging {
 }
 
 /** A job as stores return it. Times are epoch milliseconds by the store's clock. */
-export interface Job extends Belonging, JobLimits {
+export interface Job extends Belonging, JobLimits, JobKeep {
   readonly id: string;
   readonly key: string | null;
   readonly state: State;
@@ -107,6 +122,11 @@ export interface Job extends Belonging, JobLimits {
   readonly updatedAt: number;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
+  /**
+   * When retention deletes it: null before it has ended, and as long as nobody has said how long it is kept;
+   * `LATEST_INSTANT` for a dead one that is over and goes only through an archive.
+   */
+  readonly expiresAt: number | null;
   readonly attempts: number;
   readonly crashes: number;
   /** Times the job was handed back uncharged. */

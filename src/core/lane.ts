@@ -13,11 +13,21 @@ export const LANE_KINDS = ["first", "retry", "suspect", "last"] as const;
 export type LaneKind = (typeof LANE_KINDS)[number];
 
 const KINDS = 4;
-const PRIORITY_SPAN = 2 ** 40;
+const PRIORITY_SPAN = 2 ** 49;
 
 /** The lane of first tries for the nth belonging of a priority. */
 export function firstLane(n: number, priority: number): number {
   return (9 - priority) * PRIORITY_SPAN + n * KINDS;
+}
+
+/** The priority that a lane has by its number. */
+export function priorityOfLane(lane: number): number {
+  return 9 - Math.floor(lane / PRIORITY_SPAN);
+}
+
+/** Less than any lane of this priority, and not less than any of a higher one. */
+export function beforePriority(priority: number): number {
+  return firstLane(0, priority) - 1;
 }
 
 /** A name for what the jobs of a lane belong to, to find its number by; tenant and group alone can hold a space. */

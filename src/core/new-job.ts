@@ -1,9 +1,10 @@
 // What may be enqueued: the shape of a new job and the checks every store makes before it writes one. Nothing is
 // clamped or repaired; a bad value is refused with its legal range and changes nothing.
+import { MAX_DURATION_MS } from "./duration.ts";
 import { didYouMean, invalid } from "./options.ts";
 import { RedriveError } from "./errors.ts";
 import { GROUP_CONCURRENCY } from "./group.ts";
-import type { Belonging, JobLimits, State } from "./job.ts";
+import { type Belonging, type JobKeep, type JobLimits, LATEST_INSTANT, type State } from "./job.ts";
 
 /**
  * What a key that is taken means for a new job. `key`: the same body is a duplicate, another one a conflict. `queued` and
@@ -16,7 +17,7 @@ export const UNIQUE_MODES = ["key", "queued", "active", "replace", "debounce"] a
 export type UniqueMode = (typeof UNIQUE_MODES)[number];
 
 /** A job on its way into a store. The id is made by the caller, so that a repeated write is recognised. */
-export interface NewJob extends Belonging, JobLimits {
+export interface NewJob extends Belonging, JobLimits, JobKeep {
   readonly id: string;
   /** JSON text. */
   readonly payload: string;
@@ -62,15 +63,13 @@ export const JOB_BOUNDS = {
   delayMs: 10 * 366 * 86_400_000,
   stuckRetryMs: 7 * 86_400_000,
   resultBytes: 65_536,
+  keepMs: MAX_DURATION_MS,
 } as const;
 
 /** Of UTF-8, at most. */
 const BYTES_PER_UNIT = 3;
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
-/** The last instant that a date can name. */
-export const LATEST_INSTANT = 8_640_000_000_000_000;
-
 /** True for text that can be the id of a job. */
 export function isJobId(id: unknown): id is string {
   return typeof id === "string" && ID.test(id);
@@ -96,12 +95,22 @@ export function checkNewJob(job: NewJob): void {
   if (job.deadlineMs !== null) checkInteger("deadline", job.deadlineMs, 1, JOB_BOUNDS.delayMs);
   checkStuck(job);
   if (typeof job.limited !== "boolean") refuse("limited", "true or false", job.limited);
+  checkKeep(job);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
   if (typeof job.payload !== "string" || !job.payload.isWellFormed()) {
     refuse("payload", "well-formed JSON text, lone surrogates escaped", job.payload);
   }
   checkBytes("payload", job.payload, JOB_BOUNDS.payloadBytesMost);
+}
+
+/** Throws unless these are times for which a job may be kept. */
+export function checkKeep({ keepFinishedMs, keepDeadMs }: JobKeep): void {
+  for (const [field, value] of [
+    ["keep.finished", keepFinishedMs],
+    ["keep.dead", keepDeadMs],
+  ] as const)
+    if (value !== null) checkInteger(field, value, 0, JOB_BOUNDS.keepMs);
 }
 
 function checkStuck({ stuckMs, stuckRetryMs, stuckLimit }: NewJob): void {

@@ -24,7 +24,7 @@ export function parseOptions<K extends string>(
   name: string,
 ): { readonly [key in K]?: unknown } {
   const expected = (): string => `an object with ${known.join(", ")}`;
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     throw invalid(name, expected(), value, "pass an object, or nothing for the defaults");
   }
   const options: { [key in K]?: unknown } = Object.create(null);
@@ -41,8 +41,22 @@ export function parseOptions<K extends string>(
 
 /** The value itself, if it is an object; whoever takes it apart can rely on that. */
 export function objectOf<T extends object>(value: T, name: string): T {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  if (isObject(value)) return value;
   throw invalid(name, "an object", value, "pass one, or nothing where it is optional");
+}
+
+/** False for what keeps its content elsewhere than in its fields: it would count as empty. */
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && kindOf(value) === null;
+}
+
+/** What an object is that has no settings in its fields; null for all others. */
+function kindOf(value: object): string | null {
+  if (Array.isArray(value)) return "an array";
+  if ("then" in value && typeof value.then === "function") return "a Promise";
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  if (kind === "Object" || kind === "Module") return null;
+  return `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind}`;
 }
 
 /** The fields of a JSON text from the store; none for a text that is no object, whoever wrote it. */
@@ -70,7 +84,7 @@ export function invalid(name: string, expected: string, came: unknown, remedy: s
 function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === "bigint") return `the bigint ${value}`;
-  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
+  if (typeof value === "object" && value !== null) return kindOf(value) ?? "an object";
   return typeof value === "function" ? "a function" : String(value);
 }
 

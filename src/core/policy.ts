@@ -44,7 +44,8 @@ export interface PolicyOptions {
    */
   readonly stuck?: { readonly after: Duration; readonly retryAfter?: Duration; readonly limit?: number } | null;
   /**
-   * How long finished jobs (default 24 h) and dead letters (default 7 d) are kept. With `finished: 0` a job that never
+   * How long finished jobs (default 24 h) and dead letters (default 7 d) are kept; each job carries it, so that no other
+   * program deletes it sooner. With `finished: 0` a job that never
    * failed is deleted as it completes: only a `run()` of the worker's own process still learns what it returned.
    */
   readonly keep?: { readonly finished?: Duration; readonly dead?: Duration };

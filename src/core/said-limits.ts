@@ -1,6 +1,6 @@
 // The limits of a job type that somebody said. A job that was enqueued by the name of its type alone has only defaults; those
 // who know the type say what counts instead, also to other processes, as JSON.
-import type { JobLimits } from "./job.ts";
+import type { Job, JobKeep, JobLimits, Terms } from "./job.ts";
 import type { ResolvedPolicy } from "./policy.ts";
 
 const COUNTS = ["maxAttempts", "maxCrashes"] as const;
@@ -26,3 +26,20 @@ export function limitsFrom(value: unknown): SaidLimits {
   ];
   return Object.fromEntries(said.map((limit) => [limit, given[limit]]));
 }
+
+/** What those who know its type say of a job. */
+export interface SaidOfType {
+  readonly limits: SaidLimits;
+  /** How long jobs of the type are kept; undefined where that is not known. */
+  readonly keep?: JobKeep | undefined;
+}
+
+/** What a run of this job is judged by, if it is not what the job carries itself; null if it is. */
+export function termsFor(job: Job, said: SaidOfType): Terms | null {
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = job;
+  const own = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs };
+  const terms: Terms = { ...own, ...(job.limited ? {} : said.limits), ...said.keep };
+  return TERMS.some((term) => terms[term] !== own[term]) ? terms : null;
+}
+
+const TERMS = [...COUNTS, ...OPTIONAL, "keepFinishedMs", "keepDeadMs"] as const;

@@ -106,10 +106,13 @@ export function opened(record: ServiceRecord, reason: string, { openMs }: Breake
 }
 
 /** True where a probe may be taken now. */
-export function mayProbe({ breaker }: ServiceRecord, { probes }: BreakerSettings, now: number): boolean {
+export function mayProbe({ breaker }: ServiceRecord, settings: BreakerSettings, now: number): boolean {
   if (breaker.state === "closed") return false;
   if (breaker.state !== "half_open") return breaker.until !== null && now >= breaker.until;
-  return breaker.probes.filter(({ until }) => until > now).length + breaker.successes < probes;
+  const running = breaker.probes.filter(({ until }) => until > now).length;
+  // The thresholds may have been higher when these succeeded: one place is always left for the probe that closes it.
+  const successes = Math.min(breaker.successes, settings.closeAfter - 1);
+  return running + successes < settings.probes;
 }
 
 /** The record with a probe for this worker; `forMs` is how long it is waited for. */

@@ -4,7 +4,8 @@ import type { Verdict } from "./verdict.ts";
 
 /** The job after the verdict, settled about now. */
 export function settledJob(job: Job, verdict: Verdict, now: number): Job {
-  const ended = { finishedAt: now, updatedAt: now };
+  const { keepFinishedMs } = job;
+  const ended = { finishedAt: now, updatedAt: now, expiresAt: expiryOf(now, keepFinishedMs) };
   switch (verdict.kind) {
     case "complete":
       return { ...job, ...ended, state: "completed", result: verdict.result };
@@ -24,10 +25,16 @@ export function settledJob(job: Job, verdict: Verdict, now: number): Job {
   }
 }
 
+/** When a job goes that ended at this time; null where nobody has said how long it is kept. */
+export function expiryOf(endedAt: number, keepMs: number | null): number | null {
+  return keepMs === null ? null : endedAt + keepMs;
+}
+
 function charged(job: Job, verdict: Extract<Verdict, { readonly failure: unknown }>, now: number): Job {
   const { charge, failure } = verdict;
   const bad = { ...job, failure, attempts: job.attempts + charge.attempts, crashes: job.crashes + charge.crashes };
-  if (verdict.kind === "dead") return { ...bad, state: "dead", finishedAt: now, updatedAt: now };
+  if (verdict.kind === "dead")
+    return { ...bad, state: "dead", finishedAt: now, updatedAt: now, expiresAt: expiryOf(now, job.keepDeadMs) };
   const { delayMs, batchMost = job.batchMost } = verdict;
   return { ...bad, state: "queued", runAt: now + delayMs, lastDelayMs: delayMs, updatedAt: now, batchMost };
 }

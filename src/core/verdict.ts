@@ -18,7 +18,7 @@ import { type Backoff, delayBefore } from "./backoff.ts";
 import { isRetryable } from "./classify.ts";
 import { formatDuration } from "./duration.ts";
 import { fingerprint } from "./fingerprint.ts";
-import type { DeathReason, Failure, Job } from "./job.ts";
+import type { DeathReason, Failure, Job, Terms } from "./job.ts";
 import { type LaneKind, laneKind } from "./lane.ts";
 import type { FleetBreaker } from "./service-record.ts";
 import type { WhenOpen } from "./service.ts";
@@ -67,15 +67,20 @@ export interface Charge {
   readonly crashes: 0 | 1;
 }
 
+/** What the run was judged by, to be written with the verdict; absent where the job carries it already. */
+export interface Said {
+  readonly said?: Terms;
+}
+
 /** What the store is to do with the job. */
 export type Verdict =
-  | {
+  | (Said & {
       readonly kind: "complete";
       readonly result: string | null;
       /** The job goes with its run, and nothing of it stays. */
       readonly keep?: false;
-    }
-  | {
+    })
+  | (Said & {
       readonly kind: "retry";
       readonly delayMs: number;
       readonly lane: LaneKind;
@@ -83,7 +88,7 @@ export type Verdict =
       readonly failure: Failure;
       /** From now on the job is run in batches of at most so many; absent, nothing changes. */
       readonly batchMost?: number;
-    }
+    })
   | {
       readonly kind: "release";
       readonly delayMs: number;
@@ -91,8 +96,13 @@ export type Verdict =
       /** As for `retry`. */
       readonly batchMost?: number;
     }
-  | { readonly kind: "dead"; readonly reason: DeathReason; readonly charge: Charge; readonly failure: Failure }
-  | { readonly kind: "cancel" };
+  | (Said & {
+      readonly kind: "dead";
+      readonly reason: DeathReason;
+      readonly charge: Charge;
+      readonly failure: Failure;
+    })
+  | (Said & { readonly kind: "cancel" });
 
 /** The part of a policy that judging needs. */
 export interface RetryPolicy {
@@ -115,7 +125,8 @@ export type JudgedJob = Pick<
   | "lastDelayMs"
   | "cancelRequested"
   | "failure"
->;
+> &
+  Said;
 
 const FAILED: Charge = { attempts: 1, crashes: 0 };
 const UNCHARGED: Charge = { attempts: 0, crashes: 0 };
@@ -131,6 +142,20 @@ export function verdict(
   now: number,
   random: () => number,
   heldMs = 0,
+): Verdict {
+  const answer = judge(job, outcome, policy, now, random, heldMs);
+  // Nobody was judged by a release, and what goes with its run carries nothing.
+  const isSilent = job.said === undefined || answer.kind === "release" || ("keep" in answer && answer.keep === false);
+  return isSilent ? answer : { ...answer, said: job.said };
+}
+
+function judge(
+  job: JudgedJob,
+  outcome: Outcome,
+  policy: RetryPolicy,
+  now: number,
+  random: () => number,
+  heldMs: number,
 ): Verdict {
   if (outcome.kind === "completed") {
     const { result } = outcome;

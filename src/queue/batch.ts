@@ -1,6 +1,7 @@
 // Batch handlers: what they get, what they answer for each item, and how one item alone goes through them. An item
 // without an answer is of unknown outcome; what that means is decided where the batch is run.
 import { type Duration, parseDuration } from "../core/duration.ts";
+import { done, isOutcome, type ItemOutcome, permanent, transient } from "../core/item-outcome.ts";
 import type { Lease } from "../core/job.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Log } from "../system/log.ts";
@@ -32,31 +33,6 @@ export interface BatchItem<Input = unknown> {
   readonly signal: AbortSignal;
   /** Proof of ownership for the outside world: epoch and nonce of this run. */
   readonly lease: Lease;
-}
-
-/** What became of one item; made by `done`, `transient` and `permanent`. */
-export type ItemOutcome<Result = unknown> =
-  | { readonly status: "done"; readonly result: Result }
-  | { readonly status: "transient"; readonly error: unknown; readonly delayMs: number | null }
-  | { readonly status: "permanent"; readonly error: unknown };
-
-/** The item succeeded. */
-export function done(): ItemOutcome<undefined>;
-/** The item succeeded with this result. */
-export function done<Result>(result: Result): ItemOutcome<Result>;
-export function done(result?: unknown): ItemOutcome {
-  return { status: "done", result };
-}
-
-/** The item failed and is worth another try: a message or an error, and where known the wait before it. */
-export function transient(error: unknown, options: { readonly delay?: Duration } = {}): ItemOutcome<never> {
-  const { delay } = parseOptions(options, ["delay"], "transient");
-  return { status: "transient", error, delayMs: delay === undefined ? null : parseDuration(delay, "transient.delay") };
-}
-
-/** The item failed and never will succeed: a message or an error. */
-export function permanent(error: unknown): ItemOutcome<never> {
-  return { status: "permanent", error };
 }
 
 /** What a batch handler gets beside its items. What it says of an item here is settled at once and stands. */
@@ -151,21 +127,10 @@ export function outcomeWords(
   hear: (id: string, outcome: ItemOutcome) => void,
 ): Pick<BatchContext, "done" | "transient" | "permanent"> {
   return {
-    done: (id, result) => hear(id, { status: "done", result }),
+    done: (id, result) => hear(id, done(result)),
     transient: (id, error, options) => hear(id, transient(error, options)),
     permanent: (id, error) => hear(id, permanent(error)),
   };
-}
-
-/** Thrown for an item that failed by its own word, so that it is judged by that and not by the looks of its error. */
-export class ItemFailure extends Error {
-  readonly outcome: Exclude<ItemOutcome, { readonly status: "done" }>;
-
-  constructor(outcome: ItemFailure["outcome"]) {
-    super(`The item failed: ${outcome.status}.`, { cause: outcome.error });
-    this.name = "ItemFailure";
-    this.outcome = outcome;
-  }
 }
 
 /** The error of an item about which its handler said nothing. */
@@ -194,12 +159,6 @@ export function runAsOne(run: RunBatch, hasSchema = false): (input: unknown, con
     }
     const { outcome } = known;
     if (!outcome) throw noOutcome();
-    if (outcome.status !== "done") throw new ItemFailure(outcome);
-    return outcome.result;
+    return outcome;
   };
-}
-
-function isOutcome(value: unknown): value is ItemOutcome {
-  if (typeof value !== "object" || value === null || !("status" in value)) return false;
-  return value.status === "done" || value.status === "transient" || value.status === "permanent";
 }

@@ -41,7 +41,7 @@ export interface RemoveSummary {
 export interface DeadLetters {
   /** A page, newest first. */
   list(
-    query?: DeadLetterFilter & Partial<Pick<DeadLetterQuery, "limit" | "cursor" | "oldest">>,
+    query?: DeadLetterFilter & Partial<Pick<DeadLetterQuery, "limit" | "cursor" | "oldest" | "payloads">>,
   ): Promise<Page<DeadLetter>>;
   /** Every one that matches, page by page. */
   all(filter?: DeadLetterFilter & Pick<DeadLetterQuery, "oldest">): AsyncIterable<DeadLetter>;
@@ -74,19 +74,19 @@ const FILTER = [
 
 /** The dead letters of a store. */
 export function openDeadLetters(store: Store): DeadLetters {
-  const all = async function* ({
-    oldest = false,
-    ...filter
-  }: DeadLetterFilter & Pick<DeadLetterQuery, "oldest"> = {}): AsyncGenerator<DeadLetter> {
-    const query = { ...letterFilter(filter), oldest };
+  const all = async function* (
+    { oldest = false, ...filter }: DeadLetterFilter & Pick<DeadLetterQuery, "oldest"> = {},
+    payloads = true,
+  ): AsyncGenerator<DeadLetter> {
+    const query = { ...letterFilter(filter), oldest, payloads };
     yield* everyItem((cursor) => store.deadLetters({ ...query, limit: PAGE, cursor }));
   };
   return {
-    all,
+    all: (filter) => all(filter),
     async list(query = {}) {
-      const { limit = 50, cursor = null, oldest = false, ...filter } = objectOf(query, "query");
+      const { limit = 50, cursor = null, oldest = false, payloads = true, ...filter } = objectOf(query, "query");
       checkCursor(cursor);
-      return store.deadLetters({ ...letterFilter(filter), limit, cursor, oldest });
+      return store.deadLetters({ ...letterFilter(filter), limit, cursor, oldest, payloads });
     },
     async get(id) {
       const query = { jobId: checkId(id), redriven: true, limit: 1 };
@@ -138,7 +138,7 @@ interface Letter {
 /** The letters of a target in chunks; null for an id without a job. */
 async function* chunks(
   target: DeadLetterTarget,
-  all: (filter: DeadLetterFilter) => AsyncIterable<DeadLetter>,
+  all: (filter: DeadLetterFilter, payloads: boolean) => AsyncIterable<DeadLetter>,
   store: Store,
 ): AsyncGenerator<(Letter | null)[]> {
   if (typeof target === "string" || Array.isArray(target)) {
@@ -150,7 +150,7 @@ async function* chunks(
   }
   const filter = target as DeadLetterFilter;
   checkNarrow(filter, FILTER);
-  for await (const letters of inChunks(all(filter)))
+  for await (const letters of inChunks(all(filter, false)))
     yield letters.map(({ job, generation, redrivenAt }) => ({
       id: job.id,
       generation,

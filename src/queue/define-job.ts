@@ -5,6 +5,7 @@ import { resolveRules } from "../core/classify.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { GROUP_CONCURRENCY } from "../core/group.ts";
+import type { ItemOutcome, ResultOf } from "../core/item-outcome.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
@@ -80,7 +81,10 @@ export interface TypeOptions extends PolicyOptions {
   readonly rateLimit?: RateOptions;
   /** Rules of your own, tried before Redrive's; the first that matches wins. Default none. */
   readonly classify?: readonly ClassifyRule[];
-  /** Called after a job of this type died, whoever judged it. */
+  /**
+   * Called after a job of this type died, in the process that judged it: the worker that ran it, or one that found it
+   * abandoned. A process that does not define the type calls nothing; nor does the command line.
+   */
   readonly onDead?: (job: Job) => void | Promise<void>;
 }
 
@@ -88,7 +92,7 @@ export interface TypeOptions extends PolicyOptions {
 export interface JobOptions<Input, Returned> extends TypeOptions {
   readonly batch?: undefined;
   readonly runBatch?: undefined;
-  /** The handler: returns the result or a snooze, throws to fail. */
+  /** The handler: returns the result, an outcome or a snooze; fails by `transient`, `permanent` or what it throws. */
   run(input: Input, context: JobContext): Returned | Promise<Returned>;
 }
 
@@ -127,19 +131,21 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly onDead: ((job: Job) => void | Promise<void>) | null;
   /** How its jobs are run together; null where each is run for itself. */
   readonly batch: BatchSettings | null;
-  run(input: Input, context: JobContext): Result | Snooze | Promise<Result | Snooze>;
+  run(input: Input, context: JobContext): Returned<Result> | Promise<Returned<Result>>;
 }
+
+type Returned<Result> = Result | Snooze | ItemOutcome<Result>;
 
 /** Defines a job type; with a schema, its handler gets what the schema made of the input. */
 export function defineJob<S extends StandardSchema, Returned>(
   type: string,
   options: JobOptions<SchemaOutput<S>, Returned> & WithSchema<S>,
-): JobDefinition<SchemaInput<S>, Exclude<Returned, Snooze>>;
+): JobDefinition<SchemaInput<S>, ResultOf<Exclude<Returned, Snooze>>>;
 /** Defines a job type without a schema. */
 export function defineJob<Input, Returned>(
   type: string,
   options: JobOptions<Input, Returned> & { readonly input?: undefined },
-): JobDefinition<Input, Exclude<Returned, Snooze>>;
+): JobDefinition<Input, ResultOf<Exclude<Returned, Snooze>>>;
 /** Defines a job type with a schema whose jobs are run in batches. */
 export function defineJob<S extends StandardSchema, Result>(
   type: string,

@@ -11,7 +11,7 @@ export type RedriveEvent =
   /** A job was written; duplicates are not. */
   | { readonly kind: "job.enqueued"; readonly id: string; readonly type: string }
   /** Finished jobs were deleted because they are older than their retention. */
-  | ({ readonly kind: "jobs.pruned"; readonly archive: string | null } & Omit<PruneAnswer, "next">);
+  | ({ readonly kind: "jobs.pruned"; readonly archive: string | null } & Omit<PruneAnswer, "more">);
 
 /** The name of an event. */
 export type EventKind = RedriveEvent["kind"];

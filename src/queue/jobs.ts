@@ -15,7 +15,7 @@ import { instantOf } from "./new-jobs.ts";
 import { everyItem, inChunks, PAGE } from "./paging.ts";
 
 /** Which jobs; every field narrows. `all: true` where nothing else is said and every job is meant. */
-export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort"> & {
+export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads"> & {
   /** Says that everything is meant, where nothing else narrows. */
   readonly all?: true;
 };
@@ -64,12 +64,12 @@ const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tr
 
 /** The jobs of a store; what is cancelled here is told to whoever listens. */
 export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
-  const all = async function* (filter: JobFilter = {}): AsyncGenerator<Job> {
+  const all = async function* (filter: JobFilter = {}, payloads = true): AsyncGenerator<Job> {
     const query = jobQuery(filter);
-    yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor }));
+    yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor, payloads }));
   };
   return {
-    all,
+    all: (filter) => all(filter),
     get: async (id) => (await store.get([checkId(id)]))[0] ?? null,
     async show(id) {
       const [[job], history] = await Promise.all([store.get([checkId(id)]), store.history(id)]);
@@ -82,9 +82,9 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
       return explainJob(store, job, limits);
     },
     async list(query = {}) {
-      const { limit = 50, cursor = null, sort, ...filter } = objectOf(query, "query");
+      const { limit = 50, cursor = null, sort, payloads = true, ...filter } = objectOf(query, "query");
       checkCursor(cursor);
-      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), limit, cursor });
+      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), limit, cursor, payloads });
     },
     count: () => store.count(),
     async cancel(target) {
@@ -122,7 +122,7 @@ function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor" | "sort"
 /** The ids of a target in chunks; a filter without a state looks only where the change can do something. */
 async function* chunks(
   target: JobTarget,
-  all: (filter: JobFilter) => AsyncIterable<Job>,
+  all: (filter: JobFilter, payloads: boolean) => AsyncIterable<Job>,
   states: readonly Job["state"][],
 ): AsyncGenerator<string[]> {
   // All of them before the first is touched: a bad one changes nothing.
@@ -130,7 +130,7 @@ async function* chunks(
   const filter = target as JobFilter;
   checkNarrow(filter, FILTER);
   for (const state of filter.state === undefined ? states : [filter.state])
-    for await (const jobs of inChunks(all({ ...filter, state }))) yield jobs.map(({ id }) => id);
+    for await (const jobs of inChunks(all({ ...filter, state }, false))) yield jobs.map(({ id }) => id);
 }
 
 /** The change as the store takes it: durations only, counted by its clock. */

@@ -33,9 +33,14 @@ export function rawJson(text: string | null): RawJson | null {
   }
 }
 
-/** A time as ISO 8601. */
+/** The last instant that a date can be, before and after 1970. */
+const LAST_MS = 8.64e15;
+
+/** A time as ISO 8601; one that no calendar has, in a damaged row, as the nearest that it has. */
+export function isoTime(ms: number): string;
+export function isoTime(ms: number | null): string | null;
 export function isoTime(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+  return ms === null ? null : new Date(Math.min(LAST_MS, Math.max(-LAST_MS, ms)) || 0).toISOString();
 }
 
 /** A job as it appears outside. */

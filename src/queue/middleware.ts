@@ -1,7 +1,11 @@
 // What is put around every run: tracing, context, measuring. The first in the list is the outermost.
+import { resultOf } from "../core/item-outcome.ts";
 import type { JobContext, JobDefinition } from "./define-job.ts";
 
-/** Runs around a handler; returns what `next` gives, or something in its place. */
+/**
+ * Runs around a handler; returns what `next` gives, or something in its place. `next` rejects where the handler threw or
+ * returned that it failed.
+ */
 export type Middleware = (
   run: { readonly type: string; readonly input: unknown; readonly context: JobContext },
   next: () => Promise<unknown>,
@@ -16,8 +20,13 @@ export function wrapped(definition: JobDefinition, middleware: readonly Middlewa
     run(input, context) {
       const call = (at: number): Promise<unknown> => {
         const layer = middleware[at];
-        if (!layer) return Promise.resolve().then(() => definition.run(input, context));
-        return Promise.resolve().then(() => layer({ type, input, context }, () => call(at + 1)));
+        if (!layer)
+          return Promise.resolve()
+            .then(() => definition.run(input, context))
+            .then(resultOf);
+        return Promise.resolve()
+          .then(() => layer({ type, input, context }, () => call(at + 1)))
+          .then(resultOf);
       };
       return call(0);
     },

@@ -151,6 +151,8 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     stuckRetryMs: policy.stuckRetryMs,
     stuckLimit: policy.stuckLimit,
     limited: saysLimits || known.definition !== null,
+    keepFinishedMs: known.definition && policy.keepFinishedMs,
+    keepDeadMs: known.definition && policy.keepDeadMs,
   } as NewJob;
   checkNewJob(job);
   return job;
@@ -161,11 +163,21 @@ function limitsOf(given: { readonly [K in (typeof FIELDS)[number]]?: unknown }):
   return Object.fromEntries(said) as PolicyOptions;
 }
 
+/** The last instant that a date can be. */
+const LAST_MS = 8.64e15;
+
+/** An ISO 8601 text in milliseconds; not a number for a day that no calendar has, which the parser takes for a later one. */
+function parsedTime(text: string): number {
+  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})(?:T.*)?$/.exec(text)?.map(Number) ?? [];
+  if (year === undefined || month === undefined || day === undefined) return Number.NaN;
+  const isThere = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+  return isThere ? Date.parse(text) : Number.NaN;
+}
+
 /** Epoch milliseconds of a date, a number or an ISO 8601 text. */
 export function instantOf(value: unknown, name: string): number {
-  const isText = typeof value === "string" && /^\d{4}-\d{2}-\d{2}(T.*)?$/.test(value);
-  const ms = value instanceof Date ? value.getTime() : isText ? Date.parse(value) : value;
-  if (typeof ms === "number" && Number.isSafeInteger(ms) && ms >= 0) return ms;
+  const ms = value instanceof Date ? value.getTime() : typeof value === "string" ? parsedTime(value) : value;
+  if (typeof ms === "number" && Number.isSafeInteger(ms) && ms >= 0 && ms <= LAST_MS) return ms;
   throw invalid(
     name,
     'a date, epoch milliseconds or an ISO 8601 text such as "2027-01-31T08:00:00Z"',

@@ -1,11 +1,12 @@
 // Waiting for a job to end, wherever it runs. Events of this process make it quick; looking into the store is the truth.
+import { setMaxListeners } from "node:events";
 import { RedriveError } from "../core/errors.ts";
 import { runtimeFailure } from "../core/verdict.ts";
 import type { Failure, Job } from "../core/job.ts";
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
-import type { Events } from "./events.ts";
+import type { Awaited, Endings } from "./endings.ts";
 
 /** How a job ended. */
 export type RunOutcome<Result> =
@@ -26,43 +27,68 @@ const LONGEST_WAIT_MS = 1_000;
 /** After this long without a worker we say so. */
 const NOBODY_AFTER_MS = 5_000;
 
+/** What waiting works with. */
+export interface WaitParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly log: Log;
+  readonly endings: Endings;
+  /** Fires when the queue is closed. */
+  readonly gone: AbortSignal;
+}
+
 /**
- * Resolves when the job has ended; rejects with `aborted` when the signal fires and with `closed` when the queue is
- * closed, neither of which cancels the job.
+ * Writes a job and resolves when it has ended; rejects with `aborted` when the signal fires and with `closed` when the
+ * queue is closed, neither of which cancels the job. It listens before it writes: where nothing of a job is kept, its end
+ * may be told before the write is answered.
  */
-export async function outcomeOf<Result>(
-  id: string,
-  parts: { readonly store: Store; readonly system: System; readonly events: Events; readonly log: Log },
-  { signal, gone }: { readonly signal?: AbortSignal | undefined; readonly gone: AbortSignal },
+export async function runToEnd<Result>(
+  parts: WaitParts,
+  awaited: Awaited,
+  signal: AbortSignal | undefined,
+  write: () => Promise<{ readonly id: string }>,
 ): Promise<RunOutcome<Result>> {
-  const { store, system, log } = parts;
-  const ended = listenFor(id, parts.events);
-  const stop = signal ? AbortSignal.any([signal, gone]) : gone;
+  const end = listenFor(awaited, parts, signal);
+  try {
+    const { id } = await write();
+    return await outcomeOf(id, parts, signal, end);
+  } finally {
+    end.stop();
+  }
+}
+
+async function outcomeOf<Result>(
+  id: string,
+  { store, system, log, gone }: WaitParts,
+  signal: AbortSignal | undefined,
+  end: End,
+): Promise<RunOutcome<Result>> {
   const began = system.monotonic();
   let warned = false;
-  try {
-    for (let wait = FIRST_LOOK_MS; ; wait = Math.min(LONGEST_WAIT_MS, wait * 1.5)) {
-      if (gone.aborted)
-        throw new RedriveError("closed", `This Redrive was closed while job ${id} was open; the job goes on.`);
-      if (signal?.aborted) throw new RedriveError("aborted", `Waiting for job ${id} was aborted; the job goes on.`);
-      const [job] = await store.get([id]);
-      // Where nothing of it is kept, its end is known by word of mouth only, and the word may still be on its way.
-      if (!job && !ended.job()) await ended.within(LONGEST_WAIT_MS, system, stop);
-      const last = job ?? ended.job();
-      if (!last && stop.aborted) continue;
-      if (!last) throw new RedriveError("not_found", `Job ${id} is gone: it was removed before its end was seen.`);
-      const outcome = outcomeIn<Result>(last);
-      if (outcome) return outcome;
-      if (!warned && system.monotonic() - began > NOBODY_AFTER_MS) {
-        warned = true;
-        if ((await store.workers()).length === 0)
-          log.warn({ job: id, type: last.type }, "no worker is running: start one, or the job will wait");
-      }
-      await ended.within(wait, system, stop);
+  for (let wait = FIRST_LOOK_MS; ; wait = Math.min(LONGEST_WAIT_MS, wait * 1.5)) {
+    if (gone.aborted)
+      throw new RedriveError("closed", `This Redrive was closed while job ${id} was open; the job goes on.`);
+    if (signal?.aborted) throw new RedriveError("aborted", `Waiting for job ${id} was aborted; the job goes on.`);
+    const [job] = await store.get([id]);
+    // Where nothing of it is kept, its end is known by word of mouth only, and the word may still be on its way.
+    if (!job && !end.of(id)) await end.within(LONGEST_WAIT_MS);
+    const last = job ?? end.of(id);
+    if (!last && (signal?.aborted || gone.aborted)) continue;
+    if (!last) throw removed(id);
+    const outcome = outcomeIn<Result>(last);
+    if (outcome) return outcome;
+    if (!warned && system.monotonic() - began > NOBODY_AFTER_MS) {
+      warned = true;
+      if ((await store.workers()).length === 0)
+        log.warn({ job: id, type: last.type }, "no worker is running: start one, or the job will wait");
     }
-  } finally {
-    ended.stop();
+    await end.within(wait);
   }
+}
+
+function removed(id: string): RedriveError {
+  const message = `Job ${id} is gone: it was removed before its end was seen here. With keep.finished: 0 only the process that runs a job knows its result: keep finished jobs for a minute, or run the worker in this process.`;
+  return new RedriveError("not_found", message, { details: { id } });
 }
 
 function outcomeIn<Result>(job: Job): RunOutcome<Result> | null {
@@ -78,37 +104,46 @@ function nothingKnown(name: string, { id }: Job): Failure {
   return { ...runtimeFailure("timeout", name, `Job ${id} was ${name.toLowerCase()}.`), class: "permanent" };
 }
 
-/** Hears of the end of one job in this process, as soon as it is written. */
-function listenFor(
-  id: string,
-  events: Events,
-): {
-  within(ms: number, system: System, signal: AbortSignal): Promise<void>;
-  /** The job as it ended, once that was heard. */
-  job(): Job | null;
+/** The end of a job, as far as this process hears of it. */
+interface End {
+  /** The job of this id as it ended, once that was heard. */
+  of(id: string): Job | null;
+  /** Waits so long, or until there is news, the signal fires or the queue is closed. */
+  within(ms: number): Promise<void>;
   stop(): void;
-} {
-  const heard = new AbortController();
-  let followed = false;
-  let last: Job | null = null;
-  const hear = (job: Job): void => {
-    last = job;
-    heard.abort();
-  };
-  const off = (["job.completed", "job.dead", "job.cancelled"] as const).map((kind) =>
-    events.on(kind, ({ job }) => job.id === id && hear(job)),
-  );
+}
+
+/** Listens for it. Plain listeners, taken away at the end: a signal made of others is noted on them as long as they live. */
+function listenFor(awaited: Awaited, { endings, system, gone }: WaitParts, signal: AbortSignal | undefined): End {
+  const heard = new Map<string, Job>();
+  let isNew = false;
+  let sleeping: AbortController | null = null;
+  const stir = (): void => sleeping?.abort();
+  const deaf = endings.listen(awaited, (job) => {
+    heard.set(job.id, job);
+    isNew = true;
+    stir();
+  });
+  const signals = signal ? [signal, gone] : [gone];
+  for (const each of signals) {
+    // One signal for every call of a process is what it is for; Node takes the eleventh listener for a leak.
+    setMaxListeners(0, each);
+    each.addEventListener("abort", stir);
+  }
   return {
-    within(ms, system, signal) {
+    of: (id) => heard.get(id) ?? null,
+    async within(ms) {
       // Heard while a look was under way, which may have been too early: the next one is at once and finds it. Should it
       // not, looking goes on at its own pace.
-      if (heard.signal.aborted && !followed) {
-        followed = true;
-        return Promise.resolve();
+      if (!isNew && !signals.some(({ aborted }) => aborted)) {
+        sleeping = new AbortController();
+        await system.sleep(ms, sleeping.signal);
       }
-      return system.sleep(ms, AbortSignal.any([...(followed ? [] : [heard.signal]), signal]));
+      isNew = false;
     },
-    job: () => last,
-    stop: () => off.forEach((stop) => stop()),
+    stop() {
+      deaf();
+      for (const each of signals) each.removeEventListener("abort", stir);
+    },
   };
 }

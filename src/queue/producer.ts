@@ -1,4 +1,5 @@
 // The way in: single enqueues that share writes, and streams of them in chunks.
+import { checkText } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
@@ -26,7 +27,13 @@ const RECORDS_CHUNK = { here: 100, remote: 250 } as const;
 
 /** Puts jobs into the store. */
 export interface Producer {
-  enqueue(definition: JobDefinition | string, input: unknown, options?: EnqueueOptions): Promise<EnqueuedJob>;
+  /** Writes a job, under this id where the caller must know it before. */
+  enqueue(
+    definition: JobDefinition | string,
+    input: unknown,
+    options?: EnqueueOptions,
+    id?: string,
+  ): Promise<EnqueuedJob>;
   /** The same for a payload that is JSON text already; it is kept byte for byte. */
   enqueueText(definition: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
   enqueueMany<Input>(
@@ -58,16 +65,21 @@ export function openProducer(parts: ProducerParts): Producer {
   const { store, system, maxPayloadBytes } = parts;
   const enqueuer = openEnqueuer(store, system);
   const known = typesOf(parts);
-  const one = async (type: KnownType, payload: string, options?: EnqueueOptions): Promise<EnqueuedJob> => {
-    const job = newJobOf(type, payload, system.jobId(), options);
+  const one = async (
+    type: KnownType,
+    payload: string,
+    options?: EnqueueOptions,
+    id = system.jobId(),
+  ): Promise<EnqueuedJob> => {
+    const job = newJobOf(type, payload, id, options);
     if (options?.tx === undefined) return told(parts, job, await enqueuer.enqueue(job));
     const [answer] = await withinOf(store, options.tx).enqueue([job]);
     return told({ ...parts, events: null }, job, answer as EnqueueAnswer);
   };
   return {
-    async enqueue(definition, input, options) {
+    async enqueue(definition, input, options, id) {
       const type = known(definition);
-      return one(type, await payloadOf(type, input, maxPayloadBytes), options);
+      return one(type, await payloadOf(type, input, maxPayloadBytes), options, id);
     },
     async enqueueText(definition, text, options) {
       const type = known(definition);
@@ -75,7 +87,7 @@ export function openProducer(parts: ProducerParts): Producer {
     },
     async enqueueMany(definition, inputs, options = {}) {
       parseOptions(options, ["each", "onChunk", "tx"], "enqueueMany");
-      if (!isIterable(inputs)) throw invalid("inputs", "an array, iterable or async iterable", inputs, "pass one");
+      checkSource("inputs", inputs);
       const type = known(definition as JobDefinition | string);
       return enqueueStream(parts, type, inputs, {
         ...options,
@@ -87,7 +99,11 @@ export function openProducer(parts: ProducerParts): Producer {
       enqueueStream({ ...parts, log: null }, known(definition), records, {
         onChunk,
         chunk: RECORDS_CHUNK[parts.store.remote ? "remote" : "here"],
-        each: ({ id }) => ({ key: id }),
+        each({ id }) {
+          // Without an id it would be a new record each time it is fed.
+          checkText("id", id);
+          return { key: id };
+        },
         place: (record, index) => record.place ?? `record ${index + 1}`,
         payload: (record) =>
           "text" in record
@@ -114,8 +130,10 @@ function typesOf({ jobs, defaults }: ProducerParts): (definition: JobDefinition 
   };
 }
 
-function isIterable(value: unknown): boolean {
+/** Throws unless the value is a source of inputs; a text is none, although it is iterable. */
+export function checkSource(name: string, value: unknown): void {
   const source = value as { [Symbol.iterator]?: unknown; [Symbol.asyncIterator]?: unknown } | null | undefined;
-  if (typeof value === "string") return false;
-  return typeof source?.[Symbol.iterator] === "function" || typeof source?.[Symbol.asyncIterator] === "function";
+  const methods = [source?.[Symbol.iterator], source?.[Symbol.asyncIterator]];
+  if (typeof value === "string" || !methods.some((method) => typeof method === "function"))
+    throw invalid(name, "an array, iterable or async iterable", value, "pass one");
 }

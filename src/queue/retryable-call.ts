@@ -7,6 +7,7 @@ import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { failureFrom } from "../core/failure.ts";
+import { resultOf } from "../core/item-outcome.ts";
 import type { Failure } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { type JudgedJob, runtimeFailure, verdict } from "../core/verdict.ts";
@@ -49,7 +50,7 @@ function plainCall(task: Task): Callable {
     if (period === REFUSED) throw breaker?.refusal(task.label, 0, undefined);
     let call: Call;
     try {
-      const result = await fn.apply(this, args);
+      const result = resultOf(await fn.apply(this, args));
       if (breaker !== null) breaker.succeeded(period);
       return result;
     } catch (error) {
@@ -112,7 +113,7 @@ async function pursue(call: Call): Promise<unknown> {
     const period = breaker === null ? 0 : breaker.admit();
     if (period === REFUSED) throw breaker?.refusal(label, call.attempts, call.lastError);
     try {
-      const result = await attempt(call);
+      const result = resultOf(await attempt(call));
       breaker?.succeeded(period);
       return result;
     } catch (error) {

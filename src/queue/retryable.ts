@@ -1,5 +1,6 @@
 // Retries for any function, without a queue: `retryable(fn)` and, on class methods, `@retryable()`. Here are the forms
 // and their types; what a call does is in retryable-call.ts.
+import type { ResultOf } from "../core/item-outcome.ts";
 import { invalid } from "../core/options.ts";
 import { realSystem } from "../system/real.ts";
 import type { System } from "../system/system.ts";
@@ -14,7 +15,7 @@ type Known<Args extends readonly unknown[]> = Args extends infer Fixed extends r
 export type Retried<This, Args extends readonly unknown[], Result> = (
   this: This,
   ...args: Args
-) => Promise<Awaited<Result>>;
+) => Promise<ResultOf<Awaited<Result>>>;
 
 /** What `retryable(options)` gives: a standard decorator for methods that return a promise. */
 export type RetryableDecorator<Args extends readonly unknown[]> = <

@@ -51,7 +51,7 @@ export function openRuns(store: Store): Runs {
       if (status !== undefined && known === undefined)
         throw invalid("runs.status", RUN_STATUSES.join(", "), status, "use one of these");
       const narrowed = { ...(known && QUERIES[known]), ...(type === undefined ? {} : { type }) };
-      const { items, next } = await store.list({ ...narrowed, limit, cursor } as JobQuery);
+      const { items, next } = await store.list({ ...narrowed, limit, cursor, payloads: false } as JobQuery);
       return { items: items.map(latestRun), next };
     },
     async history(id) {

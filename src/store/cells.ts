@@ -32,6 +32,14 @@ export interface CellChange extends CellKey {
   readonly value: string | null;
 }
 
+/** Cells that people write: the schedules they set, the batches they begin. All others say what workers saw. */
+const LASTING_KINDS: ReadonlySet<string> = new Set(["schedule", "batch"]);
+
+/** True for writes of which one must outlast a power loss once it is answered. */
+export function mustLast(changes: readonly CellKey[]): boolean {
+  return changes.some(({ kind }) => LASTING_KINDS.has(kind));
+}
+
 /** The order in which cells are listed, and locked where there are locks: by key, code unit by code unit. */
 export function inCellOrder(a: CellKey, b: CellKey): number {
   return compare(a.kind, b.kind) || compare(a.name, b.name) || compare(a.holder, b.holder);

@@ -25,6 +25,8 @@ export interface LetterFilter {
   readonly text?: string;
   /** Also those that were redriven already. */
   readonly redriven?: boolean;
+  /** Only those that are over and wait for a worker with their archive. */
+  readonly aside?: boolean;
 }
 
 /** Which dead letters to list. */
@@ -34,6 +36,8 @@ export interface DeadLetterQuery extends LetterFilter {
   readonly cursor?: string | null;
   /** Oldest first instead of newest first. */
   readonly oldest?: boolean;
+  /** False leaves out payload, progress and result: the payload comes as `null`, the others as nothing. Default true. */
+  readonly payloads?: boolean;
 }
 
 /** How many dead letters there are of what. */

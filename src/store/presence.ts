@@ -47,17 +47,19 @@ export interface Pulse {
   stop(): void;
 }
 
-/** Whom to give up: everyone whose lease has ended, and these, whose process is known to be gone. */
+/** Whom to give up: those whose lease has ended, and these, whose process is known to be gone. */
 export interface ExpiredRequest {
   readonly gone: readonly string[];
   readonly limit: number;
   /** Go on behind this position, so that no run can hide another. */
   readonly after?: number;
   /**
-   * Give up whoever's lease had ended by this store time; default now, 0 for nobody but those named. A reaper names the
-   * time of its last look, so that a request that was held up does not give up others who were held up as long.
+   * Give up workers whose lease had ended by this store time; default now. A reaper names the time of its last look, so
+   * that a request that was held up does not give up others who were held up as long.
    */
   readonly lapsedBy?: number;
+  /** Only these of them; default all. A reaper names those that it may judge by their lease. */
+  readonly late?: readonly string[];
 }
 
 /** A run in the hands of a worker that was given up. */

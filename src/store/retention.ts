@@ -1,61 +1,90 @@
-// How long finished jobs are kept, and the way of a prune through them: which ones it looks at, and which of those are
-// over. The same for every store, so that all of them delete the same jobs.
-import { cursorError } from "./cursor.ts";
+// How long ended jobs are kept, and what a prune does with those that are over. The same for every store, so that all of
+// them delete the same jobs.
+import { type Job, LATEST_INSTANT, type State } from "../core/job.ts";
 
-/** How long the finished jobs of a type are kept. */
+/** How long the ended jobs of a type are kept. */
 export interface Keep {
   /** Completed and cancelled ones. */
   readonly finishedMs: number;
-  /** Dead ones; null for ever. */
+  /** Dead ones; null where no prune deletes them. */
   readonly deadMs: number | null;
+}
+
+/** A type and how long its jobs are kept. */
+export interface TypeKeep extends Keep {
+  readonly type: string;
 }
 
 /** What one step of a prune goes by. */
 export interface Retention {
-  /** For types that are not named. */
+  /** For jobs that have ended without a time to go, of types that are not named. */
   readonly keep: Keep;
-  /** For types that are; each at most once. */
-  readonly types: readonly (Keep & { readonly type: string })[];
+  /** For those of types that are, each at most once. Where `deadMs` is null, dead ones that are over are set aside. */
+  readonly types: readonly TypeKeep[];
   /** How long a key stays taken at least, counted from its enqueue; it is never free while its job exists. */
   readonly keyMs: number;
-  /** How many finished jobs to look at, and how many keys to free. */
+  /** How long a lane stays without a job; default a day. */
+  readonly laneMs?: number;
+  /** How many jobs to delete, how many to give a time, and how many keys and lanes to free. */
   readonly limit: number;
-  /** The `next` of the step before; null to begin with the oldest. */
-  readonly cursor: string | null;
+  /** The first step of several, which also clears what is old beside jobs and keys. */
+  readonly isFirst: boolean;
 }
 
-/** What was deleted, and where to go on; null when nothing further on can be over. */
+/** What was deleted, and whether there may be more to do. */
 export interface PruneAnswer {
   readonly completed: number;
   readonly cancelled: number;
   readonly dead: number;
-  readonly next: string | null;
+  readonly more: boolean;
 }
 
-/** A finished job's place in the order in which a prune looks at them. */
-export interface Place {
-  readonly finishedAt: number;
+/** A new time for ended jobs of these types, each named once. */
+export interface Retain {
+  readonly types: readonly (TypeKeep & { readonly deadMs: number })[];
+  /** The `next` of the step before; 0 to begin. */
+  readonly after: number;
+  /** How many jobs to look at, whatever their type. */
+  readonly limit: number;
+}
+
+/** How many got a new time, and where to go on; null when all were seen. */
+export interface RetainAnswer {
+  readonly moved: number;
+  readonly next: number | null;
+}
+
+/** An ended state. */
+export type EndState = Exclude<State, "queued" | "running">;
+/** All of them. */
+export const END_STATES = ["completed", "cancelled", "dead"] as const satisfies readonly EndState[];
+
+/** A job that is over, and its place in the order in which a prune comes to it. */
+export interface Over {
   readonly seq: number;
+  readonly expiresAt: number;
+  readonly type: string;
+  readonly state: EndState;
 }
 
 /** A retention at one moment. */
 export interface Pruning {
-  /** Where to begin: behind this place. */
-  readonly after: Place;
-  /** No completed or cancelled job that finished later can be over. */
-  readonly finishedUntil: number;
-  /** No dead job that died later can be over; null if none ever is. */
-  readonly deadUntil: number | null;
+  /** Jobs that go at this time or before are over. */
+  readonly now: number;
   /** Keys as old as this are free once their job is gone. */
   readonly keysUntil: number;
-  /** What else nobody needs goes once it is as old as this. */
+  /** Given-up workers and ended pauses that are as old as this are of no use to anybody. */
   readonly debrisUntil: number;
   /** Cells with a holder go once they are as old as this. */
   readonly cellsUntil: number;
   /** Cells of `BUCKET_KINDS` go once they are as old as this. */
   readonly bucketsUntil: number;
-  /** True if a job of this type is not kept any longer. */
-  isOver(type: string, state: string, finishedAt: number): boolean;
+  /** Lanes that were not in use since then go. */
+  readonly lanesUntil: number;
+  /** When a job goes that has ended without a time. */
+  expiryOf(type: string, state: EndState, finishedAt: number): number;
+  /** True for one that is over and still not deleted, because its letters go only through an archive. */
+  isAside(over: Pick<Over, "type" | "state">): boolean;
 }
 
 /** How long old workers and pauses stay where the dead stay for ever. */
@@ -64,47 +93,54 @@ const DEBRIS_MS = 30 * 86_400_000;
 /** How long the cell of a holder stays after its last write. */
 const CELL_MS = 86_400_000;
 
-/** Cells that all share and that somebody new may have every day: what is left of a rate limit or a retry budget. */
-export const BUCKET_KINDS = ["rate", "budget"] as const;
+/**
+ * Cells that all share and that somebody new may have every day: what is left of a rate limit or a retry budget; and which
+ * types have an archive and how long each is kept, which workers of the type write again and again.
+ */
+export const BUCKET_KINDS = ["rate", "budget", "archive", "keep"] as const;
 
 /** How long one of them stays after its last write: full again by then, whatever may be saved up, but for the slowest. */
 const BUCKET_MS = 30 * 86_400_000;
 
+/** How long a lane stays without a job: whoever has groups of any number must not keep them all. */
+const LANE_MS = 86_400_000;
+
 /** Works out what a prune at this moment goes by. */
-export function pruning({ keep, types, keyMs, cursor }: Retention, now: number): Pruning {
-  const all = [keep, ...types];
+export function pruning({ keep, types, keyMs, laneMs = LANE_MS }: Retention, now: number): Pruning {
   const byType = new Map<string, Keep>(types.map((each) => [each.type, each]));
-  const deadMs = all.map((each) => each.deadMs).filter((ms) => ms !== null);
+  const keepOf = (type: string): Keep => byType.get(type) ?? keep;
   return {
-    after: readPlace(cursor),
-    finishedUntil: now - Math.min(...all.map(({ finishedMs }) => finishedMs)),
-    deadUntil: deadMs.length === 0 ? null : now - Math.min(...deadMs),
+    now,
     keysUntil: now - keyMs,
     debrisUntil: now - (keep.deadMs ?? DEBRIS_MS),
     cellsUntil: now - CELL_MS,
     bucketsUntil: now - BUCKET_MS,
-    isOver(type, state, finishedAt) {
-      const own = byType.get(type) ?? keep;
-      const keepMs = state === "dead" ? own.deadMs : own.finishedMs;
-      return keepMs !== null && finishedAt <= now - keepMs;
+    lanesUntil: now - laneMs,
+    expiryOf(type, state, finishedAt) {
+      const { finishedMs, deadMs } = keepOf(type);
+      const keepMs = state === "dead" ? deadMs : finishedMs;
+      return keepMs === null ? LATEST_INSTANT : finishedAt + keepMs;
     },
+    isAside: ({ type, state }) => state === "dead" && keepOf(type).deadMs === null,
   };
 }
 
-/** The order in which a prune looks at finished jobs: oldest first. */
-export function inPruneOrder(a: Place, b: Place): number {
-  return a.finishedAt - b.finishedAt || a.seq - b.seq;
+/** The order in which a prune comes to jobs that are over. */
+export function inPruneOrder(a: Over, b: Over): number {
+  return a.expiresAt - b.expiresAt || a.seq - b.seq;
 }
 
-/** The cursor that goes on behind this place. */
-export function placeCursor({ finishedAt, seq }: Place): string {
-  return `${finishedAt}-${seq}`;
-}
-
-/** The place that a cursor of a prune names. */
-export function readPlace(cursor: string | null): Place {
-  if (cursor === null) return { finishedAt: Number.MIN_SAFE_INTEGER, seq: 0 };
-  const [, finishedAt, seq] = /^(-?[0-9]{1,15})-([0-9]{1,15})$/.exec(cursor) ?? [];
-  if (finishedAt === undefined || seq === undefined) throw cursorError(cursor);
-  return { finishedAt: Number(finishedAt), seq: Number(seq) };
+/** What a new time changes of an ended job; null for one that has it, or is no ended job of these types. */
+export function retained(
+  job: Pick<Job, "type" | "state" | "finishedAt" | "expiresAt" | "keepFinishedMs" | "keepDeadMs">,
+  keepOf: ReadonlyMap<string, Retain["types"][number]>,
+): Pick<Job, "expiresAt" | "keepFinishedMs" | "keepDeadMs"> | null {
+  const keep = keepOf.get(job.type);
+  if (!keep || job.finishedAt === null) return null;
+  const { finishedMs: keepFinishedMs, deadMs: keepDeadMs } = keep;
+  const over = job.finishedAt + (job.state === "dead" ? keepDeadMs : keepFinishedMs);
+  // Whoever has the archive deletes it when it is over by the new time; nobody else does before that.
+  const expiresAt = job.expiresAt === LATEST_INSTANT ? LATEST_INSTANT : over;
+  const isSame = job.keepFinishedMs === keepFinishedMs && job.keepDeadMs === keepDeadMs && job.expiresAt === expiresAt;
+  return isSame ? null : { expiresAt, keepFinishedMs, keepDeadMs };
 }

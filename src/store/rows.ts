@@ -1,6 +1,7 @@
 // From rows to jobs, dead letters and records of history, the same for every store that speaks SQL: each reads these
 // columns in this order.
 import { plainText } from "../core/failure.ts";
+import { PRESETS } from "../core/policy.ts";
 import {
   type AttemptRecord,
   type Belonging,
@@ -9,6 +10,7 @@ import {
   FAILURE_CLASSES,
   type Failure,
   type Job,
+  type JobKeep,
   type Lease,
   type State,
 } from "../core/job.ts";
@@ -31,7 +33,7 @@ export const UNREADABLE: Belonging = {
 export type Value = string | number | null;
 
 /** How many columns a job has. */
-export const JOB_WIDTH = 38;
+export const JOB_WIDTH = 41;
 
 /** Which of them says when it is due. */
 export const RUN_AT = 9;
@@ -76,7 +78,37 @@ export function jobFromRow(row: readonly Value[]): Job {
     group: row[33] as string | null,
     groupConcurrency: row[34] as number | null,
     batchMost: row[37] as number | null,
+    keepFinishedMs: row[38] as number | null,
+    keepDeadMs: row[39] as number | null,
+    expiresAt: row[40] as number | null,
   };
+}
+
+const { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD } = PRESETS.default;
+
+/** How long a job is kept, as one text of these columns, and only where that is not what is usual: a claim reads it of every job. */
+export const keepText = (keepMs: string, keepDeadMs: string): string =>
+  `case when ${keepMs} = ${USUAL_KEEP} and ${keepDeadMs} = ${USUAL_KEEP_DEAD} then null
+    else coalesce(cast(${keepMs} as text), '') || ',' || coalesce(cast(${keepDeadMs} as text), '') end`;
+
+const USUAL: JobKeep = { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD };
+
+/** How long a job is kept, from that text. */
+export function keepFromText(text: string | null): JobKeep {
+  if (text === null) return USUAL;
+  const [keepFinishedMs = null, keepDeadMs = null] = text.split(",").map((ms) => (ms === "" ? null : Number(ms)));
+  return { keepFinishedMs, keepDeadMs };
+}
+
+/** A job as a list shows it that needs no payloads: those of a page can have gigabytes. */
+export function withoutPayload(job: Job): Job {
+  return { ...job, payload: "null", progress: null, result: null };
+}
+
+/** The columns of a job for such a list. */
+export function columnsFor(columns: string, { payloads }: { readonly payloads?: boolean }): string {
+  if (payloads !== false) return columns;
+  return columns.replace("j.payload", "'null'").replace("j.progress", "null").replace("j.result", "null");
 }
 
 /** A failure as text; its stack is left to the column beside it where that says the same. */

@@ -5,11 +5,11 @@
 // A verb either does all of what it says, or throws and has done nothing (`store_unavailable`: try again later). When
 // the answer is lost on the way, whoever asked does not know; that is why writes about runs carry their lease and new
 // jobs carry their id.
-import type { AttemptRecord, DeadLetter, Job, Lease, State } from "../core/job.ts";
+import type { AttemptRecord, DeadLetter, Job, Lease, State, Terms } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
-import type { Verdict } from "../core/verdict.ts";
+import type { Said, Verdict } from "../core/verdict.ts";
 import type { Cell, CellChange, CellQuery } from "./cells.ts";
 import type { Control, PauseTarget } from "./control.ts";
 import type {
@@ -33,14 +33,16 @@ import type {
   PulseRequest,
   WorkerRecord,
 } from "./presence.ts";
-import type { PruneAnswer, Retention } from "./retention.ts";
+import type { PruneAnswer, Retain, RetainAnswer, Retention } from "./retention.ts";
+import type { Signs } from "./signs.ts";
 
 export type { Lease } from "../core/job.ts";
 export type { Cell, CellChange, CellKey, CellQuery } from "./cells.ts";
 export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
-export type { Keep, PruneAnswer, Retention } from "./retention.ts";
+export type { Signs } from "./signs.ts";
+export type { Keep, PruneAnswer, Retain, RetainAnswer, Retention, TypeKeep } from "./retention.ts";
 
 /** Where jobs live. */
 export interface Store {
@@ -48,6 +50,8 @@ export interface Store {
   readonly name: "memory" | "sqlite" | "postgres" | "redis";
   /** Every question goes to a server and back, so that one less is worth a claim in vain. */
   readonly remote: boolean;
+  /** What people should know who rely on it, where it was opened to promise less than usual; workers say it at their start. */
+  readonly notice?: string;
 
   /** Brings the schema up to date; safe to call twice and from several processes at once. */
   migrate(): Promise<void>;
@@ -128,22 +132,32 @@ export interface Store {
   cells(queries: readonly CellQuery[]): Promise<{ readonly cells: readonly Cell[]; readonly now: number }>;
   /**
    * Writes cells in turn, each answered for itself: false if its version is not the one given (0 for a new one; null
-   * overwrites whatever is there). A null value deletes, and a deleted cell begins anew. An answer may be lost with the
+   * overwrites whatever is there), or where somebody holds it who may change it. A null value deletes, and a deleted cell
+   * begins anew. Schedules and the state of batches are on disk before the answer; any other write may be lost with the
    * power, as a claim may.
    */
   setCells(changes: readonly CellChange[]): Promise<boolean[]>;
 
   /**
-   * One step of deleting what is over: looks at up to `limit` finished jobs, oldest first from the cursor on, and deletes
-   * those older than what their type keeps, and with them up to `limit` keys of jobs that are gone, once old enough. Jobs
-   * too young for every retention are not looked at, and the cost of a step depends on its limit alone. The first step
-   * also deletes what nobody needs any more: workers that were given up and hold nothing, and pauses that ended, once
-   * they are as old as the dead of `keep` may get (30 days where those stay for ever), and cells with a holder that were
-   * not written for a day, or buckets of limits that were not for 30.
+   * One step of deleting what is over: gives up to `limit` jobs that ended without a time the one that the retention says,
+   * deletes up to `limit` jobs whose time has come, those first that should have gone first, and up to `limit` keys of jobs
+   * that are gone, once old enough. Dead ones that only an archive lets go are set aside instead. A job goes by its own
+   * time, whoever prunes, and the cost of a step depends on its limit alone. The first step also deletes what nobody needs
+   * any more: workers that were given up and hold nothing, and pauses that ended, once they are as old as the dead of
+   * `keep` may get (30 days where those stay for ever), and cells with a holder that were not written for a day, or buckets
+   * of limits and notes about types that were not for 30.
    */
   prune(retention: Retention): Promise<PruneAnswer>;
-  /** Calls back when work may have become due; a hint, never the truth. Returns the way to stop listening. */
-  onWake(listener: () => void): () => void;
+  /**
+   * One step of moving the time at which ended jobs of some types go: looks at up to `limit` jobs in the order of enqueue,
+   * and has those of the types kept for as long as is said here, counted from their end.
+   */
+  retain(request: Retain): Promise<RetainAnswer>;
+  /**
+   * Calls back when work may have become due; a hint, never the truth. Says why where it notices that none can come.
+   * Returns the way to stop listening.
+   */
+  onWake(listener: () => void, onDeaf?: (why: string) => void): () => void;
   /** Finishes what is under way and lets go of everything. */
   close(): Promise<void>;
 }
@@ -161,8 +175,8 @@ export type EnqueueAnswer =
 /** What can be written inside a transaction of the caller's. */
 export interface Within {
   enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
-  /** Completes a run; false if its lease is not current any more, and then the caller rolls back. */
-  complete(lease: Lease, result: string | null): Promise<boolean>;
+  /** Completes a run, and writes what it was judged by; false if its lease is not current any more, and then the caller rolls back. */
+  complete(lease: Lease, result: string | null, said?: Terms): Promise<boolean>;
 }
 
 /** A page and the cursor of the next one. */
@@ -193,6 +207,8 @@ export interface JobQuery {
   readonly tried?: boolean;
   /** Only waiting jobs, those due first before the others. */
   readonly sort?: "due";
+  /** False leaves out payload, progress and result: the payload comes as `null`, the others as nothing. Default true. */
+  readonly payloads?: boolean;
 }
 
 /** What a cancel did; `requested` means that it runs and was asked to stop. */
@@ -215,6 +231,7 @@ export interface LanePage {
   /** When the first job falls due among the lanes seen that have nothing due yet; null if none waits there. */
   readonly nextRunAt: number | null;
   readonly now: number;
+  readonly signs?: Signs;
 }
 
 /** A request to take work. */
@@ -234,8 +251,8 @@ export interface ClaimRequest {
   readonly unlessBefore?: number;
 }
 
-/** A job with its lease, and its place in the order of its worker. */
-export interface ClaimedJob extends Job {
+/** A job with its lease, and its place in the order of its worker; what its verdicts are to say is the worker's own note. */
+export interface ClaimedJob extends Job, Said {
   readonly nonce: string;
   readonly ticket: number;
 }

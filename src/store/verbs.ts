@@ -1,26 +1,25 @@
 // The verbs of a store as plain synchronous functions, and the way from them to the contract. Memory and SQLite both
 // decide and write without waiting, so what they share (argument checks, closing, wake-ups) stands here once.
 import { RedriveError } from "../core/errors.ts";
-import { DEATH_REASONS } from "../core/job.ts";
+import { DEATH_REASONS, LATEST_INSTANT, type Terms } from "../core/job.ts";
 import {
   checkDelay,
   checkInteger,
+  checkKeep,
   checkName,
   checkNewJob,
   checkOneOf,
   checkPriority,
   checkText,
   JOB_BOUNDS,
-  LATEST_INSTANT,
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { CellChange } from "./cells.ts";
 import { readCursor, readDueCursor } from "./cursor.ts";
-import { readPlace } from "./retention.ts";
-import type { LetterFilter, Retention, SettleRequest, Store } from "./store.ts";
+import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
-export type Verb = Exclude<keyof Store, "name" | "remote" | "pulse" | "within" | "onWake" | "close">;
+export type Verb = Exclude<keyof Store, "name" | "remote" | "notice" | "pulse" | "within" | "onWake" | "close">;
 
 /** Every verb without its promise. */
 export type Verbs = { readonly [K in Verb]: (...args: Parameters<Store[K]>) => Awaited<ReturnType<Store[K]>> };
@@ -47,8 +46,9 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
   enqueue: (jobs) => {
     for (const job of jobs) checkNewJob(job);
   },
-  list: ({ limit, sort, state, cursor }) => {
+  list: ({ limit, sort, state, cursor, payloads = true }) => {
     checkInteger("limit", limit, 1, PAGE_MOST);
+    checkBoolean("payloads", payloads);
     if (sort === undefined) return void readCursor(cursor);
     checkOneOf("sort", sort, ["due"]);
     readDueCursor(cursor);
@@ -64,6 +64,7 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     checkInteger("limit", query.limit, 1, PAGE_MOST);
     readCursor(query.cursor);
     checkBoolean("oldest", query.oldest ?? false);
+    checkBoolean("payloads", query.payloads ?? true);
     checkFilter(query);
   },
   tally: (filter) => checkFilter(filter),
@@ -89,6 +90,7 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     for (const { verdict } of settlements) {
       if ("delayMs" in verdict) checkDelay(verdict.delayMs);
       if (verdict.kind === "dead") checkOneOf("reason", verdict.reason, DEATH_REASONS);
+      if ("said" in verdict && verdict.said) checkTerms(verdict.said);
     }
   },
   holders: ({ type, group }) => {
@@ -143,6 +145,7 @@ export const CHECKS: { readonly [K in Verb]?: (...args: Parameters<Store[K]>) =>
     for (const change of changes) checkCell(change);
   },
   prune: (retention) => checkRetention(retention),
+  retain: (request) => checkRetain(request),
 };
 
 function checkCell({ kind, name, holder, version, value }: CellChange): void {
@@ -164,7 +167,8 @@ function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-function checkFilter({ service, tenant, from, until, text }: LetterFilter): void {
+function checkFilter({ service, tenant, from, until, text, aside = false }: LetterFilter): void {
+  checkBoolean("aside", aside);
   if (service !== undefined) checkText("service", service);
   if (tenant !== undefined) checkText("tenant", tenant);
   if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
@@ -175,20 +179,43 @@ function checkFilter({ service, tenant, from, until, text }: LetterFilter): void
   throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
 }
 
-function checkRetention({ keep, types, keyMs, limit, cursor }: Retention): void {
-  for (const { finishedMs, deadMs } of [keep, ...types]) {
-    checkInteger("finishedMs", finishedMs, 0, Number.MAX_SAFE_INTEGER);
-    if (deadMs !== null) checkInteger("deadMs", deadMs, 0, Number.MAX_SAFE_INTEGER);
-  }
+function checkTerms(terms: Terms): void {
+  checkInteger("maxAttempts", terms.maxAttempts, 1, JOB_BOUNDS.attempts);
+  checkInteger("maxCrashes", terms.maxCrashes, 1, JOB_BOUNDS.crashes);
+  for (const field of ["deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const)
+    if (terms[field] !== null) checkInteger(field, terms[field], 0, JOB_BOUNDS.delayMs);
+  checkKeep(terms);
+}
+
+function checkKeepMs({ finishedMs, deadMs }: Keep): void {
+  checkInteger("finishedMs", finishedMs, 0, JOB_BOUNDS.keepMs);
+  if (deadMs !== null) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
+}
+
+function checkTypes(types: readonly TypeKeep[]): void {
+  types.forEach(checkKeepMs);
   const seen = new Set<string>();
   for (const { type } of types) {
     checkName("type", type);
     if (seen.has(type)) throw invalid("types", "each type once", type, "leave one of the two out");
     seen.add(type);
   }
+}
+
+function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst }: Retention): void {
+  checkKeepMs(keep);
+  checkTypes(types);
   checkInteger("keyMs", keyMs, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("laneMs", laneMs, 0, Number.MAX_SAFE_INTEGER);
   checkInteger("limit", limit, 1, SET_MOST);
-  readPlace(cursor);
+  checkBoolean("isFirst", isFirst);
+}
+
+function checkRetain({ types, after, limit }: Retain): void {
+  checkTypes(types);
+  for (const { deadMs } of types) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
+  checkInteger("after", after, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("limit", limit, 1, SET_MOST);
 }
 
 function checkBoolean(field: string, value: unknown): void {
@@ -221,6 +248,8 @@ export function ring(listeners: Iterable<() => void>): void {
 
 /** What a store has beside its verbs. */
 export interface StoreLife {
+  /** As in the contract. */
+  readonly notice?: string;
   /** Who wants to hear that work may have become due. */
   readonly wake: Set<() => void>;
   readonly remote?: boolean;
@@ -249,6 +278,7 @@ export function storeFrom(
   return {
     name,
     remote: life.remote ?? false,
+    ...(life.notice !== undefined && { notice: life.notice }),
     ...verbs,
     ...(life.pulse && { pulse: life.pulse }),
     ...(life.within && { within: life.within }),
@@ -295,4 +325,5 @@ export const VERB_NAMES = Object.keys({
   cells: 0,
   setCells: 0,
   prune: 0,
+  retain: 0,
 } satisfies Record<Verb, 0>) as Verb[];

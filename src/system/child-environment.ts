@@ -2,12 +2,17 @@
 // this process stay here.
 
 const ALWAYS = ["PATH", "LANG", "TZ", "HOME"];
+/** In place of names: all of them. */
+const ALL = "*";
+/** What a child hears from us. Ours may have been set by one above us, for other items. */
+const OWN = ["JOB_INPUT", "JOB_INPUT_FILE", "REDRIVE_OUTCOMES_FD"];
 
-/** The environment for a child: these names, as far as they are set here, and what is added. */
+/** The environment for a child: these names, as far as they are set here (`*` for all), and what is added. */
 export function childEnvironment(
   names: readonly string[],
   added: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const seen = [...ALWAYS, ...names].map((name) => [name, process.env[name]] as const);
+  const all = Object.keys(process.env).filter((name) => !OWN.includes(name));
+  const seen = [...ALWAYS, ...(names.includes(ALL) ? all : names)].map((name) => [name, process.env[name]] as const);
   return { ...Object.fromEntries(seen.filter((entry): entry is [string, string] => entry[1] !== undefined)), ...added };
 }

@@ -1,4 +1,6 @@
 // Logs: any pino-shaped logger fits, and one that writes plain lines to stderr comes along.
+import { isSecretName, redactJson } from "../core/redact.ts";
+import { putLog, shownAs } from "./output.ts";
 
 /** What the library needs of a logger; pino and its likes have it. */
 export interface Log {
@@ -21,20 +23,43 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A logger that writes one line per message, fields as `name=value` behind it. */
-export function lineLog(
-  level: LogLevel,
-  write: (line: string) => void = (line) => void process.stderr.write(line),
-): Log {
+export function lineLog(level: LogLevel, write: (line: string) => void = putLog): Log {
   const from = LOG_LEVELS.indexOf(level);
   const isLevelEnabled = (name: string): boolean => LOG_LEVELS.indexOf(name as LogLevel) >= from;
   const at = (name: Exclude<LogLevel, "silent">) => (fields: object, message: string) => {
     if (!isLevelEnabled(name)) return;
-    const rest = Object.entries(fields).map(
-      ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
-    );
-    write(`${name.padEnd(5)} ${message}${rest.join("")}\n`);
+    // Loggers of this shape also take a text alone, and code without types relies on it.
+    const text = typeof fields === "string" ? fields : `${message}${shownFields(fields)}`;
+    write(shownAs("line", `${name.padEnd(5)} ${text}\n`));
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), isLevelEnabled };
+}
+
+/** Fields as `name=value`. A log never throws: no job fails because of a line about it. */
+function shownFields(fields: object | null): string {
+  try {
+    return Object.entries(fields ?? {})
+      .map(([key, value]) => ` ${key}=${isSecretName(key) ? "***" : shown(value)}`)
+      .join("");
+  } catch {
+    return " (fields not shown: reading them failed)";
+  }
+}
+
+function shown(value: unknown): string {
+  const plain = inJson("", value);
+  if (typeof plain === "string") return plain;
+  try {
+    return redactJson(JSON.stringify(plain, inJson) ?? "");
+  } catch {
+    return "(not shown: it has no JSON)";
+  }
+}
+
+/** What JSON leaves out or refuses, as text. */
+function inJson(_key: string, value: unknown): unknown {
+  if (value instanceof Error) return `${value.name}: ${value.message}`;
+  return typeof value === "bigint" ? String(value) : value;
 }
 
 /** Lets one message per cause through each second, and says how many it held back. */

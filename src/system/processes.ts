@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { guardGroup } from "./guard.ts";
 
 /** How a child ended, with what it told its parent and the last of what it said to the world. */
 export interface ChildEnd {
@@ -19,7 +20,7 @@ export function onParentStop(stop: () => void): void {
     if (message === STOP) stop();
   });
   process.on("disconnect", stop);
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
   // With the parent goes whoever reads our words; that must not be the end of the job.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
@@ -76,6 +77,8 @@ export function startChild(
   options: {
     readonly memoryMb: number;
     readonly env?: Readonly<Record<string, string | undefined>>;
+    /** If we are killed, it may take so long to stop before it is killed too; absent, it is trusted to stop. */
+    readonly killAfterMs?: number;
     readonly onMessage: (message: unknown) => void;
   },
 ): Child {
@@ -86,6 +89,10 @@ export function startChild(
     ...(options.env && { env: options.env }),
   });
   child.on("message", options.onMessage);
+  const { pid: group } = child;
+  const unguard =
+    group === undefined || options.killAfterMs === undefined ? null : guardGroup(group, options.killAfterMs);
+  child.on("exit", () => unguard?.());
   let output = "";
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString("utf8")).slice(-OUTPUT_BYTES);
@@ -113,6 +120,7 @@ export async function runChild(
   module: string,
   options: {
     readonly memoryMb: number;
+    readonly killAfterMs: number;
     /** Told to it first; arguments are there for everybody on the machine to read. */
     readonly task: unknown;
     /** Kills the child. */
@@ -122,8 +130,8 @@ export async function runChild(
   },
 ): Promise<ChildEnd> {
   const told: unknown[] = [];
-  const { memoryMb, signal, stop } = options;
-  const child = startChild(module, [], { memoryMb, onMessage: (message) => told.push(message) });
+  const { memoryMb, killAfterMs, signal, stop } = options;
+  const child = startChild(module, [], { memoryMb, killAfterMs, onMessage: (message) => told.push(message) });
   child.tell(options.task);
   signal?.addEventListener("abort", child.kill);
   stop?.addEventListener("abort", child.stop);

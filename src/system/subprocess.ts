@@ -30,11 +30,17 @@ export interface SubprocessRequest {
   readonly killAfterMs: number;
   /** Hears of each line on stdout and on descriptor 3; null for one that is too long. Absent, nobody reads lines. */
   readonly onLine?: (line: string | null) => void;
+  /** Hears of each line on stderr, and on stdout where no lines are read there; with the process it comes from. */
+  readonly onPrinted?: (line: string, pid: number) => void;
 }
 
 /** A command that was started. */
 export interface Subprocess {
+  /** 0 if it could not be started. */
+  readonly pid: number;
   readonly ended: Promise<SubprocessEnd>;
+  /** True once it was asked to stop or has exited, however long its end takes. */
+  readonly isEnding: boolean;
   /** What it has printed by now, of one that goes on. */
   said(): SubprocessEnd;
   write(text: string): void;
@@ -51,12 +57,15 @@ export interface Subprocess {
 /** How long we wait for the last words of a command whose process is gone but whose pipes are still held open. */
 const LAST_WORDS_MS = 500;
 
+/** In place of a line that is longer than what is kept. */
+const TOO_LONG = "(a line that is too long)";
+
 /** How much of stderr is kept for its last line. */
 const COMPLAINT_BYTES = 4_096;
 
 /** Starts a command. */
 export function startSubprocess(request: SubprocessRequest): Subprocess {
-  const { command, cwd, env, added, outputBytes, killAfterMs, onLine } = request;
+  const { command, cwd, env, added, killAfterMs } = request;
   const [program = "", ...args] = command;
   const child = spawn(program, args, {
     cwd,
@@ -68,13 +77,7 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
   });
   const group = child.pid ?? 0;
   const unguard = group === 0 ? () => undefined : guardGroup(group, killAfterMs);
-  const tail = openTail(outputBytes);
-  // What waits in a buffer of stdout comes after the error that ended the command, and would hide it.
-  const complaint = openTail(COMPLAINT_BYTES);
-  const [, stdout, stderr, outcomes] = child.stdio as unknown as [unknown, Readable, Readable, Readable];
-  for (const stream of [stdout, stderr]) stream.on("data", (chunk: Buffer) => tail.add(chunk));
-  stderr.on("data", (chunk: Buffer) => complaint.add(chunk));
-  for (const stream of [stdout, outcomes]) readLines(stream, outputBytes, onLine);
+  const { tail, complaint } = hear(child, request, group);
   // Whoever does not read its stdin to the end says so by its exit code, if that matters.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
   let killing: NodeJS.Timeout | null = null;
@@ -96,7 +99,11 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
     unguard();
   });
   return {
+    pid: group,
     ended,
+    get isEnding() {
+      return killing !== null || child.exitCode !== null || child.signalCode !== null;
+    },
     said: () => said(),
     write: (text) => void child.stdin?.write(text),
     close: () => void child.stdin?.end(),
@@ -113,6 +120,28 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
       clearTimeout(resting);
     },
   };
+}
+
+/** Reads what a command prints: keeps the end of it, and passes its lines on. */
+function hear(
+  child: ChildProcess,
+  { outputBytes, onLine, onPrinted }: SubprocessRequest,
+  group: number,
+): Record<"tail" | "complaint", ReturnType<typeof openTail>> {
+  const tail = openTail(outputBytes);
+  // What waits in a buffer of stdout comes after the error that ended the command, and would hide it.
+  const complaint = openTail(COMPLAINT_BYTES);
+  const [, stdout, stderr, outcomes] = child.stdio as unknown as [unknown, Readable, Readable, Readable];
+  for (const stream of [stdout, stderr]) stream.on("data", (chunk: Buffer) => tail.add(chunk));
+  stderr.on("data", (chunk: Buffer) => complaint.add(chunk));
+  const print = onPrinted && ((line: string | null): void => onPrinted(line ?? TOO_LONG, group));
+  for (const [stream, listener] of [
+    [stdout, onLine ?? print],
+    [stderr, print],
+    [outcomes, onLine],
+  ] as const)
+    readLines(stream, outputBytes, listener);
+  return { tail, complaint };
 }
 
 function handlesOf(child: ChildProcess): { ref?: () => void; unref?: () => void }[] {

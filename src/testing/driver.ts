@@ -24,6 +24,8 @@ export interface Goal {
   readonly until?: number;
   /** It makes no sense to wait for it while there is no work. */
   readonly needsWork?: boolean;
+  /** Something outside the queue is waited for, which the fake clock does not touch: time stands still. */
+  readonly isBusy?: () => boolean;
 }
 
 /** What driving works with. */
@@ -152,7 +154,7 @@ export class Driver {
     if (this.life?.spent || this.life?.alive === false) await this.#rest();
     if (due && observed.holdings.size === 0 && (await this.#offer())) return "again";
     // Who lets time pass beside a run that somebody else waits for wants to see what that does to it.
-    if (this.#atWork().length > 0 && this.#goals.size === 1) return "hold";
+    if ((this.#atWork().length > 0 || goal.isBusy?.()) && this.#goals.size === 1) return "hold";
     if (!due && this.#nextDue() - timeline.now > LINGER_MS) await this.#rest();
     return this.#pass(goal);
   }
@@ -196,8 +198,8 @@ export class Driver {
     const changed = observed.changed().then(() => "changed" as const);
     const end = await Promise.race([changed, realSystem.sleep(patienceMs, enough.signal)]);
     enough.abort();
-    if (end === "changed") return;
     const atWork = this.#atWork();
+    if (end === "changed" || (atWork.length === 0 && goal.isBusy?.())) return;
     if (atWork.length === 0) throw this.#endless(goal, "no work left to wait for");
     for (const holding of atWork) {
       holding.waits = true;

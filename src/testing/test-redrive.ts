@@ -4,7 +4,9 @@ import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import { type Events, openEvents, type RedriveEvent } from "../queue/events.ts";
 import { instantOf } from "../queue/new-jobs.ts";
+import { checkSource } from "../queue/producer.ts";
 import { assemble, type Redrive } from "../redrive.ts";
+import type { BatchSummary, ProcessBatchOptions } from "../process-batch.ts";
 import type { RedriveOptions } from "../redrive-options.ts";
 import type { RedriveWorker } from "../redrive-worker.ts";
 import { LOG_LEVELS, type LogLevel, lineLog, type Log } from "../system/log.ts";
@@ -81,6 +83,10 @@ export async function createTestRedrive(options: TestRedriveOptions = {}): Promi
     on: hub.on,
     run: (job, input, given) => driven(world, "run", waiter.run(job, input, given)),
     worker: (given) => drivenWorker(world, main.worker(given)),
+    async processBatch(job, records, given) {
+      checkSource("records", records);
+      return drivenRecords(world, main, job, records, given);
+    },
     failNext: (job, error, given) => faults.fail(typeOf(job), error, given),
     slowNext: (job, duration, given) => faults.slow(typeOf(job), duration, given),
     crashNext: (job, given) => faults.crash(typeOf(job), given),
@@ -183,8 +189,7 @@ async function openSides(world: World): Promise<{ readonly main: Redrive; readon
   });
   const sleep: System["sleep"] = (ms, signal) =>
     system.sleep(ms, AbortSignal.any([ended.signal, ...(signal ? [signal] : [])]));
-  const waiter = await assemble({ ...shared, store }, { system: { ...system, sleep }, process });
-  waiter.on("job.enqueued", hub.emit);
+  const waiter = await assemble({ ...shared, store }, { system: { ...system, sleep }, process, events: hub });
   return { main, waiter };
 }
 
@@ -204,26 +209,68 @@ function clockOf(timeline: Timeline, driver: Driver): TestClock {
 }
 
 /** Drives until the promise settles. */
-async function driven<T>({ driver, observed }: World, name: string, work: Promise<T>, wish: Wish = "any"): Promise<T> {
+async function driven<T>(
+  { driver, observed }: World,
+  name: string,
+  work: Promise<T>,
+  wish: Wish = "any",
+  isBusy = () => false,
+): Promise<T> {
   let over = false;
   const note = (): void => {
     over = true;
     observed.change();
   };
   work.then(note, note);
-  await driver.drive({ name, wish: () => wish, done: () => over, needsWork: wish === "any" });
+  await driver.drive({ name, wish: () => wish, done: () => over, needsWork: wish === "any", isBusy });
   return work;
 }
+
+/** Records through a worker of the test's own; time stands still while their source is read. */
+function drivenRecords<Input, Result, Item>(
+  world: World,
+  main: Redrive,
+  job: JobDefinition<Input, Result>,
+  records: Iterable<Item> | AsyncIterable<Item>,
+  given: ProcessBatchOptions<Item, Result>,
+): Promise<BatchSummary> {
+  let reading = false;
+  const note = (now: boolean): void => {
+    reading = now;
+    world.observed.change();
+  };
+  async function* attended(): AsyncGenerator<Item> {
+    try {
+      note(true);
+      for await (const record of records) {
+        note(false);
+        yield record;
+        note(true);
+      }
+    } finally {
+      note(false);
+    }
+  }
+  // One driver at a time: a driven worker is asked as what it drives.
+  const own = DRIVEN.get(given?.worker as RedriveWorker);
+  const work = main.processBatch(job, attended(), own ? { ...given, worker: own } : given);
+  return driven(world, "processBatch", work, "none", () => reading);
+}
+
+/** What each driven worker drives. */
+const DRIVEN = new WeakMap<RedriveWorker, RedriveWorker>();
 
 /** A worker of the test's own; what it is asked to do takes the time it takes. */
 function drivenWorker(world: World, worker: RedriveWorker): RedriveWorker {
   const stop: RedriveWorker["stop"] = (options) => driven(world, "stop", worker.stop(options), "none");
-  return Object.assign(Object.create(worker) as RedriveWorker, {
+  const api = Object.assign(Object.create(worker) as RedriveWorker, {
     start: () => driven(world, "start", worker.start(), "none"),
     drain: (options?: { readonly grace?: Duration }) => driven(world, "drain", worker.drain(options), "none"),
     stop,
     [Symbol.asyncDispose]: () => stop(),
   });
+  DRIVEN.set(api, worker);
+  return api;
 }
 
 /** Hears of every run that has ended, whatever became of it. */

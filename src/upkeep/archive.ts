@@ -1,12 +1,17 @@
 // An archive file: dead letters that are about to be deleted, one JSON line each, on disk before anything is deleted.
 import { open } from "node:fs/promises";
+import { RedriveError } from "../core/errors.ts";
 import type { DeadLetter } from "../core/job.ts";
 import { exportLetters } from "../queue/export.ts";
 import type { Store } from "../store/store.ts";
+import { whyRefused } from "../system/trusted-file.ts";
 
 /** The way to append dead letters to a file that only its owner may read. */
 export function archiveTo(path: string, store: Store): (letters: readonly DeadLetter[]) => Promise<void> {
   return async (letters) => {
+    // Whole letters go there: not into a file, nor through a link, that another user has put under its name.
+    const why = whyRefused(path);
+    if (why !== null) throw new RedriveError("invalid_argument", `The archive ${path} ${why}.`);
     let text = "";
     for await (const line of exportLetters("ndjson", each(letters), store, { reveal: true })) text += line;
     const file = await open(path, "a+", 0o600);

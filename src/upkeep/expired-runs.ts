@@ -1,6 +1,7 @@
 // Finds runs whose worker is gone, has core judge them, and settles them under the lease that was lost. Every worker
 // does this; two that find the same run are told apart by the fence, and one of them is stale.
 import type { Failure } from "../core/job.ts";
+import { lapsedWorkers, type TimeReading } from "../core/lapse.ts";
 import { type RetryPolicy, verdict } from "../core/verdict.ts";
 import type { ExpiredRun, Store, WorkerRecord } from "../store/store.ts";
 import type { System } from "../system/system.ts";
@@ -20,10 +21,14 @@ export interface ReaperOptions {
   readonly isAlive: (pid: number) => boolean;
   /** The policy of a type, or the default for one nobody here knows. */
   readonly policyOf: (type: string) => RetryPolicy;
-  /** True once we have been in contact for a full lease, so that living workers had the time to show themselves. */
-  readonly mayJudgeLeases: () => boolean;
-  /** A look at the store that takes longer than this says nothing about others. */
-  readonly slowMs: number;
+  /** This worker's own lease. Runs whose worker is given up, or has no row, are left to their worker for as long. */
+  readonly leaseMs: number;
+  /** True once contact has lasted for this lease, so that living workers that have it had the time to show themselves. */
+  readonly hasLasted: (leaseMs: number) => boolean;
+  /** Hears the store's time before anyone is judged by it. */
+  readonly onTold: (reading: TimeReading) => void;
+  /** Hears which workers were known. */
+  readonly onSeen?: (workers: readonly WorkerRecord[]) => void;
   readonly report: Reporter;
 }
 
@@ -32,18 +37,18 @@ export async function reap(
   options: ReaperOptions,
   evidence: ReadonlyMap<string, Failure> = new Map(),
 ): Promise<number> {
-  const { store } = options;
-  const asked = options.system.monotonic();
+  const { store, system } = options;
+  const asked = system.monotonic();
   const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
-  // A look that took long was held up, and so were the heartbeats of others.
-  const heldUp = options.system.monotonic() - asked > options.slowMs;
+  options.onTold({ storeTime: now, asked, answered: system.monotonic() });
+  options.onSeen?.(workers);
   const gone = [...evidence.keys(), ...lostProcesses(workers, options)];
-  const lapsedBy = !heldUp && options.mayJudgeLeases() ? now : 0;
-  if (lapsedBy === 0 && gone.length === 0) return 0;
+  const late = lapsedWorkers(workers, now, options.hasLasted);
+  if (late.length === 0 && gone.length === 0 && !options.hasLasted(options.leaseMs)) return 0;
   let settled = 0;
   const refused: unknown[] = [];
   for (let after = 0; ; ) {
-    const runs = await store.expired({ gone, limit: PAGE, lapsedBy, after });
+    const runs = await store.expired({ gone, late, limit: PAGE, lapsedBy: now, after });
     const last = runs.at(-1);
     if (!last) break;
     after = last.position;

@@ -6,6 +6,7 @@ import { type Holding, pausesInForce } from "../core/holding.ts";
 import { readHolding } from "../queue/holding.ts";
 import type { Store } from "../store/store.ts";
 import { type DueLane, dueLanes, pacedLanes } from "./due-work.ts";
+import { type UnarchivedLetters, unarchivedLetters } from "./keeps.ts";
 import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
 import { livingAmong } from "../queue/holding.ts";
 
@@ -25,6 +26,8 @@ export interface HealthFacts {
   /** Services whose breaker is not closed. */
   readonly breakers: readonly string[];
   readonly deadLetters: number;
+  /** Those of them that wait for an archive, and nobody who has it comes. */
+  readonly unarchived: readonly UnarchivedLetters[];
   /** Whether somebody looks after what goes by itself. */
   readonly upkeep: UpkeepFacts;
 }
@@ -34,8 +37,8 @@ export interface Health {
   readonly status: "healthy" | "degraded" | "unhealthy";
   /** From 0 to 1. */
   readonly score: number;
-  /** Completed out of all that ended, of what is still kept; null where nothing has ended. */
-  readonly successRate: number | null;
+  /** Unknown: of what has ended the good ones are removed sooner than the dead ones, so that those kept say nothing. */
+  readonly successRate: null;
   /** Why it is not 1, the worst first. */
   readonly reasons: readonly string[];
 }
@@ -44,12 +47,12 @@ const LATE_MS = 60_000;
 const VERY_LATE_MS = 300_000;
 const MANY_DEAD = 100;
 const BACKLOG = 1_000;
+/** Types that are named; of more, how many. */
+const NAMED = 10;
 
 /** The judgement: a score that each trouble lowers, below 0.8 degraded, below 0.5 unhealthy. */
 export function judgeHealth(facts: HealthFacts): Health {
   const { jobs, workers, orphans, oldestDueMs, breakers, deadLetters } = facts;
-  const ended = jobs.completed + jobs.dead;
-  const successRate = ended === 0 ? null : jobs.completed / ended;
   const troubles: [cost: number, reason: string][] = upkeepTroubles(facts.upkeep);
   const due = oldestDueMs === null ? "" : `a job has been due for ${formatDuration(oldestDueMs)}`;
   if (oldestDueMs !== null && workers === 0)
@@ -59,11 +62,7 @@ export function judgeHealth(facts: HealthFacts): Health {
   if (orphans > 0) troubles.push([0.25, `${orphans} runs are in the hands of workers that do not answer`]);
   if (breakers.length > 0)
     troubles.push([0.25, `the breakers of these services are not closed: ${breakers.join(", ")}`]);
-  if (successRate !== null && successRate < 0.9)
-    troubles.push([
-      successRate < 0.5 ? 0.4 : 0.25,
-      `only ${Math.floor(successRate * 100)} % of the jobs that ended succeeded`,
-    ]);
+  if (facts.unarchived.length > 0) troubles.push([0.1, unarchivedText(facts.unarchived)]);
   if (deadLetters > MANY_DEAD) troubles.push([0.25, `${deadLetters} dead letters`]);
   if (jobs.queued > BACKLOG && oldestDueMs !== null && oldestDueMs >= LATE_MS)
     troubles.push([0.1, `${jobs.queued} jobs wait`]);
@@ -77,7 +76,16 @@ export function judgeHealth(facts: HealthFacts): Health {
         ),
     ) / 100;
   const status = score >= 0.8 ? "healthy" : score >= 0.5 ? "degraded" : "unhealthy";
-  return { status, score, successRate, reasons: troubles.map(([, reason]) => reason) };
+  return { status, score, successRate: null, reasons: troubles.map(([, reason]) => reason) };
+}
+
+/** Letters that wait for their archive, in words. */
+export function unarchivedText(letters: readonly UnarchivedLetters[]): string {
+  const count = letters.reduce((sum, each) => sum + each.count, 0);
+  const types = letters.map(({ type }) => type).toSorted();
+  const more = types.length > NAMED ? ` and ${types.length - NAMED} more types` : "";
+  const what = count === 1 ? "1 dead letter waits" : `${count} dead letters wait`;
+  return `${what} for an archive that no worker has opened for an hour: ${types.slice(0, NAMED).join(", ")}${more}`;
 }
 
 /** Asks a store for the facts. */
@@ -101,6 +109,7 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
     breakers: [...services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name),
     deadLetters: tally.total,
+    unarchived: await unarchivedLetters(store),
     upkeep: await gatherUpkeep(store, { alive: new Set(alive.map(({ id }) => id)), orphans, finished }),
   };
 }

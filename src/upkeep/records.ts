@@ -33,7 +33,7 @@ export interface Records {
 }
 
 /** How often a worker writes about a service at most, unless it begins to fail or to go well again. */
-export const RECORD_EVERY_MS = 10_000;
+export const RECORD_EVERY_MS = 30_000;
 const ERROR_LENGTH = 300;
 /** Who holds the records of workers that have left. */
 const NOBODY = "";

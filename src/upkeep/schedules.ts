@@ -25,12 +25,14 @@ export interface SchedulerOptions {
   readonly events: Pick<Events, "emit" | "isHeard">;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
+  /** A number that is another one with every change of a schedule, and the store's time, where known without asking. */
+  readonly sign?: () => { readonly cells: number; readonly storeTime: number } | null;
 }
 
 /** How often a scheduler looks whether somebody has changed a schedule. */
 const LOOK_MS = 1_000;
-/** How often it reads all of them, whatever it knows. */
-const READ_ALL_MS = 30_000;
+/** How often it reads all of them, whatever it knows; seldomer where it is told of changes without asking. */
+const READ_ALL_MS = { asked: 30_000, told: 120_000 } as const;
 /** Whoever decided a tick has this long to write its job, before others do. */
 const TAKE_OVER_MS = 2_000;
 /** How soon to look again at what somebody else decides just now. */
@@ -62,6 +64,8 @@ class Scheduler {
   /** The version of the cell that tells of changes; null before the first look. */
   #changes: number | null = null;
   #readAllAt = 0;
+  /** The sign under which was read last. */
+  #sign: number | null = null;
   /** Store time and our own at the last look. */
   #clock = { now: 0, at: 0 };
   /** Schedules that could not be read or worked out, by the version of which that was said. */
@@ -100,9 +104,15 @@ class Scheduler {
 
   /** The cells of what is due; of all schedules where somebody has changed one, or for a while nobody has looked. */
   async #look(): Promise<readonly Cell[]> {
+    const { sign, system } = this.#options;
+    const told = sign?.() ?? null;
+    if (told) this.#clock = { now: told.storeTime, at: system.monotonic() };
     const due = this.#takeDue();
+    const isLong = system.monotonic() - this.#readAllAt >= READ_ALL_MS[told ? "told" : "asked"];
+    const isAsBefore = this.#changes !== null && told !== null && told.cells === this.#sign;
+    if (isAsBefore && due.length === 0 && !isLong) return [];
+    this.#sign = told?.cells ?? null;
     const cells = await this.#read(["", ...due].map((name) => ({ kind: SCHEDULE_CELLS, name })));
-    const isLong = this.#options.system.monotonic() - this.#readAllAt >= READ_ALL_MS;
     if (changesIn(cells) !== this.#changes || isLong) {
       const all = await this.#read([{ kind: SCHEDULE_CELLS }]);
       this.#changes = changesIn(all);

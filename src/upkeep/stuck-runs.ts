@@ -21,6 +21,8 @@ export interface StuckJudge {
 export interface StuckCheckOptions extends StuckJudge, SettlingOptions {
   /** So long after its limit a run is still left to its own worker. */
   readonly graceMs: number;
+  /** How many workers share the check, as far as is known; default 1. */
+  readonly workers?: () => number;
 }
 
 /** A run that takes too long, and what it deserves. */
@@ -31,14 +33,16 @@ export interface StuckJudgement {
 
 const PAGE = 200;
 const EVERY_MS = 10_000;
+/** Workers by whom the check is shared at most. */
+const SHARED_MOST = 6;
 
-/** The service: every ten seconds. */
+/** The service: every ten seconds; where several workers share the check, each of them seldomer. */
 export function stuckService(options: StuckCheckOptions): Service {
   return {
     name: "stuck check",
     async step(signal) {
       await checkStuck(options, signal);
-      return EVERY_MS;
+      return EVERY_MS * Math.max(1, Math.min(SHARED_MOST, options.workers?.() ?? 1));
     },
   };
 }

@@ -67,7 +67,7 @@ async function runOne(
   const settler = openSettler({
     store,
     system,
-    contact: openContact(system, log, leaseMs / 2),
+    contact: openContact(system, log),
     worker: () => worker,
     startedThrough: () => 0,
     giveUp: new AbortController().signal,

@@ -2,14 +2,13 @@
 // nothing about are of unknown outcome: one alone is charged for it. Of several the bad one is looked for in further calls,
 // and the others go back uncharged; or all go back, to be run in smaller batches. Judging and settling are the executor's.
 import { halfOf, type Search, searchAmong } from "../core/bisect.ts";
+import type { ItemOutcome } from "../core/item-outcome.ts";
 import { encodeResult } from "../core/payload.ts";
 import type { Outcome } from "../core/verdict.ts";
 import {
   type BatchContext,
   type BatchItem,
   type BatchSettings,
-  ItemFailure,
-  type ItemOutcome,
   noOutcome,
   outcomesOf,
   outcomeWords,
@@ -127,7 +126,7 @@ export class BatchRun {
     if (!run) return;
     if (outcome.status === "done")
       return this.#settleOne(run, { kind: "completed", result: encodeResult(outcome.result) });
-    this.#settleOne(run, { kind: "failed", failure: judgeThrown(run, new ItemFailure(outcome), this.#options) });
+    this.#settleOne(run, { kind: "failed", failure: judgeThrown(run, outcome, this.#options) });
   }
 
   /** Settles an item by its own outcome; the gate hears of it first, as of any run. */

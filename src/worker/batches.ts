@@ -17,6 +17,8 @@ export interface BatchesOptions {
   readonly onGathered: (fetched: Fetched[]) => void;
   /** A batch has ended, told by its first run. */
   readonly onEnd: (first: Run, returned: boolean) => void;
+  /** The last job of a batch is settled. */
+  readonly onSettled: () => void;
 }
 
 /** The batches of one worker. */
@@ -78,7 +80,8 @@ export class Batches {
 
   /** Runs several jobs of a type together. */
   begin(fetched: readonly Fetched[], definition: JobDefinition): void {
-    const { executor, running, onEnd } = this.#options;
+    const { executor, running, onEnd, onSettled } = this.#options;
+    let unsettled = fetched.length;
     const batch = new BatchRun(fetched, definition, executor, {
       item: (run) => {
         if (running.delete(run)) this.#together -= 1;
@@ -92,6 +95,10 @@ export class Batches {
     this.#running.add(batch);
     for (const run of batch.runs) {
       run.isTogether = true;
+      run.onSettled = () => {
+        unsettled -= 1;
+        if (unsettled === 0) onSettled();
+      };
       running.add(run);
       this.#together += 1;
     }

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Outcome } from "../core/verdict.ts";
 import { runChild } from "../system/processes.ts";
 import type { Isolation } from "./isolation.ts";
+import { resolveWorker } from "./settings.ts";
 
 /** What the child is told about its parent's world. */
 export interface IsolationOptions {
@@ -12,8 +13,8 @@ export interface IsolationOptions {
   readonly jobs: string | readonly string[];
   /** The config file whose defaults apply; none where absent. */
   readonly config?: string | null;
-  /** Whether the environment's retry settings apply, and `MAX_RETRIES` among them; not at all where absent. */
-  readonly environment?: "attempts" | "retries" | null;
+  /** The command whose retry settings in the environment apply; none where absent. */
+  readonly environment?: "worker" | "drain" | null;
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly stallMs?: number;
@@ -32,11 +33,18 @@ export interface IsolatedTask extends IsolationOptions {
 /** Memory a child may use before it dies alone. */
 const MEMORY_MB = 512;
 
+/**
+ * Once its worker was killed, a child aborts its handler, waits for it, and writes what became of the job. For the writing
+ * it has so long; then it is killed, because a handler that keeps the thread busy lets none of this happen.
+ */
+const LAST_WRITE_MS = 5_000;
+
 /** The way to run a lane in a child, for a worker with this store and these jobs. */
 export function childIsolation(options: IsolationOptions): Isolation {
   const program = fileURLToPath(new URL("../cli/isolated.js", import.meta.url));
+  const killAfterMs = (options.abortGraceMs ?? resolveWorker({}).abortGraceMs) + LAST_WRITE_MS;
   return ({ worker, lane, control, held, signal, stop }) => {
     const task: IsolatedTask = { ...options, worker, lane, control, held };
-    return runChild(program, { memoryMb: MEMORY_MB, task, signal, stop });
+    return runChild(program, { memoryMb: MEMORY_MB, killAfterMs, task, signal, stop });
   };
 }

@@ -6,9 +6,10 @@
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
 import { type ActiveLane, firstLane, isSuspect, type LaneKind } from "../core/lane.ts";
 import { jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
-import type { Control } from "../store/store.ts";
+import type { Control, LanePage } from "../store/store.ts";
 import { openBell } from "./bell.ts";
 import type { ClaimLoopOptions } from "./claim-options.ts";
+import { LastLanes } from "./last-lanes.ts";
 import { CLAIM_MOST } from "./pace.ts";
 import { Survey } from "./survey.ts";
 
@@ -21,6 +22,10 @@ const LOOK_SHARE = 0.1;
 const LOOK_LATEST_MS = 200;
 /** Lanes that are taken from without a look. */
 const BEFORE_MOST = 20;
+/** What holds work back is read again after this long, whatever signs say: a database that was set back may repeat them. */
+const CONTROL_MS = 60_000;
+/** A process that is woken rests up to this share of a poll longer, each time another one. */
+const HEARD_MORE = 1.6;
 const NEVER = Number.NEGATIVE_INFINITY;
 
 type Lower = (grants: ReadonlyMap<string, number>) => ReadonlyMap<string, number>;
@@ -31,6 +36,9 @@ export class ClaimLoop {
   readonly #bell: ReturnType<typeof openBell>;
   #turn = 0;
   #control: Control | null = null;
+  /** When that was read, and whether looks tell of its changes. */
+  #controlMs = NEVER;
+  #hasSigns = false;
   #lanes: readonly ActiveLane[] = [];
   /** Where there was work when there last was some, if nothing speaks against taking more from there unseen. */
   #before: readonly ActiveLane[] = [];
@@ -39,9 +47,10 @@ export class ClaimLoop {
   #lookAgainMs = LOOK_AGAIN_MS;
   /** Lanes of groups were asked since the look and are not in the picture any more. */
   #dropped = false;
-  /** Something was taken since the look. */
-  #took = false;
+  /** The highest priority of which something was taken since the look; null for nothing. */
+  #took: number | null = null;
   readonly #survey: Survey;
+  readonly #lasts: LastLanes;
   /** The grants without what is known to be used up for now. */
   readonly #withoutSpent: Lower = (grants) => this.#options.spread()?.spentUp(grants) ?? grants;
   /** We rest because our hands are full, not because nothing is due. */
@@ -56,6 +65,7 @@ export class ClaimLoop {
     this.#options = options;
     this.#bell = openBell(options.system);
     this.#survey = new Survey(options.store, options.served);
+    this.#lasts = new LastLanes(options.store, options.served, options.system);
     this.#askedForUnknownAt = options.system.monotonic();
   }
 
@@ -65,7 +75,8 @@ export class ClaimLoop {
       this.#bell.listen();
       let waitMs: number | null = null;
       try {
-        waitMs = await contact.attempt("claim", () => this.#round());
+        // Whoever asks nothing hears nothing of the store.
+        waitMs = this.#isFull() ? settings.pollMs : await contact.attempt("claim", () => this.#round());
       } catch (error) {
         contact.complain("claim", error);
       }
@@ -91,19 +102,29 @@ export class ClaimLoop {
     if (this.#handsFull) this.#bell.ring();
   }
 
+  /** Our last claim may have been carried out without our knowledge. Once in a lease anyway: it may reach the store later. */
+  #isInDoubt(): boolean {
+    const { system, settings } = this.#options;
+    return this.#unknown || system.monotonic() - this.#askedForUnknownAt >= settings.leaseMs;
+  }
+
+  /** True while there is nothing to ask the store for, because our hands are full. */
+  #isFull(): boolean {
+    const { suspect, last } = this.#options.wantSuspect();
+    this.#handsFull = this.#wanted() === 0;
+    return this.#handsFull && !suspect && !last && !this.#options.isReserved() && !this.#isInDoubt();
+  }
+
   /** One turn; returns how long to rest, 0 for not at all. */
   async #round(): Promise<number> {
-    const { system, settings, wantSuspect, isReserved, onUnknown } = this.#options;
-    const { pollMs, leaseMs } = settings;
-    // Once in a lease anyway: a claim that was given up for lost may reach the store any time later.
-    if (this.#unknown || system.monotonic() - this.#askedForUnknownAt >= leaseMs) {
+    const { system, settings, isReserved, onUnknown } = this.#options;
+    const { pollMs } = settings;
+    if (this.#isInDoubt()) {
       this.#askedForUnknownAt = system.monotonic();
       await onUnknown();
       this.#unknown = false;
     }
-    const singles = wantSuspect();
-    this.#handsFull = this.#wanted() === 0;
-    if (this.#handsFull && !singles.suspect && !singles.last && !isReserved()) return pollMs;
+    if (this.#isFull()) return pollMs;
     if ((await this.#takeAtOnce()) > 0) return 0;
     const idleMs = await this.#look();
     if (idleMs > 0) return idleMs;
@@ -149,31 +170,57 @@ export class ClaimLoop {
 
   /** Looks at the lanes; returns how long there will be nothing to do. */
   async #look(): Promise<number> {
-    const { store, system, settings, onLook } = this.#options;
+    const { system, settings, onLook } = this.#options;
     const began = system.monotonic();
     if (this.#control && began - this.#lookedAt < this.#lookAgainMs) return 0;
-    // Both anew with every look: a pause may have ended by itself.
-    const [control, page] = await Promise.all([store.control(), this.#survey.look(this.#options.want())]);
+    const [control, page] = await this.#see();
     this.#control = control;
-    const { lanes, nextRunAt, now, next } = page;
+    const { nextRunAt, now, next } = page;
+    const lanes = this.#survey.showsAll ? page.lanes : await this.#lasts.beside(page.lanes);
     this.#lanes = lanes;
     if (lanes.length > 0) this.#before = isPlain(lanes) ? lanes : [];
     this.#dropped = false;
-    this.#took = false;
+    this.#took = null;
     this.#lookedAt = system.monotonic();
     const dearMs = (this.#lookedAt - began) / LOOK_SHARE;
     this.#lookAgainMs = Math.max(LOOK_AGAIN_MS, Math.min(LOOK_LATEST_MS, dearMs));
     await this.#options.probe(lanes, control);
     // What is spread over time counts as due: its turn comes by itself. But nobody keeps hands free for it before.
     const due = this.#plan(lanes, 1, 1).length > 0;
-    const isWaiting = (kind: LaneKind): boolean => this.#plan(ofKind(lanes, kind), 1, 1, this.#withoutSpent).length > 0;
-    onLook({ due: due || next !== null, suspect: isWaiting("suspect"), last: isWaiting("last"), nextRunAt, now });
+    const suspect = this.#dueAt("suspect") !== null;
+    const lastDueAt = this.#dueAt("last");
+    const lastDueMs = lastDueAt === null ? null : Math.max(0, now - lastDueAt);
+    await onLook({ due: due || next !== null, suspect, lastDueMs, nextRunAt, now });
     if (due) return 0;
     this.#lookedAt = NEVER;
-    if (next !== null) return 1;
-    const { pollMs } = settings;
+    if (next !== null) return lanes.length === 0 ? 1 : LOOK_AGAIN_MS;
+    // Where whoever makes work due wakes us, and a look is a trip to a server, there is less need to look.
+    const pollMs = settings.pollMs * (page.signs?.isHeard ? 1 + HEARD_MORE * system.random() : 1);
     const grantedMs = this.#options.nextGrantMs(lanes) ?? pollMs;
     return Math.max(1, Math.min(pollMs, grantedMs, nextRunAt === null ? pollMs : nextRunAt - now));
+  }
+
+  /** Since when a suspect of the kind has been due that may start now; null where none may. */
+  #dueAt(kind: LaneKind): number | null {
+    const lanes = ofKind(this.#lanes, kind);
+    const open = jobsByLane(this.#plan(lanes, lanes.length, lanes.length, this.#withoutSpent));
+    const since = lanes.filter(({ lane }) => open.has(lane)).map(({ headRunAt }) => headRunAt);
+    return since.length === 0 ? null : Math.min(...since);
+  }
+
+  /** What holds work back, and the lanes: both anew, unless the look tells that the former is as it was. */
+  async #see(): Promise<[Control, LanePage]> {
+    const { store, system, contact } = this.#options;
+    const asked = system.monotonic();
+    const known = asked - this.#controlMs < CONTROL_MS ? this.#control : null;
+    const looking = this.#survey.look(this.#options.want(), { turn: this.#turn, took: this.#took });
+    const [told, page] = await Promise.all([known && this.#hasSigns ? null : store.control(), looking]);
+    this.#hasSigns = page.signs !== undefined;
+    contact.told({ storeTime: page.now, asked, answered: system.monotonic() });
+    this.#options.signs.see(page);
+    if (known && !told && page.signs?.control === known.version) return [{ ...known, now: page.now }, page];
+    this.#controlMs = asked;
+    return [told ?? (await store.control()), page];
   }
 
   /** What to take; of what is spread over time only what was withdrawn for the lanes that this claim can reach. */
@@ -247,7 +294,7 @@ export class ClaimLoop {
     if (refused === "control") this.#control = null;
     if (refused === "worker") await onGivenUp();
     if (jobs.length > 0) accept(jobs, single);
-    if (jobs.length > 0) this.#took = true;
+    for (const { priority } of jobs) this.#took = Math.max(priority, this.#took ?? priority);
     this.#drop(quotas);
     // Whatever was not there when we asked makes the picture of the lanes old.
     const asked = quotas.reduce((sum, quota) => sum + quota.limit, 0);
@@ -270,7 +317,7 @@ export class ClaimLoop {
     if (!this.#dropped) return false;
     if (asked.length > 0) return this.#lanes.length > 0;
     this.#lookedAt = NEVER;
-    return this.#took;
+    return this.#took !== null;
   }
 }
 

@@ -5,6 +5,7 @@ import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Allowances } from "./allowances.ts";
 import type { Contact } from "./contact.ts";
+import type { LastSigns } from "./last-signs.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What the loop asks its worker. */
@@ -14,7 +15,9 @@ export interface ClaimLoopOptions {
   readonly contact: Contact;
   readonly settings: Pick<WorkerSettings, "pollMs" | "leaseMs">;
   readonly worker: () => string;
-  /** True while nothing else is taken because a job with its last crash left waits for empty hands. */
+  /** Hears the signs of every look. */
+  readonly signs: LastSigns;
+  /** True while nothing else is taken because a job with its last crash left is to run alone here. */
   readonly isReserved: () => boolean;
   /** How many slots to fill with ordinary jobs now; 0 for none. */
   readonly want: () => number;
@@ -46,7 +49,7 @@ export interface ClaimLoopOptions {
   readonly onUnknown: () => Promise<void>;
   /** The store says that this worker was given up; resolves when there is a new one. */
   readonly onGivenUp: () => Promise<void>;
-  readonly onLook: (look: Look) => void;
+  readonly onLook: (look: Look) => Promise<void> | void;
 }
 
 /** What a look at the lanes found. */
@@ -55,8 +58,8 @@ export interface Look {
   readonly due: boolean;
   /** A suspect is due. */
   readonly suspect: boolean;
-  /** A job with its last crash left is due. */
-  readonly last: boolean;
+  /** How long a job with its last crash left has been due; null where none is. */
+  readonly lastDueMs: number | null;
   readonly nextRunAt: number | null;
   readonly now: number;
 }

@@ -1,7 +1,8 @@
-// Contact with the store: whether there is any, since when, and how to call it so that an outage costs nothing but
+// Contact with the store: whether there is any, what held it up, and how to call it so that an outage costs nothing but
 // time. Every loop of a worker goes through here, so that an outage is logged once a second and not once a call.
 import { isRedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
+import { hasLasted, type HoldUp, steppedAhead, type TimeReading, withHoldUp } from "../core/lapse.ts";
 import type { Log } from "../system/log.ts";
 import { oncePerSecond } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -17,25 +18,27 @@ export interface Contact {
    * may still reach it: contact is not broken by this.
    */
   isAway(what: string, error: unknown): boolean;
-  /** For how long contact has been unbroken; 0 while there is none. */
-  unbrokenMs(): number;
+  /** True while the store answers, as far as we know. */
+  isUp(): boolean;
+  /** True if workers of this lease that live had the time to show themselves: contact has lasted for all of it. */
+  hasLasted(leaseMs: number): boolean;
   /** Says, at most once a second, that something failed which is no outage: a defect that must not end a loop. */
   complain(what: string, error: unknown): void;
-  /** We ourselves were away for a while: what was known before counts no more. */
-  interrupted(): void;
+  /** Everything stood still for so long, or we ourselves were away: nobody could be heard. Default: we begin now. */
+  heldUp(ms?: number): void;
+  /** An answer told the store's time. A step of its clock ends leases early, so it counts as a hold-up. */
+  told(reading: TimeReading): void;
 }
 
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2_000;
 
-/** Contact that begins now; a call that takes longer than `slowMs` counts as a break, because others waited too. */
-export function openContact(system: System, log: Log, slowMs: number): Contact {
-  let since: number | null = system.monotonic();
+/** Contact that begins now. The time a call takes counts as a hold-up, because others waited too. */
+export function openContact(system: System, log: Log): Contact {
+  let isUp = true;
+  const { heldUp, told, hasLasted: unbroken } = watchHoldUps(system);
   const say = oncePerSecond(system.monotonic);
 
-  const interrupted = (): void => {
-    if (since !== null) since = system.monotonic();
-  };
   const isAway = (what: string, error: unknown): boolean => {
     if (!isRedriveError(error) || (error.code !== "store_unavailable" && error.code !== "store_unusable")) return false;
     say("away", (heldBack) =>
@@ -50,15 +53,16 @@ export function openContact(system: System, log: Log, slowMs: number): Contact {
     const asked = system.monotonic();
     try {
       const answer = await call();
-      if (system.monotonic() - asked > slowMs) interrupted();
-      if (since === null) {
-        since = system.monotonic();
+      heldUp(system.monotonic() - asked);
+      if (!isUp) {
+        isUp = true;
+        heldUp();
         say("back", () => log.info({}, "the store is back"));
       }
       return answer;
     } catch (error) {
       if (!isAway(what, error)) throw error;
-      since = null;
+      isUp = false;
       return null;
     }
   };
@@ -73,11 +77,33 @@ export function openContact(system: System, log: Log, slowMs: number): Contact {
       return null;
     },
     isAway,
-    unbrokenMs: () => (since === null ? 0 : system.monotonic() - since),
+    isUp: () => isUp,
+    hasLasted: (leaseMs) => isUp && unbroken(leaseMs),
     complain(what, error) {
       const text = textOf(error);
       say(`${what} ${text}`, () => log.error({ error: text }, `${what} failed; it is tried again`));
     },
-    interrupted,
+    heldUp,
+    told,
+  };
+}
+
+/** Remembers what held up contact that begins now. */
+function watchHoldUps({ monotonic }: System): Pick<Contact, "heldUp" | "told" | "hasLasted"> {
+  let holdUps: readonly HoldUp[] = [];
+  let lastTold: TimeReading | null = null;
+  const heldUp = (ms = Number.POSITIVE_INFINITY): void => {
+    holdUps = withHoldUp(holdUps, { until: monotonic(), ms });
+  };
+  heldUp();
+  return {
+    heldUp,
+    told(reading) {
+      heldUp(reading.answered - reading.asked);
+      // The first one has nothing to be compared with: a step may have come just before it.
+      heldUp(lastTold ? steppedAhead(lastTold, reading) : Number.POSITIVE_INFINITY);
+      lastTold = reading;
+    },
+    hasLasted: (leaseMs) => hasLasted(holdUps, leaseMs, monotonic()),
   };
 }

@@ -1,5 +1,6 @@
 // What a handler gets beside its input. Everything costly is made when it is first asked for.
 import { RedriveError } from "../core/errors.ts";
+import { resultOf } from "../core/item-outcome.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { encodePayload, encodeResult } from "../core/payload.ts";
@@ -73,8 +74,9 @@ export class RunContext implements JobContext {
         store.name,
         "return the result instead",
       );
-    const result = encodeResult(value);
-    if (!(await store.within(tx).complete(this.lease, result))) throw leaseLost(this.job.id);
+    // What says that the work failed is thrown, and the transaction is rolled back.
+    const result = encodeResult(resultOf(value));
+    if (!(await store.within(tx).complete(this.lease, result, this.#run.job.said))) throw leaseLost(this.job.id);
     this.#run.completion = { kind: "complete", result };
   }
 }

@@ -32,7 +32,6 @@ const CHECK_EVERY_MS = 20;
 /** Resolves when there is nothing left to do. */
 export async function drained(options: DrainOptions, graceMs: number): Promise<void> {
   const { system, settings, log, look, busy } = options;
-  const patience = settings.leaseMs + 2_000;
   let orphansSince: number | null = null;
   while (!options.signal.aborted) {
     await system.sleep(CHECK_EVERY_MS, options.signal);
@@ -41,12 +40,17 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
       return log.error({}, "drain ended early: every slot is lost to a handler that ignores its abort");
     if (!seen || busy() > 0 || seen.due) continue;
     if (seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs) continue;
-    const orphans = await options.contact.attempt("drain", () => orphanedRuns(options));
-    if (orphans === null) continue;
-    if (orphans > 0) {
+    const lost = await options.contact.attempt("drain", () =>
+      lostWorkers(options.store, options.self(), options.process),
+    );
+    if (lost === null) continue;
+    if (lost.length > 0) {
+      const runs = lost.reduce((sum, { running }) => sum + running, 0);
       if (orphansSince === null)
-        log.warn({ runs: orphans }, "waiting for runs whose worker seems to have died, at most one lease");
+        log.warn({ runs }, "waiting for runs whose worker seems to have died, at most one lease");
       orphansSince ??= system.monotonic();
+      // The reaper takes over what a worker left only after that worker's lease.
+      const patience = Math.max(settings.leaseMs, ...lost.map(leaseOf)) + 2_000;
       if (system.monotonic() - orphansSince < patience) continue;
     }
     // The look may be older than the last retry that was written; only a fresh one counts.
@@ -68,21 +72,20 @@ async function staysQuiet({ system, look, busy }: DrainOptions, before: Look, gr
   return false;
 }
 
-/** Runs in the hands of workers that have missed their heartbeats or were given up. */
-async function orphanedRuns({ store, settings, self, process }: DrainOptions): Promise<number> {
-  const lost = await lostWorkers(store, { heartbeatMs: settings.heartbeatMs, self: self(), process });
-  return lost.reduce((sum, worker) => sum + worker.running, 0);
-}
+/** A heartbeat comes at least three times in a lease, so one that is silent for this part of it has missed one. */
+const SILENT = 5 / 12;
+
+const leaseOf = ({ leaseEnd, beatAt }: WorkerRecord): number => leaseEnd - beatAt;
 
 /** Workers with runs that have missed their heartbeats, were given up, or whose process is gone. */
 export async function lostWorkers(
   store: Pick<Store, "workers" | "control">,
-  known: Pick<DrainOptions, "process"> & { readonly heartbeatMs: number; readonly self: string },
+  self: string,
+  process: DrainOptions["process"],
 ): Promise<WorkerRecord[]> {
-  const { heartbeatMs, self, process } = known;
   const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
   const others = workers.filter((worker) => worker.id !== self && worker.running > 0);
   const gone = new Set(lostProcesses(others, { ...process, self }));
-  const isLate = (worker: WorkerRecord): boolean => now - worker.beatAt > heartbeatMs * 2.5;
+  const isLate = (worker: WorkerRecord): boolean => now - worker.beatAt > leaseOf(worker) * SILENT;
   return others.filter((worker) => worker.givenUp || gone.has(worker.id) || isLate(worker));
 }

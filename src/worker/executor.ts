@@ -1,14 +1,13 @@
 // Carries one job through its run: start → run → judge → settle → report, each a function of a few lines over one
 // record. It waits and calls; what a run deserves is decided in core/verdict.ts and nowhere else.
-import { classify, type Judged, judgedAs } from "../core/classify.ts";
+import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
-import { isA } from "../core/error-shape.ts";
 import { failureFrom, textOf } from "../core/failure.ts";
+import { isOutcome } from "../core/item-outcome.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { encodeResult } from "../core/payload.ts";
 import { isPromise } from "../core/promise.ts";
 import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
-import { ItemFailure } from "../queue/batch.ts";
 import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
 import { isMisfit, validated } from "../queue/schema.ts";
 import type { ClaimedJob, Store } from "../store/store.ts";
@@ -149,11 +148,19 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
     const value = isPromise(given) ? await given : given;
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
-    return { kind: "completed", result: encodeResult(value) };
+    if (!isOutcome(value)) return { kind: "completed", result: encodeResult(value) };
+    return value.status === "done"
+      ? { kind: "completed", result: encodeResult(value.result) }
+      : failed(run, value, options);
   } catch (error) {
-    if (run.stopped) return outcomeOfStop(run, run.stopped, options);
-    return { kind: "failed", failure: judgeThrown(run, error, options) };
+    return failed(run, error, options);
   }
+}
+
+/** The end of a run whose handler threw, or returned that it failed. */
+function failed(run: Run, thrown: unknown, options: ExecutorOptions): Outcome {
+  if (run.stopped) return outcomeOfStop(run, run.stopped, options);
+  return { kind: "failed", failure: judgeThrown(run, thrown, options) };
 }
 
 /** The store's time, as far as we know it: what the claim said, and what has passed since. Our own clock may be wrong. */
@@ -211,10 +218,7 @@ export function outcomeOfStop(run: Run, reason: StopReason, { system }: Executor
 /** The failure that a run left, from whatever its handler threw or said. */
 export function judgeThrown({ job, definition }: Run, thrown: unknown, { system }: ExecutorOptions): Failure {
   const { type, service, tenant } = job;
-  const judge = (error: unknown): Judged => classify(error, { type, service, tenant }, definition.rules, system.now());
-  if (!isA(thrown, ItemFailure)) return failureFrom(thrown, judge(thrown));
-  const { error, status, ...more } = (thrown as ItemFailure).outcome;
-  return failureFrom(error, judgedAs(judge(error), status, "delayMs" in more ? more.delayMs : null));
+  return failureFrom(thrown, classify(thrown, { type, service, tenant }, definition.rules, system.now()));
 }
 
 /**
@@ -229,6 +233,9 @@ export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): vo
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
   // No progress: that is never sent from here.
-  const done: Done = (settled, counted) => options.report(job, counted as Verdict, settled);
+  const done: Done = (settled, counted) => {
+    run.onSettled?.();
+    options.report(job, counted as Verdict, settled);
+  };
   options.settle(job, answer, done, run.completion);
 }

@@ -7,6 +7,7 @@ import { heldFor, isHeldBack, mayProbe, probed, renewed, withoutBreaker, withPro
 import { type Outcome, outcomeWhenOpen } from "../core/verdict.ts";
 import type { ServiceWatch } from "../queue/service-watch.ts";
 import type { ClaimedJob } from "../store/store.ts";
+import type { System } from "../system/system.ts";
 
 /** What a gate needs. */
 export interface GateOptions {
@@ -15,7 +16,11 @@ export interface GateOptions {
   readonly worker: () => string;
   /** How long a probe is waited for. */
   readonly probeMs: number;
+  readonly system: Pick<System, "after">;
 }
+
+/** How long other work waits for the answer of the store to those who want to probe. */
+const ASK_MOST_MS = 250;
 
 /** A gate that is always open, for runs outside a worker. */
 export const OPEN_GATE: Pick<Gate, "start" | "heard"> = { start: () => null, heard: (_, outcome) => outcome };
@@ -23,13 +28,18 @@ export const OPEN_GATE: Pick<Gate, "start" | "heard"> = { start: () => null, hea
 /** What the gate has to know of a job. */
 type Gated = Pick<ClaimedJob, "service">;
 
-/** Permits to probe that a worker holds for a service: until when each is good. */
-type Permits = number[];
+/** A permit to probe a service: until when it is good, and since when the breaker had been half-open that gave it. */
+interface Permit {
+  readonly until: number;
+  readonly halfOpenSince: number;
+}
 
 /** The gate of one worker. */
 export class Gate {
   readonly #options: GateOptions;
-  readonly #permits = new Map<string, Permits>();
+  readonly #permits = new Map<string, Permit[]>();
+  /** Services for which a probe is being asked for. */
+  readonly #asking = new Map<string, Promise<void>>();
   /** Runs that are probes. */
   readonly #probing = new Set<Gated>();
   /** The run with which this worker tries a service again that it alone could not reach, and until when it is waited for. */
@@ -56,20 +66,37 @@ export class Gate {
     return this.#mayTry(service, now) ? 1 : 0;
   }
 
-  /** Takes a probe for each service among these lanes whose time has come; one without a breaker is closed instead. */
+  /**
+   * Takes a probe for each service among these lanes whose time has come; one without a breaker is closed instead. Where the
+   * answer takes long, because somebody holds the record of the service, other work does not wait for it.
+   */
   async probe(lanes: readonly ActiveLane[]): Promise<void> {
-    const { watch, limits, worker, probeMs } = this.#options;
+    const { watch, system } = this.#options;
+    const asked: Promise<void>[] = [];
     for (const service of new Set(lanes.map((lane) => lane.service))) {
-      if (service === null || watch.record(service).breaker.state === "closed") continue;
-      const { breaker } = limits.service(service);
-      if (!breaker) await watch.change(service, withoutBreaker);
-      if (!breaker || !mayProbe(watch.record(service), breaker, watch.now)) continue;
-      if (this.#permitsOf(service, watch.now).length > 0) continue;
-      const taken = await watch.change(service, (record, now) =>
-        mayProbe(record, breaker, now) ? withProbe(record, worker(), probeMs, now) : record,
-      );
-      if (taken) this.#permitsOf(service, watch.now).push(watch.now + probeMs);
+      if (service === null || this.#asking.has(service) || watch.record(service).breaker.state === "closed") continue;
+      const ask = this.#ask(service).finally(() => this.#asking.delete(service));
+      this.#asking.set(service, ask);
+      asked.push(ask);
     }
+    if (asked.length === 0) return;
+    let forget: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => (forget = system.after(ASK_MOST_MS, resolve)));
+    await Promise.race([Promise.all(asked), late]).finally(forget);
+  }
+
+  async #ask(service: string): Promise<void> {
+    const { watch, limits, worker, probeMs } = this.#options;
+    const { breaker } = limits.service(service);
+    if (!breaker) await watch.change(service, withoutBreaker);
+    if (!breaker || !mayProbe(watch.record(service), breaker, watch.now)) return;
+    if (this.#permitsOf(service, watch.now).length > 0) return;
+    const taken = await watch.change(service, (record, now) =>
+      mayProbe(record, breaker, now) ? withProbe(record, worker(), probeMs, now) : record,
+    );
+    if (!taken) return;
+    const halfOpenSince = watch.record(service).breaker.since;
+    this.#permitsOf(service, watch.now).push({ until: watch.now + probeMs, halfOpenSince });
   }
 
   /** Has the probes that still run be waited for on: one that takes longer than a lease is not lost. */
@@ -189,8 +216,12 @@ export class Gate {
     if (this.#trials.get(service)?.job === job) this.#trials.delete(service);
   }
 
-  #permitsOf(service: string, now: number): Permits {
-    const good = (this.#permits.get(service) ?? []).filter((until) => until > now);
+  /** A permit ends with the half-open breaker that gave it: one that has opened again lets nothing through. */
+  #permitsOf(service: string, now: number): Permit[] {
+    const { state, since } = this.#options.watch.record(service).breaker;
+    const good = (this.#permits.get(service) ?? []).filter(
+      ({ until, halfOpenSince }) => until > now && state === "half_open" && since === halfOpenSince,
+    );
     this.#permits.set(service, good);
     return good;
   }

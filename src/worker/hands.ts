@@ -9,7 +9,7 @@ import { Bag } from "./bag.ts";
 import { Batches } from "./batches.ts";
 import { abandon, execute, type ExecutorOptions } from "./executor.ts";
 import { type Fetched, headBatch } from "./gathering.ts";
-import { openPace, wantedNow } from "./pace.ts";
+import { HORIZON_MS, mayHold, openPace, wantedNow } from "./pace.ts";
 import { isUnder, mayJoinSuspects, type Run, type StopReason } from "./run.ts";
 
 /** What hands need to work. */
@@ -20,6 +20,10 @@ export interface HandsOptions {
   readonly isRemote: boolean;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
   readonly executor: ExecutorOptions;
+  /** How long the store has been at work on verdicts so far. */
+  readonly settlingMs: () => number;
+  /** How long the write has taken so far that is under way, or is being answered. */
+  readonly writingMs: () => number;
   /** A slot is free; `special` if it is one that only some jobs were waiting for. */
   readonly onFree: (special: boolean) => void;
   /** A handler ignored its abort; so many slots are lost now. */
@@ -45,7 +49,9 @@ export class Hands {
   readonly #singles = new Set<Run>();
   /** Runs that were settled over the heads of handlers that go on. */
   readonly #leaks = new Set<Run>();
-  readonly #pace: ReturnType<typeof openPace>;
+  readonly #pace = openPace();
+  /** The same by the clock of the settler. */
+  readonly #settling = openPace();
   readonly #batches: Batches;
   /** The next ticket to give out. */
   #ticket = 1;
@@ -53,17 +59,25 @@ export class Hands {
   #reserved = 0;
   /** Jobs that are on their way back without having started. */
   #returning = 0;
+  /** Slots whose jobs have begun and are not all settled, whether they still run or not. */
+  #unsettled = 0;
   #emptied: (() => void) | null = null;
   readonly #ended = (run: Run, returned: boolean): void => this.#finish(run, returned);
+  readonly #settled = (): void => {
+    this.#unsettled -= 1;
+    this.#pace.settled(this.#options.system.monotonic());
+    this.#settling.settled(this.#options.settlingMs(), this.#options.writingMs());
+    if (this.want() > 0) this.#options.onFree(false);
+  };
 
   constructor(options: HandsOptions) {
     this.#options = options;
-    this.#pace = openPace(options.system.monotonic());
     this.#batches = new Batches({
       ...options,
       running: this.running,
       onGathered: (fetched) => this.#beginAll(fetched),
       onEnd: (first, returned) => this.#finish(first, returned),
+      onSettled: this.#settled,
     });
   }
 
@@ -77,12 +91,20 @@ export class Hands {
    * a dead worker's many long jobs are all at work again within a second.
    */
   get mayTakeSuspect(): boolean {
-    return this.free > 0 && mayJoinSuspects(this.#singles, this.#options.system.monotonic());
+    const { concurrency, settlingMs, system } = this.#options;
+    const hasRoom = this.#slotsHeld < mayHold(concurrency, this.#settling.read(settlingMs()));
+    return this.free > 0 && hasRoom && mayJoinSuspects(this.#singles, system.monotonic());
   }
 
-  /** True while a job with its last crash left runs in this process. */
-  get isAlone(): boolean {
-    return [...this.#singles].some(({ job }) => job.crashes >= job.maxCrashes - 1);
+  /** How long the job with its last crash left has been running that began last; null where none runs. */
+  get aloneMs(): number | null {
+    const began = [...this.#singles].filter(({ job }) => job.crashes >= job.maxCrashes - 1).map((run) => run.startedMs);
+    return began.length === 0 ? null : this.#options.system.monotonic() - Math.max(...began);
+  }
+
+  /** True if nothing at all is claimed and not settled. */
+  get isIdle(): boolean {
+    return this.held + this.#unsettled + this.#returning === 0;
   }
 
   /** True once no slot is left but those of handlers that ignore their abort. */
@@ -102,7 +124,8 @@ export class Hands {
 
   /** Jobs that can start within moments. */
   get soon(): number {
-    const slots = this.free + Math.floor(this.#pace.read(this.#options.system.monotonic()) * SOON_MS);
+    const settled = this.#pace.read(this.#options.system.monotonic());
+    const slots = this.free + Math.floor((settled * SOON_MS) / HORIZON_MS);
     return Math.max(0, slots * this.#batches.widest - this.ahead.length);
   }
 
@@ -131,8 +154,21 @@ export class Hands {
   want(): number {
     // Later tickets that start would make these count as started, and a crash now would charge them for it.
     if (this.#returning > 0) return 0;
-    const pace = this.#pace.read(this.#options.system.monotonic());
-    return wantedNow(this.#options, { free: this.#fillable, ahead: this.#batches.slotsFor(this.ahead), pace });
+    // What is fetched ahead waits for slots that come back, and those of leaked handlers may not.
+    const usable = { concurrency: this.slots, isRemote: this.#options.isRemote };
+    return wantedNow(usable, {
+      free: this.#fillable,
+      ahead: this.#batches.slotsFor(this.ahead),
+      held: this.#slotsHeld,
+      settled: this.#pace.read(this.#options.system.monotonic()),
+      settling: this.#settling.read(this.#options.settlingMs()),
+    });
+  }
+
+  /** Slots of jobs that were claimed and are not settled. */
+  get #slotsHeld(): number {
+    const waiting = this.#batches.slotsFor(this.ahead) + this.#batches.gathering.slots;
+    return waiting + this.#unsettled + this.#returning;
   }
 
   /** Slots that a type takes or will take, for types with a limit of their own. */
@@ -223,6 +259,8 @@ export class Hands {
   #begin(job: ClaimedJob, claimedMs: number): Run {
     this.startedThrough = Math.max(this.startedThrough, job.ticket);
     const run = execute(job, this.#definitionOf(job), claimedMs, this.#options.executor, this.#ended);
+    run.onSettled = this.#settled;
+    this.#unsettled += 1;
     this.running.add(run);
     return run;
   }
@@ -260,14 +298,15 @@ export class Hands {
 
   #beginAll(fetched: readonly Fetched[]): void {
     const [first] = fetched;
-    if (first && fetched.length > 1) this.#batches.begin(fetched, this.#definitionOf(first.job));
-    else if (first) this.#begin(first.job, first.claimedMs);
+    if (first && fetched.length > 1) {
+      this.#unsettled += 1;
+      this.#batches.begin(fetched, this.#definitionOf(first.job));
+    } else if (first) this.#begin(first.job, first.claimedMs);
   }
 
   #finish(run: Run, returned: boolean): void {
     this.running.delete(run);
     const single = this.#singles.delete(run);
-    this.#pace.finished();
     if (!returned) this.#leak(run);
     if (this.#batches.taken === 0) this.#emptied?.();
     this.#fill();

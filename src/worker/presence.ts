@@ -127,9 +127,10 @@ export class Presence {
   }
 
   #hear({ alive, cancel }: BeatAnswer): void {
-    if (!this.isHeard) this.#options.contact.interrupted();
-    this.#heardAt = this.#options.system.monotonic();
-    if (!alive) this.comeBack().catch((error: unknown) => this.#options.contact.complain("register", error));
+    const { contact, system } = this.#options;
+    if (!this.isHeard) contact.heldUp(system.monotonic() - this.#heardAt);
+    this.#heardAt = system.monotonic();
+    if (!alive) this.comeBack().catch((error: unknown) => contact.complain("register", error));
     else {
       this.#options.onBeat();
       if (cancel.length > 0) this.#options.onCancel(cancel);

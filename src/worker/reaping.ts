@@ -2,12 +2,13 @@
 import { textOf } from "../core/failure.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Outcome } from "../core/verdict.ts";
-import type { Store } from "../store/store.ts";
+import type { Signs, Store, WorkerRecord } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Log } from "../system/log.ts";
-import { reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
+import { lostProcesses, reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
 import type { Records } from "../upkeep/records.ts";
 import type { Contact } from "./contact.ts";
+import type { LastSigns } from "./last-signs.ts";
 import type { Reporter } from "./report.ts";
 import { evidenceOf, type Isolation, reportsOf } from "./isolation.ts";
 import type { Services } from "./services.ts";
@@ -18,6 +19,8 @@ export interface ReapingOptions {
   readonly store: Store;
   readonly system: System;
   readonly contact: Contact;
+  /** The signs of the last look. */
+  readonly signs: Pick<LastSigns, "read">;
   readonly log: Log;
   readonly settings: WorkerSettings;
   readonly reaper: () => ReaperOptions;
@@ -32,6 +35,8 @@ export interface ReapingOptions {
 }
 
 const REAP_EVERY_MS = 1_000;
+/** Signs or not, the store is asked this often. */
+const REAP_ANYWAY_MS = 120_000;
 /** After a child that died before it took its job (it could not even load), the next one waits, twice as long each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -52,6 +57,8 @@ export class Reaping {
   readonly #options: ReapingOptions;
   readonly #children = new Map<string, Child>();
   readonly #stopped = new AbortController();
+  /** What the last reap saw, once others had the time to show themselves; null before. */
+  #seen: { readonly at: number; readonly mark: string; readonly workers: readonly WorkerRecord[] } | null = null;
   #pauseMs = 0;
   #notBefore = 0;
 
@@ -79,9 +86,13 @@ export class Reaping {
       const note = (error: string | null): void =>
         records?.note("expired runs", { ms: Math.round(system.monotonic() - from), error, waitMs });
       // A jump of our own clock (a stopped process, a sleeping machine) means that the others may just be waking too.
-      if (Math.abs(system.now() - last) > settings.leaseMs / 2) contact.interrupted();
+      contact.heldUp(Math.abs(system.now() - last - waitMs));
+      if (this.#isQuiet()) {
+        note(null);
+        continue;
+      }
       try {
-        const settled = await contact.attempt("reap", () => reap(this.#options.reaper()));
+        const settled = await contact.attempt("reap", () => this.#reap());
         if (settled !== null && settled > 0) wake();
         if (this.isolated > 0) await contact.attempt("reap", () => this.#endLostChildren());
         if (settled !== null) note(null);
@@ -90,6 +101,27 @@ export class Reaping {
         note(textOf(error));
       }
     }
+  }
+
+  /** Reaps, and remembers whom it saw, under the signs that were told before. */
+  async #reap(): Promise<number> {
+    const { contact, settings, signs, system } = this.#options;
+    const told = signs.read();
+    const lasted = contact.hasLasted(settings.leaseMs);
+    let workers: readonly WorkerRecord[] = [];
+    const settled = await reap({ ...this.#options.reaper(), onSeen: (all) => (workers = all) });
+    this.#seen = told && lasted ? { at: system.monotonic(), mark: markOf(told), workers } : null;
+    return settled;
+  }
+
+  /** True if nobody came or went since the last reap, no lease has ended and no process of this host is gone. */
+  #isQuiet(): boolean {
+    const { contact, settings, signs, system } = this.#options;
+    const [seen, told] = [this.#seen, signs.read()];
+    if (!seen || !told || this.isolated > 0 || !contact.hasLasted(settings.leaseMs)) return false;
+    if (system.monotonic() - seen.at >= REAP_ANYWAY_MS || markOf(told) !== seen.mark) return false;
+    if (told.lapseAt !== null && told.lapseAt <= told.storeTime) return false;
+    return lostProcesses(seen.workers, this.#options.reaper()).length === 0;
   }
 
   /** A child that was given up (it hangs) has lost its job; its process is of no use any more. */
@@ -170,4 +202,9 @@ export class Reaping {
     if (!took && evidence) log.error(about, "the child for a last chance died before it took its job");
     return reports[0]?.heard ?? null;
   }
+}
+
+/** Another text with every worker that comes or goes. */
+function markOf({ workers, newest }: Signs): string {
+  return `${workers} ${newest}`;
 }

@@ -3,6 +3,7 @@
 import { formatDuration } from "../core/duration.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
+import { isNextRound } from "../core/round.ts";
 import type { FleetBreaker } from "../core/service-record.ts";
 import { settledJob } from "../core/settled.ts";
 import type { Verdict } from "../core/verdict.ts";
@@ -84,6 +85,13 @@ export function openReporter(options: {
       const about = { job: job.id, type: job.type };
       return log.error(about, `the ${verdict.kind} of this run could not be written; the job will be judged by others`);
     }
+    if (settled === "unanswered") {
+      const about = { job: job.id, type: job.type };
+      return log.warn(
+        about,
+        `the answer to the ${verdict.kind} of this run was lost, and its job is gone: as it would be after it, or after a run of somebody else`,
+      );
+    }
     if (settled === "stale") {
       counts.stale += 1;
       log.warn(
@@ -134,7 +142,7 @@ function describe(log: Log, job: Job, verdict: Verdict): void {
   if (verdict.kind === "retry") {
     log.info(
       { ...about, class: failure.class, severity: failure.severity },
-      `${what}, requeueing for attempt ${attempts + 1} in ${formatDuration(verdict.delayMs)}`,
+      `${what}, requeueing for attempt ${attempts + 1} in ${waitText(job.type, verdict.delayMs)}`,
     );
   } else {
     log.warn(
@@ -167,4 +175,8 @@ export function unbreakable(events: WorkerEvents, log: Log): WorkerEvents {
       }
     },
   };
+}
+
+function waitText(type: string, ms: number): string {
+  return isNextRound(type, ms) ? "the next round" : formatDuration(ms);
 }

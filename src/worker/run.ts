@@ -33,6 +33,8 @@ export class Run {
   isSettled = false;
   /** Hears that the run was asked to stop. */
   onStop: ((reason: StopReason) => void) | null = null;
+  /** Hears that the store has answered its verdict, or that it was given up. */
+  onSettled: (() => void) | null = null;
   /** What the handler completed inside a transaction of its own; whether that committed, only the store knows. */
   completion: Extract<Verdict, { readonly kind: "complete" }> | null = null;
   /** Resolves when the handler has really returned, however long after its run was settled. */

@@ -1,5 +1,6 @@
 // Everything a worker knows and asks about outside services and limits, behind one door: the watch over the fleet's
 // records, the gate that holds work back, and the allowances that spread it over time.
+import { isRedriveError } from "../core/errors.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import { pausedMs } from "../core/paused.ts";
@@ -56,10 +57,12 @@ export class Services implements Pick<Gate, "start" | "heard"> {
       holder: worker,
       // Nobody waits for these calls who could hear of an error: it is said, and the exchange goes on.
       attempt: (what, call) =>
-        contact.attempt(what, call).catch((error: unknown) => {
-          contact.complain(what, error);
-          return null;
-        }),
+        contact
+          .attempt(what, () => unlessHeld(call, (error) => contact.isAway(what, error)))
+          .catch((error: unknown) => {
+            contact.complain(what, error);
+            return null;
+          }),
       onChange: (service, record, before) => this.#changed(service, record, before),
       onSick: (service, until) => {
         log.warn({ service }, `only this worker fails with ${service}: it leaves the service alone for a while`);
@@ -68,7 +71,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
       },
       onStandBack: (service, isOn) => (isOn ? options.onHeldBack(service) : options.onReleased()),
     });
-    this.#gate = new Gate({ watch: this.#watch, limits, worker, probeMs: leaseMs });
+    this.#gate = new Gate({ watch: this.#watch, limits, worker, probeMs: leaseMs, system });
     this.#allowances = new Allowances({ store, watch: this.#watch, limits, soon: options.soon });
   }
 
@@ -147,5 +150,16 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     }
     if (breaker.state !== "closed" || holdUntil > this.#watch.now) onHeldBack(service);
     else onReleased();
+  }
+}
+
+/** The answer of a call; null, and the error is told, where a row is held by others: the store is there all the same. */
+async function unlessHeld<T>(call: () => Promise<T>, tell: (error: unknown) => void): Promise<T | null> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!isRedriveError(error, "store_unavailable") || error.details.key !== "locked") throw error;
+    tell(error);
+    return null;
   }
 }

@@ -9,15 +9,21 @@ import type { ClaimedJob, SettleAnswer, Settlement, Store } from "../store/store
 import type { System } from "../system/system.ts";
 import { Bag } from "./bag.ts";
 import type { Contact } from "./contact.ts";
-import { openLocked } from "./locked-verdicts.ts";
+import { type LockedVerdicts, openLocked } from "./locked-verdicts.ts";
 import { isUnder } from "./run.ts";
-import { sharing } from "../store/sharing.ts";
+import { type Sharing, sharing, type Weight, WRITE_LENGTH } from "../store/sharing.ts";
 
 /** Verdicts per commit at most; bounds how long a heartbeat can wait behind one. */
 const GROUP = 1_000;
 
-/** What became of a verdict: it counted, its lease was lost, or nobody knows because it could not be written. */
-export type Settled = "counted" | "stale" | "unwritten";
+/** Length of what a verdict says; the lists of a large group would be sent, and read, as one. */
+const WEIGHT: Weight<Entry> = { of: ({ settlement }) => lengthOf(settlement.verdict), most: WRITE_LENGTH };
+
+/**
+ * What became of a verdict: it counted, its lease was lost, or it is not known: because it could not be written, or because
+ * only its answer was lost and it would have left nothing of the job.
+ */
+export type Settled = "counted" | "stale" | "unwritten" | "unanswered";
 
 /** Hears what became of a verdict, and which one it was that counted. */
 export type Done = (settled: Settled, counted: Settlement["verdict"]) => void;
@@ -34,6 +40,10 @@ export interface Settler {
   settle(job: ClaimedJob, verdict: Settlement["verdict"], done: Done, completion?: Completion | null): void;
   idle(): Promise<void>;
   readonly size: number;
+  /** How long the store has been at work on verdicts so far, those under way included. */
+  settlingMs(): number;
+  /** How long the write has taken so far that is under way; it is until all of its answers were told. */
+  writingMs(): number;
   /** True while a verdict about this run is on its way. */
   isSettling(lease: Lease): boolean;
 }
@@ -41,7 +51,7 @@ export interface Settler {
 /** What a settler needs. */
 export interface SettlerOptions {
   readonly store: Store;
-  readonly system: Pick<System, "sleep">;
+  readonly system: Pick<System, "sleep" | "monotonic">;
   readonly contact: Contact;
   readonly worker: () => string;
   /** Goes along with every write. */
@@ -99,26 +109,61 @@ export function openSettler(options: SettlerOptions): Settler {
     }
     tell(entry, "unwritten");
   };
-  const shared = sharing(write, GROUP);
+  const clock = openStopwatch(options.system.monotonic);
+  const shared = sharing((group: Entry[]) => clock.during(() => write(group)), GROUP, 1, WEIGHT);
   const locked = openLocked(write, GROUP, (ms) => options.system.sleep(ms, options.giveUp));
   return {
     settle(job, verdict, done, completion = null) {
-      const { id, epoch, nonce, group } = job;
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
       if (isProgress && underWay.some((entry) => entry.job === job)) return done("stale", verdict);
-      const settlement = { id, epoch, nonce, verdict, grouped: group !== null && !isProgress };
+      const settlement = settlementOf(job, verdict);
       const entry: Entry = { place: 0, job, settlement, done, completion, unanswered: false };
       if (!isProgress) underWay.add(entry);
       // What a run said first is written first.
       (locked.some((each) => each.job === job) ? locked : shared).add(entry);
     },
+    settlingMs: clock.read,
+    writingMs: clock.current,
     isSettling: (lease) => underWay.some(({ job }) => isUnder(job, lease)),
-    async idle() {
-      for (await shared.idle(); locked.size > 0; await shared.idle()) await locked.idle();
-    },
+    idle: () => bothIdle(shared, locked),
     get size() {
       return shared.size + locked.size;
+    },
+  };
+}
+
+function settlementOf({ id, epoch, nonce, group }: ClaimedJob, verdict: Settlement["verdict"]): Settlement {
+  return { id, epoch, nonce, verdict, grouped: group !== null && verdict.kind !== "progress" };
+}
+
+/** What was locked may be shared again, and the other way round. */
+async function bothIdle(shared: Sharing<Entry>, locked: LockedVerdicts<Entry>): Promise<void> {
+  for (await shared.idle(); locked.size > 0; await shared.idle()) await locked.idle();
+}
+
+interface Stopwatch {
+  /** What all took together. */
+  read(): number;
+  /** What the one under way has taken. */
+  current(): number;
+  during(call: () => Promise<void>): Promise<void>;
+}
+
+/** Adds up how long calls took that come one after another, the one under way included. */
+function openStopwatch(nowMs: () => number): Stopwatch {
+  let totalMs = 0;
+  let since: number | null = null;
+  const current = (): number => (since === null ? 0 : nowMs() - since);
+  const read = (): number => totalMs + current();
+  return {
+    read,
+    current,
+    async during(call) {
+      since = nowMs();
+      await call();
+      totalMs = read();
+      since = null;
     },
   };
 }
@@ -174,8 +219,23 @@ async function fatesOf(refused: readonly Entry[], options: SettlerOptions): Prom
     const sent = [...(unanswered ? [settlement.verdict] : []), ...(completion ? [completion] : [])];
     const counted = sent.find((each) => now && each.kind !== "progress" && isSettledBy(now, entry.job, each));
     if (counted) fates.set(entry, ["counted", counted]);
+    else if (now === null && sent.some(leavesNothing)) fates.set(entry, ["unanswered"]);
   }
   return fates;
+}
+
+/** True for a completion after which the job is deleted. */
+function leavesNothing(verdict: Settlement["verdict"]): boolean {
+  return verdict.kind === "complete" && verdict.keep === false;
+}
+
+function lengthOf(verdict: Settlement["verdict"]): number {
+  if (verdict.kind === "complete") return verdict.result?.length ?? 0;
+  if (verdict.kind === "progress") return verdict.value.length;
+  if (verdict.kind !== "retry" && verdict.kind !== "dead") return 0;
+  const { message, stack } = verdict.failure;
+  // The message goes twice: for people, and within the whole failure.
+  return 2 * message.length + (stack?.length ?? 0);
 }
 
 /** With the nonce: a server that crashed may forget its last claims, and give out an epoch again. */

@@ -1,10 +1,13 @@
 // Handlers in any language: a batch goes to a command, and what the command says or how it ends is the outcome.
 //
-//   plain   the inputs as a JSON array on stdin and in JOB_INPUT; exit code 0: all succeeded, any other: some failed
+//   plain   the inputs as a JSON array on stdin and in JOB_INPUT, or in the file that JOB_INPUT_FILE names where they are too
+//           long for a variable; exit code 0: all succeeded, any other: some failed
 //   lines   a line of JSON per item in, a line per outcome out (stdout, or descriptor 3); then also a long-lived child
 import { type Duration, parseDuration } from "../core/duration.ts";
+import { done } from "../core/item-outcome.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
-import { type BatchContext, type BatchItem, done, outside, type RunBatch } from "../queue/batch.ts";
+import { type BatchContext, type BatchItem, outside, type RunBatch } from "../queue/batch.ts";
+import { writeInputFile } from "../system/input-file.ts";
 import { realSystem } from "../system/real.ts";
 import { startSubprocess, type Subprocess, type SubprocessEnd } from "../system/subprocess.ts";
 import { hearLine } from "./subprocess-lines.ts";
@@ -17,7 +20,7 @@ export interface SubprocessOptions {
   readonly contract?: "plain" | "lines";
   /** How long a batch may take, from 1 ms to 7 d; required. */
   readonly timeout: Duration;
-  /** Variables of this process's environment that the command may see beside PATH, LANG, TZ and HOME; default none. */
+  /** Variables of this process that the command may see beside PATH, LANG, TZ and HOME, or `["*"]` for all; default none. */
   readonly env?: readonly string[];
   /** Keeps the command for the next batch, `lines` only: it answers `{"end":true}` after each; default false. */
   readonly keepAlive?: boolean;
@@ -38,7 +41,11 @@ interface Settings {
   readonly outputBytes: number;
   readonly cwd: string | undefined;
   readonly killAfterMs: number;
+  readonly onPrinted?: Printed;
 }
+
+/** Hears of each line that a command prints and that is no outcome. */
+export type Printed = (line: string, pid: number) => void;
 
 const FIELDS = ["command", "contract", "timeout", "env", "keepAlive", "outputBytes", "cwd", "killAfter"] as const;
 /** The longest text that Linux passes in one variable, with its name. */
@@ -48,7 +55,12 @@ const IDLE_MS = 10_000;
 
 /** A batch handler that runs a command. */
 export function subprocess(options: SubprocessOptions): RunBatch {
-  const settings = resolveSubprocess(options);
+  return commandHandler(options);
+}
+
+/** The same, for a caller that shows what the command prints. */
+export function commandHandler(options: SubprocessOptions, onPrinted?: Printed): RunBatch {
+  const settings: Settings = { ...resolveSubprocess(options), ...(onPrinted && { onPrinted }) };
   if (settings.contract === "plain") return outside((items, context) => runPlain(settings, items, context));
   const idle: Kept[] = [];
   return outside((items, context) => runLines(settings, idle, items, context));
@@ -84,7 +96,7 @@ function resolveSubprocess(options: SubprocessOptions): Settings {
 
 /** Refuses what cannot be the name of a variable: nobody would be told that the command does not see it. */
 export function checkVariable(field: string, name: string): void {
-  if (!/^[^\s=]+$/.test(name))
+  if (!/^[^\s=,]+$/.test(name))
     throw invalid(field, "names of variables", name, "name one at a time, without its value");
 }
 
@@ -95,12 +107,14 @@ function isTexts(value: unknown): value is string[] {
 async function runPlain(settings: Settings, items: readonly BatchItem[], { signal }: BatchContext): Promise<Outcomes> {
   const text = `[${items.map(textOfInput).join(",")}]`;
   const fits = Buffer.byteLength(text) + "JOB_INPUT=".length < VARIABLE_BYTES;
-  const child = startSubprocess({ ...settings, added: fits ? { JOB_INPUT: text } : {} });
+  const file = fits ? null : await writeInputFile(text);
+  const child = startSubprocess({ ...settings, added: file ? { JOB_INPUT_FILE: file.path } : { JOB_INPUT: text } });
   const limit = within(settings.timeoutMs, signal, child);
   child.write(text);
   child.close();
   const end = await child.ended;
   limit.disarm();
+  await file?.remove();
   if (limit.isOver || end.code !== 0) throw failureOf(settings, end, limit.isOver ? "late" : "ended");
   return items.map(() => done());
 }
@@ -123,17 +137,21 @@ async function runLines(
   idle: Kept[],
   items: readonly BatchItem[],
   context: BatchContext,
+  before: Kept | null = takeKept(idle),
 ): Promise<Outcomes> {
-  const kept = idle.pop() ?? startKept(settings);
+  const kept = before ?? startKept(settings);
   const { child } = kept;
   child.wake();
   const limit = within(settings.timeoutMs, context.signal, child);
   const open = new Set(items.map(({ id }) => id));
   let isBroken = false;
+  let hasSpoken = false;
   const answered = new Promise<void>((resolve) => {
     kept.hear = (line) => {
       const heard = line === null ? "broken" : hearLine(line, open, context);
+      if (heard === "outcome") hasSpoken = true;
       if (heard === "end" && settings.keepAlive) resolve();
+      if (heard === "other" && line !== null) settings.onPrinted?.(line, child.pid);
       if (heard !== "broken") return;
       isBroken = true;
       child.stop();
@@ -147,8 +165,11 @@ async function runLines(
   if (!settings.keepAlive) child.close();
   const end = await Promise.race([child.ended, answered]);
   limit.disarm();
-  if (!end) keep(kept, idle);
+  if (!end && !child.isEnding) keep(kept, idle);
   if (open.size === 0) return undefined;
+  // It was about to end when it got the batch: what becomes of that is for a new one to say.
+  const isOver = limit.isOver || context.signal.aborted || isBroken || hasSpoken;
+  if (before && end && inGoodOrder(end) && !isOver) return runLines(settings, idle, items, context, null);
   if (isBroken) throw failureOf(settings, end ?? child.said(), "broken");
   if (end && (limit.isOver || end.code !== 0)) throw failureOf(settings, end, limit.isOver ? "late" : "ended");
   throw failureOf(settings, end ?? child.said(), "silent");
@@ -163,6 +184,17 @@ function startKept(settings: Settings): Kept {
   });
   kept.current = { child, hear: () => undefined };
   return kept.current;
+}
+
+/** A command that was kept and is not about to end. */
+function takeKept(idle: Kept[]): Kept | null {
+  for (let kept = idle.pop(); kept; kept = idle.pop()) if (!kept.child.isEnding) return kept;
+  return null;
+}
+
+/** True for a command that ended of its own accord, or because it was asked to. */
+function inGoodOrder({ code, signal }: SubprocessEnd): boolean {
+  return code === 0 || signal === "SIGTERM";
 }
 
 /** Puts a command by for the next batch. */

@@ -3,14 +3,18 @@
 // so it does for whether the handler runs in a process of its own, which is the worker's business and not the job's.
 import type { Job } from "../core/job.ts";
 import { loadFrom } from "../core/load.ts";
-import { limitsFrom, type SaidLimits } from "../core/said-limits.ts";
+import { limitsFrom, type SaidOfType, termsFor } from "../core/said-limits.ts";
+import type { Said } from "../core/verdict.ts";
 import type { JobDefinition } from "../queue/define-job.ts";
 import type { Store } from "../store/store.ts";
 
 /** The store, handing out jobs enqueued by name with the limits that their type says to whoever runs them. */
 export function withTypeLimits(store: Store, definitions: readonly JobDefinition[]): Store {
   const own: ByType = new Map(
-    definitions.map(({ type, limits, batch }) => [type, { limits, isOutside: batch?.isOutside ?? false }]),
+    definitions.map(({ type, limits, batch, policy: { keepFinishedMs, keepDeadMs } }) => {
+      const keep = { keepFinishedMs, keepDeadMs };
+      return [type, { limits, keep, isOutside: batch?.isOutside ?? false }];
+    }),
   );
   return {
     ...store,
@@ -35,14 +39,16 @@ export function withTypeLimits(store: Store, definitions: readonly JobDefinition
   };
 }
 
-const judgeable = <J extends Job>(job: J, word: Word | undefined): J =>
-  job.limited ? job : { ...job, ...word?.limits };
+/** The job as it is judged; what it does not carry itself is written with the verdict. */
+function judgeable<J extends Job>(job: J, word: Word | undefined): J & Said {
+  const terms = word ? termsFor(job, word) : null;
+  return terms === null ? job : { ...job, ...terms, said: terms };
+}
 
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** What a worker says of a type. */
-interface Word {
-  readonly limits: SaidLimits;
+interface Word extends SaidOfType {
   readonly isOutside: boolean;
 }
 
@@ -73,7 +79,10 @@ async function wordsOf(
     for (const [type, said] of words)
       if ((said.limits.stuckMs ?? NEVER) <= (strictest.get(type)?.limits.stuckMs ?? NEVER)) strictest.set(type, said);
   return {
-    of: ({ type, worker }) => byWorker.get(worker ?? "")?.get(type) ?? own.get(type) ?? strictest.get(type),
+    of({ type, worker }) {
+      const word = byWorker.get(worker ?? "")?.get(type) ?? own.get(type) ?? strictest.get(type);
+      return word && { ...word, keep: own.get(type)?.keep };
+    },
     named: [...strictest].flatMap(([type, { limits }]) =>
       limits.stuckMs == null ? [] : [{ type, stuckMs: limits.stuckMs }],
     ),

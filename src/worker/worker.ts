@@ -3,11 +3,13 @@
 import { textOf } from "../core/failure.ts";
 import { type JobDefinition, retryPolicyOf } from "../queue/define-job.ts";
 import type { ReaperOptions } from "../upkeep/expired-runs.ts";
+import { AloneReservation } from "./alone-reservation.ts";
 import { ClaimLoop } from "./claim-loop.ts";
 import type { Look } from "./claim-options.ts";
 import { type Contact, openContact } from "./contact.ts";
 import { drained } from "./drain.ts";
 import { Hands } from "./hands.ts";
+import { LastSigns } from "./last-signs.ts";
 import type { WorkerParts } from "./parts.ts";
 import { Presence } from "./presence.ts";
 import { Reaping } from "./reaping.ts";
@@ -23,6 +25,8 @@ export class QueueWorker {
   readonly counts: WorkerCounts = zeroCounts();
   /** Its contact with the store, shared with whoever works beside it. */
   readonly contact: Contact;
+  /** The signs of its last look, for whoever works beside it. */
+  readonly signs: LastSigns;
   readonly #parts: WorkerParts;
   readonly #definitions: ReadonlyMap<string, JobDefinition>;
   readonly #report: Reporter;
@@ -31,6 +35,7 @@ export class QueueWorker {
   readonly #hands: Hands;
   readonly #presence: Presence;
   readonly #reaping: Reaping;
+  readonly #alone: AloneReservation;
   readonly #loop: ClaimLoop;
   readonly #claiming = new AbortController();
   readonly #ending = new AbortController();
@@ -45,13 +50,15 @@ export class QueueWorker {
     const { system, log, events, jobs } = parts;
     this.#parts = { ...parts, events: unbreakable(events, log) };
     this.#definitions = new Map(jobs.map((definition) => [definition.type, definition]));
-    this.contact = openContact(system, log, parts.settings.leaseMs / 2);
+    this.contact = openContact(system, log);
+    this.signs = new LastSigns(system);
     this.#report = openReporter({ log, events, counts: this.counts, definitions: this.#definitions, now: system.now });
     this.#settler = this.#openSettler();
     this.#services = this.#openServices();
     this.#hands = this.#openHands();
     this.#presence = this.#openPresence();
     this.#reaping = this.#openReaping();
+    this.#alone = new AloneReservation({ ...this.#parts, worker: () => this.id, hands: this.#hands });
     this.#loop = this.#openLoop();
   }
 
@@ -62,10 +69,12 @@ export class QueueWorker {
 
   /** In contact with the store and taking work. */
   get isReady(): boolean {
-    return this.#look !== null && !this.#claiming.signal.aborted && this.contact.unbrokenMs() > 0;
+    return this.#look !== null && !this.#claiming.signal.aborted && this.contact.isUp();
   }
 
   start(): Promise<void> {
+    // Stopped before it began: it does not begin.
+    if (!this.#started && this.#claiming.signal.aborted) return Promise.resolve();
     return (this.#started ??= this.#start().catch((error: unknown) => {
       this.#started = null;
       throw error;
@@ -75,6 +84,7 @@ export class QueueWorker {
   /** Stops claiming, lets runs finish within the time, then aborts and releases them uncharged. */
   stop({ withinMs = STOP_WITHIN_MS }: { readonly withinMs?: number } = {}): Promise<void> {
     if (this.#stopping) this.#hurryUp(withinMs, this.#stopping);
+    this.#claiming.abort();
     this.#stopping ??= this.#started ? this.#stop(withinMs) : Promise.resolve();
     return this.#stopping;
   }
@@ -111,10 +121,12 @@ export class QueueWorker {
   }
 
   async #start(): Promise<void> {
-    this.contact.interrupted();
+    this.contact.heldUp();
     await this.#presence.begin({ isStart: true, until: this.#claiming.signal });
     if (this.#claiming.signal.aborted) return;
-    const quiet = this.#parts.store.onWake(() => this.#loop.wake());
+    const { store, log } = this.#parts;
+    const onDeaf = (why: string): void => log.warn({ worker: this.id }, why);
+    const quiet = store.onWake(() => this.#loop.wake(), onDeaf);
     this.#claimed = this.#loop.run(this.#claiming.signal).finally(quiet);
     this.#reaped = this.#reaping.run(this.#ending.signal);
     this.#parts.events.emit({ kind: "worker.started", worker: this.id });
@@ -122,7 +134,6 @@ export class QueueWorker {
 
   async #stop(withinMs: number): Promise<void> {
     const { system, events } = this.#parts;
-    this.#claiming.abort();
     // The start and a claim may be under way; what the claim brings is released as it comes.
     const claimed = Promise.resolve(this.#started).then(() => this.#claimed);
     const parts = {
@@ -136,6 +147,11 @@ export class QueueWorker {
     this.#services.stop();
     // A store that does not answer now does not keep us; what we hold will be found by others.
     await atMost(system, Promise.all([this.#claimed, this.#reaped]), LAST_WORDS_MS);
+    await atMost(
+      system,
+      this.#alone.letGo().catch(() => undefined),
+      LAST_WORDS_MS,
+    );
     await atMost(system, this.#presence.end(), LAST_WORDS_MS);
     events.emit({ kind: "worker.stopped", worker: this.id });
   }
@@ -173,6 +189,8 @@ export class QueueWorker {
       concurrency,
       isRemote: store.remote,
       definitions: this.#definitions,
+      settlingMs: this.#settler.settlingMs,
+      writingMs: this.#settler.writingMs,
       executor: {
         system,
         log,
@@ -225,6 +243,7 @@ export class QueueWorker {
     return new Reaping({
       ...this.#parts,
       contact: this.contact,
+      signs: this.signs,
       wake: () => this.#loop.wake(),
       report: this.#report,
       ending: this.#ending.signal,
@@ -238,12 +257,13 @@ export class QueueWorker {
     return {
       store,
       system,
+      leaseMs: settings.leaseMs,
       self: this.id,
       host: process.host,
       isAlive: process.isAlive,
       policyOf: (type) => retryPolicyOf(this.#definitions.get(type)),
-      mayJudgeLeases: () => this.#presence.isHeard && this.contact.unbrokenMs() >= settings.leaseMs,
-      slowMs: settings.leaseMs / 2,
+      hasLasted: (leaseMs) => this.#presence.isHeard && this.contact.hasLasted(leaseMs),
+      onTold: (reading) => this.contact.told(reading),
       report: this.#report,
     };
   }
@@ -252,19 +272,21 @@ export class QueueWorker {
     const { store, system, settings, isolation, log } = this.#parts;
     const hands = this.#hands;
     const served = { serves: new Set(this.#definitions.keys()), queues: settings.queues };
-    // A job with its last crash left that must run in this process waits until our hands are empty.
-    const isReserved = (): boolean => isolation === null && (this.#look?.last === true || hands.isAlone);
+    // A job with its last crash left that must run in this process runs alone, in one worker of the fleet at a time.
+    const alone = this.#alone;
+    const isReserved = (): boolean => isolation === null && alone.isReserved;
     return new ClaimLoop({
       store,
       system,
       contact: this.contact,
+      signs: this.signs,
       settings,
       worker: () => this.id,
       isReserved,
       want: () => (isReserved() ? 0 : hands.want()),
       wantSuspect: () => ({
         suspect: hands.mayTakeSuspect && !isReserved(),
-        last: isolation ? this.#reaping.mayIsolate : hands.held === 0,
+        last: isolation ? this.#reaping.mayIsolate : alone.mayTake,
       }),
       served: () => served,
       appetite: (control) => ({
@@ -280,15 +302,17 @@ export class QueueWorker {
       accept: (jobs, single) => {
         this.counts.claimed += jobs.length;
         this.#services.claimed(jobs);
+        if (single && jobs.some(({ crashes, maxCrashes }) => crashes >= maxCrashes - 1)) alone.taken();
         hands.accept(jobs, single, this.#claiming.signal.aborted);
       },
       isolate: isolation && ((lane, control) => this.#reaping.isolate(lane, control)),
       onUnknown: () =>
         releaseUnknown(store, this.id, log, (lease) => hands.holds(lease) || this.#settler.isSettling(lease)),
       onGivenUp: () => this.#presence.comeBack(),
-      onLook: (look) => {
+      onLook: async (look) => {
         this.#look = look;
         hands.reserve(look.suspect ? 1 : 0);
+        if (isolation === null) await alone.look(look.lastDueMs, look.now);
       },
     });
   }

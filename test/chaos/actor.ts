@@ -13,6 +13,7 @@ import { work } from "./work.ts";
 export interface Stage {
   readonly store: Store;
   readonly dice: Dice;
+  readonly name: string;
   /** The name of the life before this one, where there was one. */
   readonly predecessor: string | null;
   /** Fires when faults are over and the role should come to its end. */
@@ -36,6 +37,7 @@ setTimeout(() => process.exit(4), Math.max(1, Number(told("until")) - Date.now()
 const store = openStore(told("store"));
 await ROLES[role as Role]({
   store,
+  name,
   dice: createDice(Number(told("seed")), name),
   predecessor: predecessor === "" ? null : predecessor,
   calm: calm.signal,

@@ -1,17 +1,30 @@
-// Short chaos runs as the command line starts them: real processes on one file, or on a server that fails too. And the
-// proof that the way from history files to a verdict works: with actors broken on purpose the same command fails and says
-// why.
+// Short chaos runs: real processes on one file, or on a server that fails too. And the proof that the way from history
+// files to a verdict works: with actors broken on purpose the same command fails and says why. All are compiled once; the
+// command line compiles for each run.
 import { spawn } from "node:child_process";
-import { rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compileChaos } from "./prepare.mjs";
 
 const COMMAND = fileURLToPath(new URL("../../scripts/prove.mjs", import.meta.url));
-// The runs take a third of this on an idle machine.
-const PATIENCE_MS = 150_000;
+const CACHE = fileURLToPath(new URL("../../node_modules/.cache", import.meta.url));
+// The runs take a tenth of this on an idle machine.
+const PATIENCE_MS = 300_000;
+let folder: string;
 
-async function chaos(...args: string[]): Promise<{ readonly code: number | null; readonly output: string }> {
-  const child = spawn(process.execPath, [COMMAND, "chaos", ...args], { stdio: "pipe" });
+beforeAll(() => {
+  mkdirSync(CACHE, { recursive: true });
+  folder = mkdtempSync(join(CACHE, "redrive-chaos-"));
+  compileChaos(folder);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const chaos = (...args: string[]) => node(join(folder, "test/chaos/main.js"), ...args);
+
+async function node(...args: string[]): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, args, { stdio: "pipe" });
   // Its actors end with it: it is asked, not killed.
   const timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE_MS - 5_000);
   let output = "";
@@ -45,23 +58,23 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
   it("fails on actors that lose jobs and ignore the fence, and keeps their histories", { retry: 3 }, async () => {
     const args = ["--store", "sqlite", "--kills", "1", "--pauses", "3", "--seed", "8"];
     const { code, output } = await chaos(...args, "--sabotage", "forgetful,unfenced");
-    const [, folder = ""] = /are kept in (\S+)/.exec(output) ?? [];
+    const [, kept = ""] = /are kept in (\S+)/.exec(output) ?? [];
     try {
       expect(code, output).toBe(1);
       expect(output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
       expect(output).toMatch(/^R5 job \S+: run \d+ ended twice under one lease$/m);
       expect(output).toContain("no stale write was refused");
       expect(output).toContain(`npm run prove -- chaos ${args.join(" ")} --workers 4 --sabotage forgetful,unfenced`);
-      const again = await chaos("--judge", folder);
+      const again = await chaos("--judge", kept);
       expect(again.code, again.output).toBe(1);
       expect(again.output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
     } finally {
-      if (folder.includes("redrive-chaos-")) rmSync(folder, { recursive: true, force: true });
+      if (kept.includes("redrive-chaos-")) rmSync(kept, { recursive: true, force: true });
     }
   });
 
   it("refuses what it cannot do", async () => {
-    expect(await chaos("--kills", "many")).toMatchObject({
+    expect(await node(COMMAND, "chaos", "--kills", "many")).toMatchObject({
       code: 2,
       output: expect.stringContaining("--kills must be"),
     });

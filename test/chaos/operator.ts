@@ -31,7 +31,9 @@ const cancel: Action = async ({ store, dice }) => {
 const reschedule: Action = async ({ store, dice }) => {
   const some = await pickJobs(store, dice, dice.pick(["queued", "queued", "running"]));
   const change = dice.chance(0.5) ? { delayMs: dice.between(0, 800) } : { priority: dice.between(0, 9) };
-  if (some.length > 0) await attempt(() => store.reschedule(some.map(({ id }) => ({ id, ...change }))));
+  // Only the store knows to the millisecond who of a group is due first then.
+  const alone = some.filter(({ group }) => group === null);
+  if (alone.length > 0) await attempt(() => store.reschedule(alone.map(({ id }) => ({ id, ...change }))));
 };
 
 /** Sends some dead ones back, and now and then the same ones again, as two impatient people would. */

@@ -3,7 +3,7 @@
 // opens stores hands out recorded ones, so that even the child process of a suspect writes its history.
 
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../scripts/ready.mjs";
 
@@ -15,7 +15,7 @@ export async function chaos(args) {
   const folder = mkdtempSync(join(cache, "redrive-chaos-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.once("exit", remove);
-  compile(folder);
+  compileChaos(folder);
   const child = spawn(process.execPath, [join(folder, "test/chaos/main.js"), ...args], { stdio: "inherit" });
   // The conductor ends its actors before it ends itself, so it is asked and waited for.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill("SIGTERM"));
@@ -24,11 +24,14 @@ export async function chaos(args) {
   });
 }
 
-function compile(folder) {
+/** Compiles everything into the folder; the conductor is `test/chaos/main.js` there. */
+export function compileChaos(folder) {
   const compiler = join(root, "node_modules/typescript/bin/tsc");
   const args = [compiler, "-p", "test/chaos/tsconfig.json", "--outDir", folder];
   const { stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
   if (stdout.trim() !== "") process.stderr.write(`The build for chaos has type errors:\n${stdout}`);
+  // The compiler copies no JavaScript.
+  cpSync(join(root, "scripts/guardian.mjs"), join(folder, "scripts/guardian.mjs"));
   const opener = join(folder, "src/open-store.js");
   if (!existsSync(opener)) throw new Error("src/open-store.ts is gone; say in test/chaos where stores are opened.");
   writeFileSync(opener, 'export { openStore } from "../test/chaos/open-recorded.js";\n');

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRedriveError } from "../../src/core/errors.ts";
-import type { NewJob } from "../../src/core/new-job.ts";
+import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
 import type { JobDefinition } from "../../src/queue/define-job.ts";
 import { realSystem } from "../../src/system/real.ts";
 import type { Dice } from "../simulation/dice.ts";
@@ -64,7 +64,8 @@ function unanswered(life: string): NewJob[] {
   for (const text of readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1)) {
     const line = JSON.parse(text) as FileLine;
     if (line.op !== "enqueue") continue;
-    if (line.phase === "invoke" && line.key) open.set(line.at, line.key);
+    // Of the other kinds of keys the answer changes with time, so that nothing is owed.
+    if (line.phase === "invoke" && line.key && !line.mode) open.set(line.at, line.key);
     else if (line.phase === "ok") open.delete(line.since);
   }
   return [...open.values()].map((keyed) => {
@@ -79,11 +80,25 @@ function newJob(dice: Dice): NewJob {
   if (dice.chance(KILLER_CHANCE)) return { ...jobOf(fragile, KILLER, null), delayMs };
   if (dice.chance(0.1)) return { ...jobOf(fragile, rollBody(dice), null), delayMs };
   const definition = dice.pick([mail, mail, invoice]);
+  if (dice.chance(0.15)) return inMode(jobOf(definition, rollBody(dice), null), dice, delayMs);
+  if (dice.chance(0.1)) return inGroup(jobOf(definition, rollBody(dice), null), dice);
   if (!dice.chance(0.4)) return { ...jobOf(definition, rollBody(dice), null), priority: dice.pick([0, 0, 5]), delayMs };
   // Keys move on with time, so that producers meet under the same ones, with the same body and now and then another.
   const key = `key-${Math.floor(stamp() / 1e8) + dice.between(0, 20)}`;
   const body = keyedBody(definition.type, key);
   return jobOf(definition, dice.chance(0.05) ? { ...body, filling: "changed" } : body, key);
+}
+
+/** A key that stands for the job only while it waits or runs; few at a time, so that producers meet under them. */
+function inMode(job: NewJob, dice: Dice, delayMs: number): NewJob {
+  const unique = dice.pick(UNIQUE_MODES.filter((mode) => mode !== "key"));
+  const key = `${unique}-${Math.floor(stamp() / 1e9) + dice.between(0, 2)}`;
+  return { ...job, unique, key, digest: String(hashText(job.payload)), delayMs };
+}
+
+/** One of a few groups whose jobs go one after the other; all alike, so that their order is that of enqueue. */
+function inGroup(job: NewJob, dice: Dice): NewJob {
+  return { ...job, group: dice.pick(["a", "b", "c"]), groupConcurrency: 1 };
 }
 
 const KILLER: Body = { ms: 30, end: "kill", deaf: true, filling: "" };
@@ -113,7 +128,7 @@ function rollBody(dice: Dice): Body {
 
 function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null): NewJob {
   const { type, queue, service, policy } = definition;
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit } = policy;
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = policy;
   const payload = JSON.stringify(body);
   return {
     id: realSystem.jobId(),
@@ -138,6 +153,8 @@ function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null):
     stuckRetryMs,
     stuckLimit,
     limited: true,
+    keepFinishedMs,
+    keepDeadMs,
   };
 }
 

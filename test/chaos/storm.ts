@@ -5,7 +5,7 @@ import { networkFaults } from "./network-faults.ts";
 import type { Scene } from "./scene.ts";
 import { sleep } from "./told.ts";
 import type { Actor, Troupe } from "./troupe.ts";
-import { LEASE_MS } from "./work.ts";
+import { LONGEST_LEASE_MS } from "./work.ts";
 
 /** How many faults of each kind are wanted. */
 export interface Wanted {
@@ -137,7 +137,7 @@ function awake(troupe: Troupe): Actor[] {
 
 async function halt(troupe: Troupe, actor: Actor, dice: Dice): Promise<boolean> {
   const { life } = actor;
-  const forMs = LEASE_MS + dice.between(400, 2_500);
+  const forMs = LONGEST_LEASE_MS + dice.between(400, 2_500);
   if (!troupe.halt(actor)) return false;
   await sleep(forMs);
   return troupe.goOn(actor, life);

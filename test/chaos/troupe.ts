@@ -90,7 +90,7 @@ export class Troupe {
 
   /** Tells actors of these roles, and all later lives of theirs, that faults are over. */
   tell(roles: readonly Role[]): void {
-    for (const actor of this.actors) if (roles.includes(actor.role) && actor.child?.connected) actor.child.send("calm");
+    for (const { role, child } of this.actors) if (roles.includes(role) && child) sayCalm(child);
   }
 
   /** Kills whatever is left; nothing is started again. */
@@ -113,7 +113,7 @@ export class Troupe {
     child.on("message", (word) => {
       if (word !== "ready") return this.#onBusy(actor.name, word as Busy);
       actor.ready = true;
-      if (this.calm && actor.role !== "worker" && child.connected) child.send("calm");
+      if (this.calm && actor.role !== "worker") sayCalm(child);
     });
     child.on("error", (error) => this.accidents.push(`${lifeName(actor)}: ${error.message}`));
     child.on("exit", (code, signal) => this.#onExit(actor, code, signal));
@@ -130,6 +130,11 @@ export class Troupe {
     else if (!actor.doomed) this.accidents.push(`${lifeName(actor)} ended by itself with ${signal ?? `code ${code}`}`);
     setTimeout(() => this.#start(actor), this.#restartMs());
   }
+}
+
+/** One that has just died without being missed yet hears nothing, which is no accident. */
+function sayCalm(child: ChildProcess): void {
+  if (child.connected) child.send("calm", () => undefined);
 }
 
 function lifeName({ name, life }: Actor): string {

@@ -10,15 +10,19 @@ import { realSystem } from "../../src/system/real.ts";
 import { resolveWorker } from "../../src/worker/settings.ts";
 import { createWorker } from "../../src/worker/worker.ts";
 import type { Stage } from "./actor.ts";
+import { fragile, invoice, mail } from "./jobs.ts";
 import { told } from "./told.ts";
 
-/** The lease of every worker. */
-export const LEASE_MS = 1_500;
+/** The leases of workers; most have the short one. */
+const LEASES_MS = [1_500, 1_500, 3_000];
+/** The longest of them. */
+export const LONGEST_LEASE_MS = 3_000;
 const HEARTBEAT_MS = 250;
 const STOP_WITHIN_MS = 5_000;
 
 /** Works until it is calm, then stops as a deploy would stop it. */
-export async function work({ store, calm, ready, busy }: Stage): Promise<void> {
+export async function work({ store, name, dice, calm, ready, busy }: Stage): Promise<void> {
+  const leaseMs = dice.pick(LEASES_MS);
   const file = fileURLToPath(new URL("./jobs.js", import.meta.url));
   const worker = createWorker({
     limits: resolveLimits({}),
@@ -32,10 +36,10 @@ export async function work({ store, calm, ready, busy }: Stage): Promise<void> {
       },
     },
     system: realSystem,
-    jobs: await loadJobs(file),
+    jobs: (await loadJobs(file)).filter(({ type }) => programOf(name).includes(type)),
     settings: resolveWorker({
       concurrency: 10,
-      lease: LEASE_MS,
+      lease: leaseMs,
       heartbeat: HEARTBEAT_MS,
       poll: 200,
       abortGrace: 1_000,
@@ -46,7 +50,7 @@ export async function work({ store, calm, ready, busy }: Stage): Promise<void> {
     isolation: childIsolation({
       store: told("store"),
       jobs: file,
-      leaseMs: LEASE_MS,
+      leaseMs,
       heartbeatMs: HEARTBEAT_MS,
     }),
   });
@@ -54,4 +58,10 @@ export async function work({ store, calm, ready, busy }: Stage): Promise<void> {
   ready();
   if (!calm.aborted) await once(calm, "abort");
   await worker.stop({ withinMs: STOP_WITHIN_MS });
+}
+
+/** Two programs share the store, and the workers of each know only its own types and the one that both have. */
+function programOf(worker: string): readonly string[] {
+  const number = Number(/\d+/.exec(worker)?.[0] ?? 0);
+  return [fragile.type, number % 2 === 0 ? mail.type : invoice.type];
 }

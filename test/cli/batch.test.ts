@@ -33,7 +33,29 @@ case "$text" in *${pattern}*) echo "cannot do it" >&2; exit 3;; esac
   return { ...bench, json, runs, command: ["--", "sh", "entry.sh"] };
 }
 
+/** What the run says, without what its command prints. */
+function linesOf(err: string): string[] {
+  return err.split("\n").filter((line) => !line.startsWith("sh["));
+}
+
 describe("batch", () => {
+  it("shows payload, command line and last words on one line each, without escapes and secrets", async () => {
+    const { run, write } = setup();
+    write("leak.sh", "printf 'no \\033[2Jway\\nPGPASSWORD=hunter2' >&2; exit 3\n");
+    const input = JSON.stringify([{ name: "a\u009b\u202e", password: "hunter1", note: "--token hunter4" }]);
+    const env = { PATH: process.env.PATH ?? "", JOB_INPUT: input, MAX_RETRIES: "0" };
+    const { code, err, out } = await run(["batch", "--", "sh", "leak.sh", "--token", "hunter3"], { env });
+    expect(code).toBe(1);
+    // oxlint-disable-next-line no-control-regex
+    expect(out + err).not.toMatch(/hunter|[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+    const failed = err.split("\n").filter((line) => line.startsWith("failed: "));
+    expect(failed).toEqual([
+      expect.stringMatching(
+        /^failed: item 1 \{.*"password":"\*\*\*".*sh leak\.sh --token \*\*\* ended .*PGPASSWORD=\*\*\*$/,
+      ),
+    ]);
+  });
+
   it("refuses a program that is not there or may not be run before anything is written", async () => {
     const { run, folder, write } = setup();
     write("plain.sh", "exit 0\n");
@@ -53,7 +75,8 @@ describe("batch", () => {
     expect(runs()).toEqual([[1, 2, 3], ["bad", 5, 6], [7], ["bad"], [5], [6], ["bad"]]);
     expect(out).toMatch(/^7 items: 6 succeeded, 1 failed, 3 retried in 2 rounds, /);
     expect(out).toMatch(/\nfirst pass .*, retries .* \(\d+ % of the time\)\n$/);
-    const [first, round1, round2, failed, list = "", show = ""] = err.trim().split("\n");
+    expect(err.match(/^sh\[\d+\]: cannot do it$/gm)).toHaveLength(3);
+    const [first, round1, round2, failed, list = "", show = ""] = linesOf(err);
     expect([first, round1, round2]).toEqual([
       "first pass: 7 items in batches of 3",
       "retry round 1: 3 items in batches of 1",
@@ -64,13 +87,38 @@ describe("batch", () => {
     );
     expect(list).toMatch(/^all of them: redrive dlq list --type batch:run-/);
     expect(show).toMatch(/^what the first one printed: redrive dlq show /);
-    expect((await run(show.split(" redrive ")[1]?.split(" ") ?? [])).out).toContain("cannot do it");
+    const shown = (await run(show.split(" redrive ")[1]?.split(" ") ?? [])).out;
+    expect(shown).toContain("cannot do it");
+    expect(shown).toContain("again in the next round");
+    expect(shown).not.toContain("7d");
     const errors = ask("select item, attempt, error_name, error_stack from item_errors order by attempt");
     const stack = "Last output of sh entry.sh:\ncannot do it";
     expect(errors).toEqual([
       ['"bad"', 1, "ExitCode", stack],
       ['"bad"', 2, "ExitCode", stack],
     ]);
+  });
+
+  it("passes on what the command prints, with its name in front, unless asked to be quiet", async () => {
+    const { run, write } = setup();
+    const print = 'printf "to stdout\\nand \\033[2Jmore"; echo "to stderr" >&2; cat > /dev/null\n';
+    write("print.sh", print);
+    write(
+      "lines.sh",
+      `while read -r line && [ -n "$line" ]; do id=\${line#*:\\"}; echo "{\\"id\\":\\"\${id%%\\"*}\\",\\"status\\":\\"done\\"}"; done; ${print}`,
+    );
+    const env = { PATH: process.env.PATH ?? "", JOB_INPUT: "[1]" };
+    const printed = ["and ␛[2Jmore", "to stderr", "to stdout"];
+    for (const flags of [
+      ["--", "sh", "print.sh"],
+      ["--contract", "lines", "--", "sh", "lines.sh"],
+    ]) {
+      const { code, out, err } = await run(["--json", "batch", ...flags], { env });
+      expect({ code, ...(JSON.parse(out) as object) }).toMatchObject({ code: 0, succeeded: 1 });
+      const said = err.split("\n").flatMap((line) => /^sh\[\d+\]: (.*)$/.exec(line)?.[1] ?? []);
+      expect(said.toSorted()).toEqual(printed);
+    }
+    expect((await run(["--quiet", "batch", "--name", "still", "--", "sh", "print.sh"], { env })).err).toBe("");
   });
 
   it("answers in JSON, begins anew after a finished run, and takes files and stdin in every form", async () => {
@@ -107,7 +155,7 @@ describe("batch", () => {
       out: expect.stringContaining("15 succeeded, 1 failed, 16 retried in 2 rounds"),
     });
     expect(runs().map(({ length }) => length)).toEqual([16, 4, 4, 4, 4, 2, 1, 1, 2]);
-    expect(err.split("\n").slice(0, 3)).toEqual([
+    expect(linesOf(err).slice(0, 3)).toEqual([
       "first pass: 16 items in batches of 16",
       "retry round 1: 16 items in batches of 4",
       "retry round 2: 2 items in batches of 2",
@@ -223,6 +271,8 @@ describe("batch", () => {
       [["batch", "--contract", "tcp", ...command], 'error: contract: expected "plain" or "lines"; got "tcp"'],
       [["batch", "--timeout", "soon", ...command], "error: timeout: expected"],
       [["batch", "--env", "A B", ...command], 'error: env: expected names of variables; got "A B"'],
+      [["batch", "--env", "A,B", ...command], 'error: env: expected one name; got "A,B"; write --env A --env B'],
+      [["batch", "--env", "UNSET", ...command], 'error: env: expected a variable that is set; got "UNSET"'],
       [["batch", "--input", "-"], "command"],
       [["batch", "--input", "-", "cat", "-n"], "unknown option '-n'; options of the command come after --"],
       [

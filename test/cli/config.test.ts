@@ -58,12 +58,12 @@ export default { store: all ? "sqlite:all.db" : "sqlite:some.db" };`,
     const bench = createBench();
     bench.write("redrive.config.yaml", "store: sqlite:config.db\ndefaults: { maxRetries: 8 }");
     await bench.run(["enqueue", "thing", "{}"]);
-    const env = { REDRIVE_STORE: "sqlite:env.db", MAX_RETRY_ATTEMPTS: "3" };
+    const env = { REDRIVE_STORE: "sqlite:env.db" };
     await bench.run(["enqueue", "thing", "{}"], { env });
     await bench.run(["enqueue", "thing", "{}", "--store", "sqlite:flag.db", "--max-attempts", "7"], { env });
     for (const [name, attempts] of [
       ["config", 9],
-      ["env", 3],
+      ["env", 9],
       ["flag", 7],
     ]) {
       const { document } = await bench.json(["jobs", "list", "--store", `sqlite:${name}.db`]);

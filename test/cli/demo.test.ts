@@ -12,6 +12,7 @@ import { News } from "../../src/cli/demo/news.ts";
 import { planOrders } from "../../src/cli/demo/orders.ts";
 import { answerTo } from "../../src/cli/demo/weather.ts";
 import { widthOf } from "../../src/cli/table.ts";
+import { shownAs } from "../../src/system/output.ts";
 import { isAlive } from "../../src/system/processes.ts";
 import { builtModule } from "../support/built.ts";
 
@@ -240,8 +241,11 @@ describe("the live view", () => {
       board.reported({ ...job, outcome: "dead", crashed: false, started: true, delayMs: 0, failure });
       const lines = frame(board, { columns, rows });
       expect(lines.length).toBeLessThan(rows);
-      // oxlint-disable-next-line no-control-regex
-      for (const line of lines) expect(widthOf(line.replace(/\u001b\[[\d;]*m/g, ""))).toBeLessThanOrEqual(columns);
+      for (const line of lines) {
+        // oxlint-disable-next-line no-control-regex
+        const text = shownAs("text", line).replace(/\u001b\[[\d;]*m/g, "");
+        expect(widthOf(text)).toBeLessThanOrEqual(columns);
+      }
     }
   });
 });

@@ -1,10 +1,13 @@
 // The files of `drain --input --output`: those that may not be read or written, that are full, or that are the same.
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, openSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openInput } from "../../src/cli/records-in.ts";
 import { openResults } from "../../src/cli/results-out.ts";
+import { builtModule } from "../support/built.ts";
 import { type Bench, createBench } from "../support/cli.ts";
+import { startCli } from "../support/cli-processes.ts";
 import { asNobody } from "../support/nobody.ts";
 
 const JOBS = `
@@ -29,6 +32,15 @@ describe("an input", () => {
         ),
       }),
     );
+  });
+
+  it("that is no regular file is told so, with the way to stdin", () => {
+    const bench = createBench();
+    const io = { ...NO_STDIN, cwd: bench.folder };
+    expect(spawnSync("mkfifo", [join(bench.folder, "pipe")]).status).toBe(0);
+    expect(() => openInput(io, "pipe")).toThrow('got "pipe"; it is a named pipe; send its content to stdin and pass -');
+    expect(() => openInput(io, ".")).toThrow('got "."; it is a folder; name a file in it');
+    expect(() => openInput(io, "none")).toThrow('got "none"; there is no such file; check the path');
   });
 });
 
@@ -64,23 +76,39 @@ describe("an output", () => {
     expect(readdirSync(bench.folder).toSorted()).toEqual(["in.ndjson", "jobs.mjs"]);
   });
 
-  it.skipIf(!existsSync("/dev/full"))(
-    "on a disk that is full ends the call with its path and exit code 3",
-    async () => {
-      const bench = withInput();
-      bench.write("out.ndjson", "before\n");
-      symlinkSync("/dev/full", join(bench.folder, "out.ndjson.part"));
-      const { code, err } = await drain(bench, "in.ndjson", "out.ndjson");
-      expect({ code, err }).toEqual({
-        code: 3,
-        err: expect.stringMatching(/^error: output: expected to write .*out\.ndjson.*; got ENOSPC: .*; make room/),
-      });
-      expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toBe("before\n");
-      // What was done is known: with room, the same call has it all.
-      expect(await drain(bench, "in.ndjson", "out.ndjson")).toMatchObject({ code: 0 });
-      expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toContain('"ADA"');
-    },
-  );
+  it("that has a link in its way replaces the link, and leaves alone what it leads to", async () => {
+    const bench = withInput();
+    const victim = bench.write("victim", "mine");
+    symlinkSync(victim, join(bench.folder, "out.ndjson.part"));
+    expect(await drain(bench, "in.ndjson", "out.ndjson")).toMatchObject({ code: 0 });
+    expect(readFileSync(victim, "utf8")).toBe("mine");
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toContain('"ADA"');
+  });
+
+  it.skipIf(process.platform === "win32")("on a disk that is full leaves what was there as it was", () => {
+    const bench = withInput();
+    bench.write("out.ndjson", "before\n");
+    const script = bench.write(
+      "fill.mjs",
+      `import { openResults } from ${JSON.stringify(builtModule("cli/results-out.js"))};
+      const out = openResults({ cwd: process.cwd(), stdout: process.stdout }, "out.ndjson", "ndjson", null);
+      try {
+        for (let id = 0; id < 40; id++) await out.write({ id, result: "x".repeat(5_000), attempts: 1 });
+        await out.end();
+      } catch ({ code, message }) {
+        out.abandon();
+        console.log(code, message);
+      }`,
+    );
+    const { stdout } = spawnSync("sh", ["-c", 'ulimit -f 128 && exec "$0" "$1"', process.execPath, script], {
+      cwd: bench.folder,
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    expect(stdout).toMatch(/^aborted output: expected to write .*out\.ndjson to its end; got EFBIG: .*; make room/);
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toBe("before\n");
+    expect(readdirSync(bench.folder)).not.toContain("out.ndjson.part");
+  });
 
   it("that is the input is refused, under any name", async () => {
     const bench = withInput();
@@ -100,5 +128,17 @@ describe("an output", () => {
     expect(await bench.run(["drain", "--jobs", "jobs.mjs", ...query], { env: QUIET })).toMatchObject({ code: 2 });
     for (const name of ["in.ndjson", "half.ndjson.part"])
       expect(readFileSync(join(bench.folder, name), "utf8")).toBe(RECORD);
+  });
+
+  it("that is the file on stdin is refused, and stays", async () => {
+    const bench = withInput();
+    const call = ["drain", "--jobs", "jobs.mjs", "--input", "-", "--output"];
+    const redirected = (): number => openSync(join(bench.folder, "in.ndjson"), "r");
+    const refused = startCli(bench, [...call, "in.ndjson"], {}, redirected());
+    expect(await refused.ended).toMatchObject({ code: 2 });
+    expect(refused.text.err).toContain("output: expected another file than the input");
+    expect(readFileSync(join(bench.folder, "in.ndjson"), "utf8")).toBe(RECORD);
+    expect(await startCli(bench, [...call, "out.ndjson"], {}, redirected()).ended).toMatchObject({ code: 0 });
+    expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toContain('"ADA"');
   });
 });

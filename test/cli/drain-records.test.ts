@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Bench, createBench } from "../support/cli.ts";
+import { startCli, until } from "../support/cli-processes.ts";
 
 const JOBS = `
 import { defineJob, PermanentError } from "redrive";
@@ -226,5 +227,45 @@ describe("alerts in the config", () => {
       bench.write("redrive.config.yaml", text);
       expect(await bench.run(call, { stdin: "" })).toMatchObject({ code: 78, err: expect.stringContaining(message) });
     }
+  });
+});
+
+describe("drain --output beside a worker of another process", () => {
+  it.each([
+    ["has a line for what that one ran", "1d", 0, ["a", "b"], ""],
+    [
+      "says what is missing where finished jobs are deleted at once",
+      "0",
+      1,
+      ["b"],
+      "missing in the output: 1 record; ",
+    ],
+  ] as const)("%s", async (_what, keep, code, lines, said) => {
+    const bench = createBench();
+    bench.write(
+      "jobs.mjs",
+      `import { existsSync, writeFileSync } from "node:fs";
+      import { defineJob } from "redrive";
+      const there = (name) => existsSync(new URL(name, import.meta.url));
+      export const enrich = defineJob("enrich", { keep: { finished: ${JSON.stringify(keep === "0" ? 0 : keep)} }, async run({ id }) {
+        if (id === "a") writeFileSync(new URL("taken", import.meta.url), "");
+        while (id === "a" && !there("go")) await new Promise((resolve) => setTimeout(resolve, 20));
+        return id;
+      } });`,
+    );
+    const place = (name: string): string => join(bench.folder, name);
+    await bench.run(["enqueue", "enrich", '{"id":"a"}', "--key", "a"]);
+    const worker = startCli(bench, ["worker", "--jobs", "jobs.mjs", "--concurrency", "1"]);
+    await until(
+      () => existsSync(place("taken")),
+      () => worker.text.err,
+    );
+    bench.write("in.ndjson", '{"id":"a"}\n{"id":"b"}\n');
+    const drain = startCli(bench, ["drain", "--jobs", "jobs.mjs", "--input", "in.ndjson", "--output", "out.ndjson"]);
+    await drain.says("waiting for records that other workers are running");
+    bench.write("go", "");
+    expect({ ...(await drain.ended), err: drain.text.err }).toMatchObject({ code, err: expect.stringContaining(said) });
+    const out = readFileSync(place("out.ndjson"), "utf8").trimEnd().split("\n");
+    expect(out.map((line) => (JSON.parse(line) as { id: string }).id).toSorted()).toEqual(lines);
   });
 });

@@ -1,7 +1,10 @@
 // `enqueue`: one job, a file, a stream; what is refused leaves nothing behind.
 import { existsSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { enqueueStream } from "../../src/cli/enqueue-stream.ts";
+import type { Session } from "../../src/cli/session.ts";
+import { knownType } from "../../src/queue/new-jobs.ts";
 import { createBench, JOBS_TS } from "../support/cli.ts";
 
 describe("enqueue", () => {
@@ -162,5 +165,46 @@ describe("enqueue -", () => {
     expect(err).toContain("nothing came on stdin");
     expect(await bench.json(["enqueue", "thing", "-"])).toMatchObject({ code: 0, document: { ids: [], enqueued: 0 } });
     expect(existsSync(join(bench.folder, "redrive.db"))).toBe(false);
+  });
+});
+
+describe("a second signal", () => {
+  it("ends a stream whose store does not answer, in one document, and says what is not known", async () => {
+    const said: string[] = [];
+    const seen = { out: "", isAsked: false, isAbandoned: false };
+    let send: (signal: "SIGINT" | "SIGTERM") => void = () => undefined;
+    const session = {
+      json: true,
+      quiet: true,
+      io: {
+        stdout: { write: (text: string) => (seen.out += text) !== "" },
+        stdin: (async function* () {
+          yield '{"n":1}\n{"n":2}\n{"n":';
+          await new Promise(() => undefined);
+        })(),
+        onSignal(listener: typeof send) {
+          send = listener;
+          return () => undefined;
+        },
+      },
+      say: (line: string) => void said.push(line),
+      abandon: () => void (seen.isAbandoned = true),
+      open: async () => ({
+        enqueueText() {
+          seen.isAsked = true;
+          return new Promise(() => undefined);
+        },
+      }),
+    } as unknown as Session;
+    const known = knownType("mail", {});
+    const options = { known, definition: null, jobs: [], defaults: {}, fields: {}, keyField: undefined };
+    const ended = enqueueStream(session, options);
+    await vi.waitFor(() => expect(seen.isAsked).toBe(true), 10_000);
+    send("SIGINT");
+    send("SIGTERM");
+    expect(await ended).toBe(130);
+    expect(JSON.parse(seen.out)).toMatchObject({ ids: [], enqueued: 0, interrupted: true });
+    expect(seen.isAbandoned).toBe(true);
+    expect(said[0]).toMatch(/^the store has not answered for [12] lines?: whether they are stored is not known$/);
   });
 });

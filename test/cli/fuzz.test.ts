@@ -182,7 +182,6 @@ it("2,000 random calls end as the contract says", { timeout: 180_000 }, async ()
       const before = jobsIn(join(folder, "redrive.db"));
       expect(before).toBe(given.isUsed ? 2 : 0);
       if (given.config !== null) writeFileSync(join(folder, "redrive.config.yaml"), given.config);
-      const from = performance.now();
       // A worker that was started well is asked to stop at once, so that every call ends.
       const onReady = (send: (signal: "SIGTERM") => void): void => send("SIGTERM");
       const { stdin, env } = given;
@@ -198,7 +197,6 @@ it("2,000 random calls end as the contract says", { timeout: 180_000 }, async ()
         for (const name of ["a.db", "c.db"]) expect(streamed ? 0 : jobsIn(join(folder, name))).toBe(0);
         if (!streamed) expect(jobsIn(join(folder, "redrive.db"))).toBe(before);
       }
-      expect(performance.now() - from).toBeLessThan(15_000);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

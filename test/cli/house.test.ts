@@ -80,6 +80,21 @@ describe("a store that is another file", () => {
 });
 
 describe("doctor", () => {
+  it("says whether answered writes are on disk, and so does a worker that starts", async () => {
+    const bench = createBench();
+    const durable = async (store: string): Promise<unknown> => {
+      const { document } = await bench.json(["doctor", "--store", store]);
+      return document.checks.find(({ check }: { check: string }) => check === "durable").level;
+    };
+    const jobs = bench.write("jobs.ts", JOBS_TS);
+    expect((await bench.run(["enqueue", "note", "{}", "--store", "sqlite:a.db?sync=normal"])).code).toBe(0);
+    expect(await durable("sqlite:a.db")).toBe("ok");
+    expect(await durable("sqlite:a.db?sync=normal")).toBe("warning");
+    const drained = await bench.run(["drain", "--jobs", jobs, "--store", "sqlite:a.db?sync=normal"]);
+    expect(drained.err).toContain("sync=normal: writes are answered before they are on disk");
+    expect((await bench.run(["stats", "--store", "sqlite:a.db?sync=off"])).code).toBe(2);
+  });
+
   it("finds nothing wrong with a new store", async () => {
     const bench = createBench();
     await bench.run(["migrate"]);
@@ -96,6 +111,7 @@ describe("doctor", () => {
         "clock",
         "schema",
         "integrity",
+        "durable",
         "workers",
         "work",
         "upkeep",
@@ -226,7 +242,7 @@ describe("help", () => {
   it.each([
     ["enqueue", [/debounce {2}the same/, /--key-field <name> .*\n? .*where it stays/, /`jobs` in the config file/]],
     ["worker", [/default 50/, /MAX_RETRIES is not read here/, /within 0\.2s counts once/]],
-    ["drain", [/"unserved"/, /MAX_RETRIES \(without the\nfirst\)/]],
+    ["drain", [/"unserved"/, /MAX_RETRIES \(attempts after the first\)/]],
     ["demo", [/--store and --config do not count/]],
     ["dlq export", [/with --json as one\s+document/]],
   ])("of %s says what people asked about", async (name, texts) => {

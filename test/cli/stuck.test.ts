@@ -67,7 +67,7 @@ describe("stuck list", () => {
     await worker.start();
     const other = await createRedrive({ store, log: "silent" });
     const { id } = await other.enqueue("scrape", {});
-    await expect.poll(() => worker.counts.claimed, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => worker.counts.claimed).toBe(1);
     const { code, out } = await bench.run(["stuck", "list"]);
     await worker.stop({ within: 0 });
     await store.close();

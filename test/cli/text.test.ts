@@ -1,6 +1,7 @@
 // What goes to a terminal: tables, bars, times, and text from outside that must not steer it.
 import { describe, expect, it } from "vitest";
-import { masked, readableJson, safeLine, safeText } from "../../src/cli/safe-text.ts";
+import { masked, readableJson, safeLine, safeText } from "../../src/core/safe-text.ts";
+import { createBench } from "../support/cli.ts";
 import { cutTo, tableText, widthOf } from "../../src/cli/table.ts";
 import { bar, counted, relativeTime } from "../../src/cli/words.ts";
 import { claimedText, runsText } from "../../src/cli/worker-summary.ts";
@@ -103,4 +104,47 @@ describe("words", () => {
     expect(claimedText(counts)).toBe(`32,212 claimed, ${said}`);
     expect([bar(1, 4), bar(0.5, 4), bar(0, 4), bar(1 / 32, 4)]).toEqual(["████", "██", "", "▏"]);
   });
+});
+
+describe("answers about a job with secrets", () => {
+  const PAYLOAD = { user: "ada", apiKey: "hunter2", body: '{"pin":"hunter2"}' };
+
+  it("are masked for people, whole as JSON, and masked as JSON with --redact", async () => {
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", JSON.stringify(PAYLOAD)]);
+    const { items } = (await bench.json(["jobs", "list"])).document;
+    const [{ id }] = items;
+    const people = await bench.run(["jobs", "show", id]);
+    expect(people.out).toContain('"apiKey": "***"');
+    expect(people.out).not.toContain("hunter2");
+    expect((await bench.json(["jobs", "show", id])).document.payload).toEqual(PAYLOAD);
+    const { document } = await bench.json(["jobs", "show", id, "--redact"]);
+    expect(document.payload).toEqual({ user: "ada", apiKey: "***", body: '{"pin":"***"}' });
+    expect(document.id).toBe(id);
+    expect((await bench.run(["jobs", "list", "--help"])).out).toMatch(/--json .*secrets included\n +--redact /);
+  });
+
+  it("show the code of an error without what steers a terminal, coloured or not", async () => {
+    const bench = createBench();
+    const code = '"\\u001b]0;x\\u0007\\nE\\u009b2J"';
+    bench.write(
+      "jobs.ts",
+      `import { defineJob } from "redrive";
+      export const bad = defineJob("bad", { maxAttempts: 1, run() { throw Object.assign(new Error("no"), { code: ${code} }); } });`,
+    );
+    await bench.run(["enqueue", "bad", "{}"]);
+    await bench.run(["drain", "--jobs", "jobs.ts"]);
+    const { items } = (await bench.json(["dlq", "list"])).document;
+    const { out } = await bench.run(["dlq", "show", items[0].id], { columns: 100 });
+    expect(out).toContain("\u001b[31m");
+    // oxlint-disable-next-line no-control-regex
+    expect(out.replace(/\u001b\[\d+m/g, "")).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+  });
+});
+
+it("a list as JSON has the payloads that a list for people does not read", async () => {
+  const bench = createBench();
+  await bench.run(["enqueue", "thing", '{"a":1}']);
+  expect((await bench.json(["jobs", "list"])).document.items[0].payload).toEqual({ a: 1 });
+  expect((await bench.run(["jobs", "list"])).out).toMatch(/ thing +queued /);
 });

@@ -289,35 +289,41 @@ function pruneFacts({ timed }: Suite): void {
     clock.now += 1_000;
     await set(store, "2", null, { holder: "here" });
     clock.now += DAY - 1_001;
-    await store.prune({ ...retention, cursor: null });
+    await store.prune({ ...retention, isFirst: true });
     expect(await kindOf(store)).toHaveLength(3);
     clock.now += 1;
-    await store.prune({ ...retention, cursor: "0-0" });
+    await store.prune({ ...retention, isFirst: false });
     expect(await kindOf(store)).toHaveLength(3);
-    await store.prune({ ...retention, cursor: null });
+    await store.prune({ ...retention, isFirst: true });
     expect((await kindOf(store)).map(({ holder }) => holder)).toEqual(["", "here"]);
     expect(await set(store, "1", 0, { holder: "gone" })).toBe(true);
     clock.now += 30 * DAY;
-    await store.prune({ ...retention, cursor: null });
+    await store.prune({ ...retention, isFirst: true });
     expect((await kindOf(store)).map(({ holder }) => holder)).toEqual([""]);
   });
 
-  timed("prunes what is left of limits that nobody used for 30 days", async ({ store, clock }) => {
-    const retention = { keep: { finishedMs: 0, deadMs: null }, types: [], keyMs: 0, limit: 1, cursor: null };
-    const all = [
-      { kind: "rate", name: "tenant:a" },
-      { kind: "rate", name: "tenant:b" },
-      { kind: "budget", name: "s" },
-    ];
-    await store.setCells(all.map((key) => change("1", null, key)));
-    clock.now += 1_000;
-    await set(store, "2", null, { kind: "rate", name: "tenant:b" });
-    clock.now += 30 * DAY - 1_001;
-    await store.prune(retention);
-    expect([...(await kindOf(store, "rate")), ...(await kindOf(store, "budget"))]).toHaveLength(3);
-    clock.now += 1;
-    await store.prune(retention);
-    expect((await kindOf(store, "rate")).map(({ name }) => name)).toEqual(["tenant:b"]);
-    expect(await kindOf(store, "budget")).toEqual([]);
-  });
+  timed(
+    "prunes what is left of limits, and notes about types, that nobody wrote for 30 days",
+    async ({ store, clock }) => {
+      const retention = { keep: { finishedMs: 0, deadMs: null }, types: [], keyMs: 0, limit: 1, isFirst: true };
+      const all = [
+        { kind: "rate", name: "tenant:a" },
+        { kind: "rate", name: "tenant:b" },
+        { kind: "budget", name: "s" },
+        { kind: "keep", name: "mail" },
+        { kind: "archive", name: "mail" },
+      ];
+      await store.setCells(all.map((key) => change("1", null, key)));
+      clock.now += 1_000;
+      await set(store, "2", null, { kind: "rate", name: "tenant:b" });
+      clock.now += 30 * DAY - 1_001;
+      await store.prune(retention);
+      const found = async () =>
+        (await store.cells(["rate", "budget", "keep", "archive"].map((kind) => ({ kind })))).cells;
+      expect(await found()).toHaveLength(5);
+      clock.now += 1;
+      await store.prune(retention);
+      expect((await found()).map(({ name }) => name)).toEqual(["tenant:b"]);
+    },
+  );
 }

@@ -14,9 +14,10 @@ import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
 import { limitedFacts } from "./limited.ts";
 import { listFacts } from "./list.ts";
+import { oldLaneFacts } from "./old-lanes.ts";
 import { overdueFacts } from "./overdue.ts";
 import { progressFacts } from "./progress.ts";
-import { pruneFacts, removeFacts } from "./retention.ts";
+import { pruneFacts, removeFacts, retainFacts } from "./retention.ts";
 import { settleFacts } from "./settle.ts";
 import { staleFacts } from "./stale.ts";
 import { type Skip, type Suite, suiteOf, type World } from "./suite.ts";
@@ -51,6 +52,8 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["redrive", redriveFacts],
   ["remove", removeFacts],
   ["prune", pruneFacts],
+  ["retain", retainFacts],
+  ["lanes that go", oldLaneFacts],
   ["pause", pauseFacts],
   ["service", serviceFacts],
   ["cells", cellFacts],

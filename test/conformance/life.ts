@@ -10,7 +10,7 @@ const TARGET = { kind: "queue", name: "q" } as const;
 
 /** Every verb with arguments that an open store accepts. */
 const VERBS: {
-  readonly [K in Exclude<keyof Store, "name" | "remote" | "onWake" | "pulse" | "within" | "close">]: (
+  readonly [K in Exclude<keyof Store, "name" | "remote" | "notice" | "onWake" | "pulse" | "within" | "close">]: (
     store: Store,
   ) => Promise<unknown>;
 } = {
@@ -44,7 +44,8 @@ const VERBS: {
   cells: (store) => store.cells([{ kind: "k" }]),
   setCells: (store) => store.setCells([{ kind: "k", name: "n", holder: "", version: null, value: "1" }]),
   tally: (store) => store.tally({}),
-  prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, cursor: null }),
+  prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, isFirst: true }),
+  retain: (store) => store.retain({ types: [], after: 0, limit: 1 }),
 };
 
 /** Tests of migrate and close. */

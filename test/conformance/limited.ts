@@ -1,8 +1,9 @@
-// Whether a job's limits were said stays with the job, whatever becomes of it.
+// Whether a job's limits were said stays with the job, whatever becomes of it; what its runs are judged by is written with
+// their verdicts.
 import { expect } from "vitest";
 import { newJob } from "../support/new-job.ts";
-import { add, end, read, signUp, takeOne } from "../support/runs.ts";
-import { dead, retry } from "../support/verdicts.ts";
+import { add, end, isStale, leaseOf, read, signUp, start, takeOne } from "../support/runs.ts";
+import { cancel, complete, dead, JUDGED_BY, retry } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
 /** Tests of the mark that a job's limits were said. */
@@ -46,4 +47,37 @@ export function limitedFacts({ fact }: Suite): void {
       expect(runs).toMatchObject([{ job: { id, limited } }]);
     });
   }
+
+  for (const verdict of [retry(), dead(), complete(), cancel()]) {
+    fact(`the limits that a run was judged by are written with its ${verdict.kind}`, async ({ store }) => {
+      const [first, second] = [await start(store, { limited: false }), await start(store, { limited: false })];
+      const silent = await start(store);
+      const settlements = [
+        { ...leaseOf(first), verdict: { ...verdict, said: JUDGED_BY } },
+        { ...leaseOf(silent), verdict },
+        { ...leaseOf(second), verdict: { ...verdict, said: { ...JUDGED_BY, maxAttempts: 3, deadlineMs: null } } },
+      ];
+      expect((await store.settle({ settlements })).stale).toEqual([]);
+      const after = await read(store, first.id);
+      const keepMs = verdict.kind === "dead" ? 2_000 : 1_000;
+      const expiresAt = verdict.kind === "retry" ? null : (after.finishedAt as number) + keepMs;
+      expect(after).toMatchObject({ ...JUDGED_BY, limited: false, expiresAt });
+      expect(await read(store, second.id)).toMatchObject({ ...JUDGED_BY, maxAttempts: 3, deadlineMs: null });
+      expect(await read(store, silent.id)).toMatchObject({ maxAttempts: 10, keepFinishedMs: null, expiresAt: null });
+    });
+  }
+
+  fact("a stale verdict says nothing", async ({ store }) => {
+    const run = await start(store, { limited: false });
+    await end(store, run, retry());
+    expect(await isStale(store, run, { ...complete(), said: JUDGED_BY })).toBe(true);
+    expect(await read(store, run.id)).toMatchObject({ maxAttempts: 10, keepFinishedMs: null });
+  });
+
+  fact("a stop that was asked for goes by what its run was judged by", async ({ store }) => {
+    const run = await start(store, { limited: false });
+    await store.cancel([run.id]);
+    const after = await end(store, run, { ...retry(), said: JUDGED_BY });
+    expect(after).toMatchObject({ state: "cancelled", expiresAt: (after.finishedAt as number) + 1_000 });
+  });
 }

@@ -44,6 +44,26 @@ export function listFacts({ fact, timed }: Suite): void {
     expect(items).toStrictEqual(await store.get([id]));
   });
 
+  fact(
+    "leaves out payloads, progress and results where they are not asked for, and nothing else",
+    async ({ store }) => {
+      await finish(store, complete('{"a":1}'));
+      await finish(store, dead());
+      await add(store, { payload: '{"b":2}' });
+      const lean = { payload: "null", progress: null, result: null };
+      for (const query of [{ limit: 10 }, { limit: 10, sort: "due" }, { limit: 10, state: "dead" }] as const) {
+        const { items, next } = await store.list({ ...query, payloads: true });
+        expect(items.length).toBeGreaterThan(0);
+        expect({ items, next }).toStrictEqual(await store.list(query));
+        const shown = items.map((job) => ({ ...job, ...lean }));
+        expect(await store.list({ ...query, payloads: false })).toStrictEqual({ items: shown, next });
+      }
+      const { items } = await store.deadLetters({ limit: 10 });
+      const [letter] = (await store.deadLetters({ limit: 10, payloads: false })).items;
+      expect(letter).toStrictEqual({ ...items[0], job: { ...items[0]?.job, ...lean } });
+    },
+  );
+
   fact("walks every page size to the same list", async ({ store }) => {
     const ids = (await addMany(store, 23)).toReversed();
     for (const limit of [1, 2, 7, 22, 23, 24, 200]) expect(await walk(store, { limit })).toEqual(ids);

@@ -7,7 +7,7 @@ import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../sr
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
 import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
-import { deadLetters, prune, tally } from "./model-letters.ts";
+import { deadLetters, prune, retain, tally } from "./model-letters.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
@@ -50,6 +50,8 @@ function jobFrom(
     stuckRetryMs: null,
     stuckLimit: null,
     limited: shared.made % 3 > 0,
+    keepFinishedMs: shared.made % 4 > 0 ? 1_000 * (shared.made % 4) : null,
+    keepDeadMs: shared.made % 5 > 0 ? 1_000 * (shared.made % 5) : null,
   };
   const due = runAt === null ? null : shared.clock.now + runAt;
   const digest = key === null ? null : digestOf(body);
@@ -152,9 +154,11 @@ const expiredSpec = fc.record({
   gone: fc.array(anyPick, { maxLength: 1 }),
   limit: fc.integer({ min: 1, max: 4 }),
   lapsedBy: fc.constantFrom(Number.MAX_SAFE_INTEGER, 0),
+  late: fc.option(fc.array(anyPick, { maxLength: 2 })),
 });
-const expired = command("expired", expiredSpec, (shared, { gone, ...rest }) => {
-  const request = { gone: gone.map((choice) => workerAt(shared, choice)), ...rest };
+const expired = command("expired", expiredSpec, (shared, { gone, late, ...rest }) => {
+  const named = (choices: readonly (typeof gone)[number][]) => choices.map((choice) => workerAt(shared, choice));
+  const request = { gone: named(gone), ...(late && { late: named(late) }), ...rest };
   return async (store) => (await store.expired(request)).map(({ position: _own, ...run }) => run);
 });
 
@@ -264,6 +268,7 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   leave,
   remove,
   weighted(2, prune),
+  retain,
   pause,
   resume,
   setService,

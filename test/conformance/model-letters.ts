@@ -69,19 +69,29 @@ const retention = fc.record({
   limit: fc.integer({ min: 1, max: 5 }),
 });
 
-/** Some steps of a prune, each from where the one before ended. */
-export const prune = command("prune", fc.tuple(retention, fc.integer({ min: 1, max: 4 })), (_, [value, steps]) => {
-  return (store) => pruneBy(store, value, steps);
-});
+/** A prune in steps. Which jobs are given a time first is each store's own affair, so it goes on to its end. */
+export const prune = command("prune", retention, (_, value) => (store) => pruneBy(store, value));
 
-async function pruneBy(store: Store, value: Omit<Retention, "cursor">, steps: number): Promise<unknown[]> {
-  const answers: unknown[] = [];
-  let cursor: string | null = null;
-  for (let n = 0; n < steps && (n === 0 || cursor !== null); n++) {
-    const { next, ...counts } = await store.prune({ ...value, cursor });
-    // A cursor names a place, and places are each store's own affair.
-    answers.push({ ...counts, more: next !== null });
-    cursor = next;
+async function pruneBy(store: Store, value: Omit<Retention, "isFirst">): Promise<unknown> {
+  const sum = { completed: 0, cancelled: 0, dead: 0 };
+  for (let [isFirst, more, steps] = [true, true, 0]; more && steps < 1_000; isFirst = false, steps++) {
+    const answer = await store.prune({ ...value, isFirst });
+    for (const state of ["completed", "cancelled", "dead"] as const) sum[state] += answer[state];
+    more = answer.more;
   }
-  return answers;
+  return sum;
 }
+
+const kept = fc.record({ type: fc.constantFrom("a", "b"), finishedMs: keepMs, deadMs: keepMs });
+
+/** A move of the times of ended jobs, in steps. */
+export const retain = command("retain", fc.tuple(kept, fc.integer({ min: 1, max: 5 })), (_, [type, limit]) => {
+  return async (store) => {
+    let sum = 0;
+    for (let after: number | null = 0, steps = 0; after !== null && steps < 1_000; steps++) {
+      const { moved, next } = await store.retain({ types: [type], after, limit });
+      [sum, after] = [sum + moved, next];
+    }
+    return sum;
+  };
+});

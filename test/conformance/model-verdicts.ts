@@ -23,7 +23,7 @@ const bad = fc
 export const reasons: DeathReason[] = ["exhausted", "permanent", "stuck"];
 
 /** Any verdict, those that leave something behind more often. */
-export const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
+const verdict: fc.Arbitrary<Verdict> = fc.oneof(
   fc.record({ kind: fc.constant("complete" as const), result: fc.constantFrom("1", null) }),
   fc.constant({ kind: "complete" as const, result: "1", keep: false as const }),
   {
@@ -62,3 +62,20 @@ export const anyVerdict: fc.Arbitrary<Verdict> = fc.oneof(
   },
   fc.record({ kind: fc.constant("cancel" as const) }),
 );
+
+const terms = fc.record({
+  maxAttempts: fc.constantFrom(2, 4),
+  // As every job of the model has it: by how many crashes are left, a job is in one lane or in another.
+  maxCrashes: fc.constant(2),
+  deadlineMs: fc.constantFrom(null, 60_000),
+  stuckMs: fc.constantFrom(null, 1_000),
+  stuckRetryMs: fc.constantFrom(null, 5),
+  stuckLimit: fc.constantFrom(null, 2),
+  keepFinishedMs: fc.constantFrom(0, 1_000, 60_000),
+  keepDeadMs: fc.constantFrom(0, 1_000, 60_000),
+});
+
+/** The same, now and then with what its run was judged by. */
+export const anyVerdict: fc.Arbitrary<Verdict> = fc
+  .tuple(verdict, fc.oneof(fc.constant(null), fc.constant(null), terms))
+  .map(([each, said]) => (said === null || each.kind === "release" ? each : { ...each, said }));

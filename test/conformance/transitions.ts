@@ -31,7 +31,7 @@ const everywhere = (answer: unknown): Record<State, unknown> => ({
   cancelled: answer,
 });
 
-const PRUNE = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 10, cursor: null };
+const PRUNE = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 10, isFirst: true };
 
 const TABLE: readonly Row[] = [
   {

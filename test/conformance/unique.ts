@@ -118,7 +118,7 @@ export function uniqueFacts({ fact, timed }: Suite): void {
   });
 
   timed("takes over the key of a job that is gone, for its whole time", async ({ store, clock }) => {
-    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: DAY, limit: 10, cursor: null };
+    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: DAY, limit: 10, isFirst: true };
     const id = await hold(store);
     await store.cancel([id]);
     await store.remove([id]);

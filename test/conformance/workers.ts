@@ -1,7 +1,7 @@
 // Workers: their leases, their heartbeats, and what becomes of the runs of one that died.
 import { expect } from "vitest";
 import type { Lease } from "../../src/core/job.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Signs, Store } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
 import { add, claimBy, end, isStale, leaseOf, nextNonce, read, signUp, start, take, takeOne } from "../support/runs.ts";
 import { complete, crashed, dead, retry } from "../support/verdicts.ts";
@@ -29,6 +29,30 @@ export function workerFacts({ fact, timed }: Suite): void {
     const life = { leaseEnd: clock.now + 20_000, startedAt: clock.now, beatAt: clock.now };
     const shown = { id: "w1", pid: 17, host: "h", release: null, ...life, givenUp: false, running: 0 };
     expect(await store.workers()).toStrictEqual([shown]);
+  });
+
+  timed("tells with a look what has changed", async ({ store, clock }) => {
+    const signs = async (): Promise<Signs | undefined> => (await store.lanes(null, 10)).signs;
+    const before = await signs();
+    expect(before).toMatchObject({ workers: 0, lapseAt: null });
+    const worker = await signUp(store, 20_000);
+    const there = await signs();
+    expect(there).toMatchObject({ workers: 1, lapseAt: clock.now + 20_000, control: before?.control });
+    expect(there?.newest).not.toBe(before?.newest);
+    await store.pause({ kind: "queue", name: "default" }, { forMs: null, reason: "test" });
+    await store.setCells([{ kind: "schedule", name: "", holder: "", version: null, value: "{}" }]);
+    await store.setCells([{ kind: "schedule", name: "nightly", holder: "", version: null, value: "{}" }]);
+    const changed = await signs();
+    expect(changed?.control).not.toBe(there?.control);
+    expect(changed?.cells).toBe((there?.cells ?? 0) + 1);
+    const { newest } = changed as Signs;
+    expect((await store.expired({ gone: [worker], limit: 10 })).length).toBe(0);
+    expect(await signs()).toMatchObject({ lapseAt: 0 });
+    await store.leave(worker);
+    expect(await signs()).toMatchObject({ workers: 0, lapseAt: null });
+    clock.now += 1;
+    await signUp(store);
+    expect((await signs())?.newest).not.toBe(newest);
   });
 
   fact("counts the runs that a worker holds", async ({ store }) => {
@@ -130,10 +154,26 @@ export function expiredFacts({ fact, timed }: Suite): void {
     const late = await start(store, {}, await signUp(store, 1_000));
     const named = await start(store, {}, await signUp(store, 60_000));
     clock.now += 2_000;
-    const runs = await store.expired({ gone: [named.worker as string], limit: 10, lapsedBy: 0 });
+    const runs = await store.expired({ gone: [named.worker as string], limit: 10, late: [] });
     expect(runs.map(({ lease }) => lease)).toEqual([leaseOf(named)]);
     expect(await store.beat(beatOf(late.worker as string))).toMatchObject({ alive: true });
   });
+
+  timed(
+    "gives up only those of the late that the reaper may judge, and none that has shown itself since",
+    async ({ store, clock }) => {
+      const runs = [];
+      for (let i = 0; i < 3; i++) runs.push(await start(store, {}, await signUp(store, 1_000)));
+      const [judged, spared, back] = runs.map(({ worker }) => worker as string) as [string, string, string];
+      clock.now += 2_000;
+      const seenAt = clock.now;
+      await store.beat(beatOf(back));
+      clock.now += 60_000;
+      const listed = await store.expired({ gone: [], late: [judged, back, "unknown"], lapsedBy: seenAt, limit: 10 });
+      expect(listed.map(({ lease }) => lease.id)).toEqual([runs[0]?.id]);
+      for (const worker of [spared, back]) expect(await store.beat(beatOf(worker))).toMatchObject({ alive: true });
+    },
+  );
 
   fact("lists the runs in the order of their claim, up to the limit, until they are settled", async ({ store }) => {
     const { worker, leases } = await threeRuns(store);

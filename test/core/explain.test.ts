@@ -23,6 +23,9 @@ const JOB: Job = {
   stuckRetryMs: null,
   stuckLimit: null,
   limited: true,
+  keepFinishedMs: null,
+  keepDeadMs: null,
+  expiresAt: null,
   key: null,
   state: "queued",
   payload: "{}",
@@ -237,6 +240,14 @@ describe("a job that waits", () => {
     ]);
     expect(reasons).toEqual([expect.objectContaining({ kind, ...Object.fromEntries(texts) })]);
     expect(summary).toBe(reasons[0]?.message);
+  });
+
+  it("names the next round of a batch run, not how long it may take at most", () => {
+    const wait = 7 * 86_400_000;
+    const job = { type: "batch:tonight", runAt: NOW + wait, attempts: 1, failure: FAILURE, lastDelayMs: wait };
+    const { summary, reasons } = why(job, {});
+    expect(summary).toBe("waits for the next round of its batch run");
+    expect(JSON.stringify(reasons)).not.toContain("7d");
   });
 
   it("says every reason, the decisive one first", () => {

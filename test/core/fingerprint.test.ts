@@ -6,6 +6,7 @@ import { classify } from "../../src/core/classify.ts";
 import { failureFrom } from "../../src/core/failure.ts";
 import { fingerprint, normalizeMessage } from "../../src/core/fingerprint.ts";
 import { CAUSES, type Sample } from "./fingerprint-corpus.ts";
+import { cpuMs } from "../support/cpu-time.ts";
 
 const fingerprintOf = (sample: Sample) => {
   const error = Object.assign(new Error(sample.message), { name: sample.name ?? "Error", ...sample.fields });
@@ -91,13 +92,14 @@ describe("normalizeMessage", () => {
     "`\n",
     "Mon ",
     "1,",
-  ])("takes no time for %j repeated to 10 MB", (unit) => {
+  ])("takes no time for %j repeated to 10 MB", async (unit) => {
     const text = unit.repeat(Math.ceil(1e7 / unit.length));
     text.charCodeAt(1);
-    const started = performance.now();
-    normalizeMessage(text);
-    fingerprint({ name: text, message: text, stack: `Error\n    at ${text}`, class: "transient" });
-    expect(performance.now() - started).toBeLessThan(1000);
+    const ms = await cpuMs(() => {
+      normalizeMessage(text);
+      fingerprint({ name: text, message: text, stack: `Error\n    at ${text}`, class: "transient" });
+    });
+    expect(ms).toBeLessThan(1_000);
   });
 });
 

@@ -190,6 +190,28 @@ describe("probes", () => {
   });
 });
 
+describe("a breaker that is half-open when the thresholds change", () => {
+  const SOME = [1, 2, 3, 4];
+  const ALL = SOME.flatMap((probes) => SOME.filter((n) => n <= probes).map((closeAfter) => ({ probes, closeAfter })));
+  const PAIRS = ALL.flatMap((before) => ALL.map((after) => ({ before, after })));
+
+  test.each(PAIRS)("from $before to $after closes after a few good probes", ({ before, after }) => {
+    const old = { breaker: resolveBreaker({ openFor: "30s", ...before }), rampMs: 0 };
+    const next = { breaker: resolveBreaker({ openFor: "30s", ...after }), rampMs: 0 };
+    const probe = (record: ServiceRecord, { breaker: of, rampMs }: typeof old): ServiceRecord =>
+      mayProbe(record, of, NOW)
+        ? probed(withProbe(record, "a", PROBE_MS, NOW), "a", "success", { breaker: of, rampMs }, NOW)
+        : record;
+    for (let good = 1; good < before.closeAfter; good++) {
+      let record: ServiceRecord = open;
+      for (let done = 0; done < good; done++) record = probe(record, old);
+      expect(record.breaker).toMatchObject({ state: "half_open", successes: good });
+      for (let more = 0; more < Math.max(1, after.closeAfter - good); more++) record = probe(record, next);
+      expect(record.breaker.state).toBe("closed");
+    }
+  });
+});
+
 describe("a probe that still runs", () => {
   const full = ["a", "b"].reduce((record, worker) => withProbe(record, worker, PROBE_MS, NOW), half);
   const later = NOW + PROBE_MS / 2;

@@ -140,7 +140,7 @@ describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
       (select job_id from attempts where status = 'completed' and attempt = 3) order by epoch`;
     expect(ask(sql)).toEqual([
       ["failed", "transient", 200],
-      ["failed", "transient", 600],
+      ["failed", "transient", 200],
       ["completed", null, null],
     ]);
   });

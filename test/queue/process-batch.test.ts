@@ -13,7 +13,7 @@ import {
 } from "../../src/index.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { openQueue } from "../support/postgres-queue.ts";
-import { codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
+import { beside, codeOf, KINDS, openRedrive } from "./redrive-kinds.ts";
 
 type Open = (options: Omit<RedriveOptions, "store">) => Promise<Redrive>;
 type Order = { readonly id: string; readonly fate: "done" | "later" | "never" };
@@ -256,7 +256,7 @@ describe("processBatch", () => {
     const refusals: [id: string, value: unknown, code: string, said: RegExp][] = [
       ["long", "x".repeat(2_000_000), "payload_too_large", /payload may have at most 1048576 bytes/],
       ["deep", deep, "payload_too_large", /payload\S*: expected at most 64 levels/],
-      ["x".repeat(300), 1, "invalid_argument", /key: expected well-formed text of 1 to 255 bytes/],
+      ["x".repeat(300), 1, "invalid_argument", /id: expected well-formed text of 1 to 255 bytes/],
     ];
     for (const [round, [id, value, code, said]] of refusals.entries()) {
       const records = [
@@ -323,11 +323,77 @@ describe("processBatch", () => {
     const other = defineJob("other", { run: () => 1 });
     expect(await codeOf(() => redrive.processBatch(other, [1], { id: String }))).toBe("invalid_argument");
     expect(await codeOf(() => redrive.processBatch("known" as never, [1], { id: String }))).toBe("invalid_argument");
-    expect(await codeOf(() => redrive.processBatch(job, [1], {} as never))).toBe("invalid_argument");
-    expect(await codeOf(() => redrive.processBatch(job, [1], { id: String, idd: 1 } as never))).toBe(
-      "invalid_argument",
-    );
-    expect(await codeOf(() => redrive.processBatch(job, [1], { id: () => "" }))).toBe("invalid_argument");
-    expect((await redrive.jobs.count()).queued).toBe(0);
+    for (const options of [{}, { id: String, idd: 1 }, ...["", undefined, null, 7].map((id) => ({ id: () => id }))])
+      expect(await codeOf(() => redrive.processBatch(job, [1], options as never))).toBe("invalid_argument");
+    for (const source of [undefined, null, 7, "text", {}])
+      expect(await codeOf(() => redrive.processBatch(job, source as never, { id: String }))).toBe("invalid_argument");
+    expect(await redrive.jobs.count()).toMatchObject({ queued: 0, completed: 0 });
+  });
+});
+
+describe.each(KINDS)("processBatch beside a worker of another process, on %s", (kind) => {
+  /** Record `a` is in the hands of a worker that this call does not hear. */
+  async function taken(keep: { readonly finished?: number } = {}) {
+    let finish: (result: string) => void = () => undefined;
+    const finished = new Promise<string>((resolve) => (finish = resolve));
+    const elsewhere = defineJob("enrich", { keep, run: () => finished });
+    const here = defineJob("enrich", { keep, run: () => "here" });
+    const redrive = await openRedrive(kind, { jobs: [here] });
+    const other = (await beside(redrive, kind, { jobs: [elsewhere] })).worker({ ...WORKER, concurrency: 1 });
+    await other.start();
+    const { id } = await redrive.enqueue(here, { id: "a" }, { key: "a" });
+    await vi.waitFor(async () => expect(await redrive.jobs.get(id)).toMatchObject({ state: "running" }), 10_000);
+    const told: (readonly [string, unknown])[] = [];
+    const feed = (onTold: () => void) =>
+      redrive.processBatch(here, [{ id: "a" }, { id: "b" }], {
+        id: (record) => record.id,
+        worker: WORKER,
+        grace: 0,
+        onResult: ({ id: record, result }) => {
+          told.push([record, result]);
+          onTold();
+        },
+      });
+    return { finish, other, told, feed };
+  }
+
+  it("waits for a record that runs there, and tells its result", async () => {
+    const { finish, other, told, feed } = await taken();
+    // Long after the worker of the call has nothing left to do.
+    const summary = await feed(() => void setTimeout(() => finish("elsewhere"), 500));
+    expect(told).toEqual([
+      ["b", "here"],
+      ["a", "elsewhere"],
+    ]);
+    expect(summary).toMatchObject({ records: 2, enqueued: 1, known: 1, completed: 1, missing: 0 });
+    await other.stop();
+  });
+
+  it("says how many results are missing, because they are deleted at once", async () => {
+    const { finish, other, told, feed } = await taken({ finished: 0 });
+    const summary = await feed(() => void setTimeout(() => finish("elsewhere"), 500));
+    expect(told).toEqual([["b", "here"]]);
+    expect(summary).toMatchObject({ records: 2, completed: 1, missing: 1 });
+    await other.stop();
+  });
+
+  it("has no hole where both work on all of it", async () => {
+    const run = (by: string) => defineJob("enrich", { run: () => new Promise((go) => setTimeout(() => go(by), 1)) });
+    const here = run("here");
+    const redrive = await openRedrive(kind, { jobs: [here] });
+    const other = (await beside(redrive, kind, { jobs: [run("elsewhere")] })).worker({ ...WORKER, concurrency: 20 });
+    await other.start();
+    const told: RecordResult[] = [];
+    const records = Array.from({ length: 500 }, (_, at) => ({ id: `r${at}` }));
+    const summary = await redrive.processBatch(here, records, {
+      id: ({ id }) => id,
+      worker: { ...WORKER, concurrency: 20 },
+      grace: 0,
+      onResult: (done) => void told.push(done),
+    });
+    await other.stop();
+    expect(new Set(told.map(({ id }) => id)).size).toBe(500);
+    expect([told.length, summary.missing]).toEqual([500, 0]);
+    expect(new Set(told.map(({ result }) => result)).size).toBe(2);
   });
 });

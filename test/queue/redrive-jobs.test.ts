@@ -60,7 +60,7 @@ describe.each(KINDS)("the event of a cancelled job on %s", (kind) => {
     await redrive.worker({ poll: 20, lease: "3s" }).start();
     await running;
     expect(await redrive.jobs.cancel(id)).toEqual({ ...NONE, requested: 1 });
-    await expect.poll(() => told, { timeout: 5_000 }).toEqual([id]);
+    await expect.poll(() => told).toEqual([id]);
   });
 });
 
@@ -156,7 +156,7 @@ describe.each(KINDS)("cancel on %s", (kind) => {
     const { id } = await redrive.enqueue(waiting, {});
     await expect.poll(async () => (await redrive.jobs.get(id))?.state).toBe("running");
     expect(await redrive.jobs.cancel({ type: "waiting" })).toEqual({ ...NONE, requested: 1 });
-    await expect.poll(async () => (await redrive.jobs.get(id))?.state, { timeout: 5_000 }).toBe("cancelled");
+    await expect.poll(async () => (await redrive.jobs.get(id))?.state).toBe("cancelled");
     expect(heard).toBe(true);
   });
 

@@ -53,7 +53,7 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     expect(await redrive.jobs.explain(id)).toMatchObject({ state: "parked", reasons: [{ kind: "breaker" }] });
     expect((await redrive.jobs.get(id))?.state).toBe("queued");
     await redrive.breakers.close("pricing");
-    await expect.poll(() => kindsOf(redrive, id), { timeout: 10_000 }).toEqual(["finished"]);
+    await expect.poll(() => kindsOf(redrive, id)).toEqual(["finished"]);
     expect(await codeOf(() => redrive.jobs.explain("nobody"))).toBe("not_found");
     expect(await codeOf(() => redrive.jobs.explain(""))).toBe("invalid_argument");
   });
@@ -74,18 +74,18 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     const worker = redrive.worker(FAST);
     await worker.start();
     const reader = await beside(redrive, "memory", {});
-    expect(await reader.limits()).toMatchObject([{ name: "pricing", budget: { floorPerSecond: 0 } }]);
+    await expect.poll(() => reader.limits()).toMatchObject([{ name: "pricing", budget: { floorPerSecond: 0 } }]);
     await worker.stop();
-    expect(await reader.limits()).toEqual([]);
+    await expect.poll(() => reader.limits()).toEqual([]);
     // One that was killed takes nothing back.
     const said = { kind: "settings", name: "service:pricing", holder: "killed", version: null };
     const value = JSON.stringify({ breaker: {}, whenOpen: "dead-letter", rampMs: 0, budget: null, rate: null });
     await redrive.store.setCells([{ ...said, value }]);
-    await redrive.store.register({ id: "killed", leaseMs: 1_000, pid: 1, host: "h", release: null });
+    await redrive.store.register({ id: "killed", leaseMs: 2_000, pid: 1, host: "h", release: null });
     await reader.breakers.open("pricing", { reason: "r" });
     const { id } = await redrive.enqueue(quote, {});
     expect((await reader.jobs.explain(id)).state).toBe("queued");
-    await expect.poll(async () => (await reader.jobs.explain(id)).state, { timeout: 5_000 }).toBe("parked");
+    await expect.poll(async () => (await reader.jobs.explain(id)).state).toBe("parked");
   });
 
   it("tells a full worker from one that does not serve, and what is ahead", async () => {
@@ -95,23 +95,23 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     const worker = redrive.worker({ ...FAST, concurrency: 2 });
     const [first, second] = [await redrive.enqueue(single.job, {}), await redrive.enqueue(single.job, {})];
     await worker.start();
-    await expect.poll(() => kindsOf(redrive, first.id), { timeout: 10_000 }).toEqual(["running"]);
+    await expect.poll(() => kindsOf(redrive, first.id)).toEqual(["running"]);
     expect(await redrive.jobs.explain(second.id)).toMatchObject({
       summary: "every slot for single is taken on the worker that serves it",
     });
     const running = await redrive.enqueue(slow.job, {});
-    await expect.poll(() => kindsOf(redrive, running.id), { timeout: 10_000 }).toEqual(["running"]);
+    await expect.poll(() => kindsOf(redrive, running.id)).toEqual(["running"]);
     const urgent = await redrive.enqueue(slow.job, {}, { priority: 9 });
     const waiting = await redrive.enqueue(slow.job, {});
     const foreign = await redrive.enqueue("foreign", {});
-    await expect.poll(() => kindsOf(redrive, urgent.id), { timeout: 10_000 }).toEqual(["workers_full"]);
+    await expect.poll(() => kindsOf(redrive, urgent.id)).toEqual(["workers_full"]);
     expect(await kindsOf(redrive, waiting.id)).toEqual(["workers_full", "behind"]);
     expect(await redrive.jobs.explain(foreign.id)).toMatchObject({
       summary: "no living worker serves the type foreign; 1 serves others",
     });
     slow.open();
     single.open();
-    await expect.poll(() => kindsOf(redrive, second.id), { timeout: 10_000 }).toEqual(["finished"]);
+    await expect.poll(() => kindsOf(redrive, second.id)).toEqual(["finished"]);
   });
 });
 
@@ -135,7 +135,7 @@ describe.each(STORES)("an explanation beside batches on %s", (_name, open) => {
     );
     expect(ten).toMatchObject({ enqueued: 10 });
     await redrive.worker({ ...FAST, concurrency: 2 }).start();
-    await expect.poll(async () => (await redrive.jobs.count()).running, { timeout: 10_000 }).toBe(10);
+    await expect.poll(async () => (await redrive.jobs.count()).running).toBe(10);
     await redrive.pause({ kind: "type", name: "slow" });
     const { id } = await redrive.enqueue(slow.job, {});
     expect(await kindsOf(redrive, id)).toEqual(["paused"]);
@@ -144,13 +144,13 @@ describe.each(STORES)("an explanation beside batches on %s", (_name, open) => {
       summary: "every slot for many is taken on the worker that serves it",
     });
     await redrive.resume({ kind: "type", name: "slow" });
-    await expect.poll(() => kindsOf(redrive, id), { timeout: 10_000 }).toEqual(["running"]);
+    await expect.poll(() => kindsOf(redrive, id)).toEqual(["running"]);
     const next = await redrive.enqueue(slow.job, {});
-    await expect.poll(() => kindsOf(redrive, next.id), { timeout: 10_000 }).toEqual(["workers_full"]);
+    await expect.poll(() => kindsOf(redrive, next.id)).toEqual(["workers_full"]);
     expect((await redrive.jobs.explain(next.id)).summary).toBe("every slot is taken on the worker that serves it");
     slow.open();
     release();
-    await expect.poll(async () => (await redrive.jobs.count()).completed, { timeout: 10_000 }).toBe(13);
+    await expect.poll(async () => (await redrive.jobs.count()).completed).toBe(13);
   });
 });
 
@@ -200,14 +200,14 @@ describe.each(STORES)("breakers on %s", (_name, open) => {
     const redrive = await open({ jobs: [failing], services: { pricing: { breaker: { failures: 5, openFor: "1h" } } } });
     const { id } = await redrive.enqueue(failing, {});
     await redrive.worker(FAST).start();
-    await expect.poll(async () => (await redrive.breakers.get("pricing")).state, { timeout: 10_000 }).toBe("open");
+    await expect.poll(async () => (await redrive.breakers.get("pricing")).state).toBe("open");
     expect(await redrive.breakers.get("pricing")).toMatchObject({
       reason: "5 failures in a row",
       failures: 5,
       calls: 5,
       consecutive: 5,
     });
-    await expect.poll(() => kindsOf(redrive, id), { timeout: 10_000 }).toEqual(["breaker"]);
+    await expect.poll(() => kindsOf(redrive, id)).toEqual(["breaker"]);
     expect(await redrive.breakers.reset("pricing")).toMatchObject({ state: "closed", calls: 0, consecutive: 0 });
   });
 
@@ -247,7 +247,7 @@ describe.each(STORES)("limits and queues on %s", (_name, open) => {
       .poll(async () => (await other.jobs.get(mine[0]?.id ?? ""))?.state, { timeout: 20_000 })
       .toBe("completed");
     const held = mine[1]?.id ?? "";
-    await expect.poll(() => kindsOf(other, held), { timeout: 10_000 }).toEqual(["rate_limit"]);
+    await expect.poll(() => kindsOf(other, held)).toEqual(["rate_limit"]);
     const soon = { limit: 1, perMs: 5_000, burst: 1, nextAt: expect.any(Number) };
     expect(await other.limits()).toEqual([
       {

@@ -49,7 +49,7 @@ describe.each(KINDS)("retention on %s", (kind) => {
     await redrive.worker({ poll: 20 }).start();
     const total = () => pruned.reduce((sum, event) => sum + event.completed + event.dead + event.cancelled, 0);
     // The completed one went as it completed.
-    await expect.poll(total, { timeout: 10_000 }).toBe(2);
+    await expect.poll(total).toBe(2);
     expect(pruned.every(({ archive }) => archive === null)).toBe(true);
     const count = await redrive.jobs.count();
     expect(count).toEqual({ queued: 0, running: 0, completed: 0, dead: 1, cancelled: 0 });
@@ -65,7 +65,7 @@ describe.each(KINDS)("retention on %s", (kind) => {
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) ids.push((await redrive.enqueue(final, { n })).id);
     await redrive.worker({ poll: 20, archive }).start();
-    await expect.poll(async () => (await redrive.jobs.count()).dead, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await redrive.jobs.count()).dead).toBe(1);
     await expect.poll(() => pruned.reduce((sum, { dead }) => sum + dead, 0)).toBe(3);
     expect(pruned.every((event) => event.archive === archive)).toBe(true);
     const letters = readFileSync(archive, "utf8")

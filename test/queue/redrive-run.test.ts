@@ -1,6 +1,14 @@
 // Waiting for a job, schemas on both sides of the store, and versions of payloads.
 import { describe, expect, it, onTestFinished } from "vitest";
-import { defineJob, fixed, immediate, PermanentError, type Redrive, type StandardSchema } from "../../src/index.ts";
+import {
+  createRedrive,
+  defineJob,
+  fixed,
+  immediate,
+  PermanentError,
+  type Redrive,
+  type StandardSchema,
+} from "../../src/index.ts";
 import { assemble } from "../../src/redrive.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -166,7 +174,7 @@ describe("run, waiting for a job that is cancelled here", () => {
 describe("run without a worker", () => {
   it("says so after a while, and goes on waiting", async () => {
     const log = collectLog();
-    const test = await createTestRedrive({ log, patience: "20ms" });
+    const test = await createTestRedrive({ log, patience: "300ms" });
     await test.pause({ kind: "queue", name: "default" });
     const worker = test.worker();
     const outcome = test.run(resize, { width: "2" }).catch((error: unknown) => error);
@@ -266,6 +274,65 @@ describe.each(KINDS)("a type that keeps nothing on %s", (kind) => {
     const badly = await redrive.run(job, { fails: true });
     expect(badly).toMatchObject({ success: true, result: { ok: 2 } });
     expect(await redrive.jobs.get(badly.job.id)).toMatchObject({ state: "completed", attempts: 1 });
+  });
+});
+
+describe("run of a type that keeps nothing", () => {
+  const brief = defineJob("brief", { keep: { finished: 0 }, run: (n: number) => n * 2 });
+
+  /** A store that answers an enqueue only when nothing of its job is left. */
+  async function late() {
+    const memory = createMemoryStore({ clock: Date.now });
+    const gone = (id: string) =>
+      expect.poll(async () => (await memory.get([id]))[0] ?? null, { timeout: 30_000 }).toBeNull();
+    const store: Store = {
+      ...memory,
+      async enqueue(jobs) {
+        const answers = await memory.enqueue(jobs);
+        for (const { id } of answers) await gone(id);
+        return answers;
+      },
+    };
+    const redrive = await createRedrive({ store, jobs: [brief], log: "silent" });
+    onTestFinished(() => redrive.close());
+    return { redrive, memory };
+  }
+
+  it("answers where the job has ended before its enqueue was answered", async () => {
+    const { redrive } = await late();
+    await redrive.worker({ poll: 20 }).start();
+    const outcomes = await Promise.all([1, 2, 3].map((n) => redrive.run(brief, n)));
+    expect(outcomes.map((outcome) => outcome.success && outcome.result)).toEqual([2, 4, 6]);
+  });
+
+  it("answers with the end of the job that had its key", async () => {
+    const { redrive, memory } = await late();
+    const first = redrive.run(brief, 4, { key: "k" });
+    const second = redrive.run(brief, 4, { key: "k" });
+    await expect.poll(async () => (await memory.list({ limit: 9 })).items.length).toBe(1);
+    await redrive.worker({ poll: 20 }).start();
+    const [one, two] = await Promise.all([first, second]);
+    expect([one, two]).toMatchObject([
+      { success: true, result: 8 },
+      { success: true, result: 8 },
+    ]);
+    expect(two.job.id).toBe(one.job.id);
+  });
+
+  it("says what to change where another process ran the job and nothing tells its end", async () => {
+    const memory = createMemoryStore({ clock: Date.now });
+    const [here, there] = await Promise.all(
+      [1, 2].map(() => createRedrive({ store: memory, jobs: [brief], log: "silent" })),
+    );
+    onTestFinished(async () => void (await Promise.all([here?.close(), there?.close()])));
+    await there?.worker({ poll: 20 }).start();
+    const error = await here?.run(brief, 1).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "not_found", message: expect.stringContaining("keep.finished") });
+  });
+
+  it("answers on the test clock", async () => {
+    await using test = await createTestRedrive({ jobs: [brief] });
+    expect(await test.run(brief, 5)).toMatchObject({ success: true, result: 10 });
   });
 });
 

@@ -242,7 +242,7 @@ describe.each(KINDS)("pauses on %s", (kind) => {
     const { id } = await redrive.enqueue(double, { n: 1 });
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect((await redrive.jobs.get(id))?.state).toBe("queued");
-    await expect.poll(async () => (await redrive.jobs.get(id))?.state, { timeout: 5_000 }).toBe("completed");
+    await expect.poll(async () => (await redrive.jobs.get(id))?.state).toBe("completed");
   });
 
   it("refuse targets and times that cannot be", async () => {

@@ -35,6 +35,21 @@ describe.each(KINDS)("limits on %s", (kind) => {
     expect(await redrive.jobs.get(ten.id)).toMatchObject({ state: "dead", attempts: 10, limited: false });
   });
 
+  it("that a run was judged by stand on its job, whoever enqueued it, and so does how long it is kept", async () => {
+    const kept = { keep: { finished: "3d", dead: "4d" } };
+    const fine = defineJob("fine", { maxAttempts: 4, ...kept, run: () => "done" });
+    const bad = defineJob("bad", { maxAttempts: 2, ...kept, backoff: immediate(), run: failing });
+    const redrive = await openRedrive(kind, { jobs: [fine, bad] });
+    const producer = await beside(redrive, kind, {});
+    const ids = [(await producer.enqueue("fine", {})).id, (await producer.enqueue("bad", {})).id];
+    await drain(redrive);
+    const [well, died] = await Promise.all(ids.map((id) => producer.jobs.get(id)));
+    const DAY = 86_400_000;
+    const keeps = { keepFinishedMs: 3 * DAY, keepDeadMs: 4 * DAY };
+    expect(well).toMatchObject({ maxAttempts: 4, ...keeps, expiresAt: (well?.finishedAt ?? 0) + 3 * DAY });
+    expect(died).toMatchObject({ maxAttempts: 2, ...keeps, expiresAt: (died?.finishedAt ?? 0) + 4 * DAY });
+  });
+
   it("of a job enqueued by name come from the type, then from the worker's defaults, then from the producer's", async () => {
     const producing = { defaults: { maxAttempts: 4, deadline: "1h" } };
     const attemptsWith = async (defaults: PolicyOptions) => {
@@ -83,7 +98,7 @@ describe("a run of a job enqueued by name", () => {
       stuck: { after: "1m", retryAfter: "1m", limit: 0 },
       run: () => new Promise<void>(() => undefined),
     });
-    const test = await createTestRedrive({ jobs: [forever], patience: "20ms" });
+    const test = await createTestRedrive({ jobs: [forever], patience: "300ms" });
     await test.store.enqueue([newJob({ id: "hangs", type: "forever", limited: false })]);
     await test.drain({ until: "idle" });
     expect(await test.jobs.get("hangs")).toMatchObject({ state: "dead", attempts: 1, failure: { class: "stuck" } });

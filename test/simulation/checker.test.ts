@@ -3,12 +3,15 @@ import { describe, expect, it } from "vitest";
 import type { Report } from "../support/history/event.ts";
 import { Forge, type ForgedLease } from "./forge.ts";
 import { JOB_FORGERIES } from "./forged-jobs.ts";
+import { HOLD_FORGERIES } from "./forged-holds.ts";
+import { KEY_FORGERIES } from "./forged-keys.ts";
 import { RUN_FORGERIES } from "./forged-runs.ts";
 import { WORKER_FORGERIES } from "./forged-workers.ts";
+import { GOOD_EXCUSES } from "./good-excuses.ts";
 import { GoodHistory } from "./good-history.ts";
 import { readingSpeed } from "./reading-speed.ts";
 
-const FORGERIES = [...JOB_FORGERIES, ...RUN_FORGERIES, ...WORKER_FORGERIES];
+const FORGERIES = [...JOB_FORGERIES, ...RUN_FORGERIES, ...WORKER_FORGERIES, ...HOLD_FORGERIES, ...KEY_FORGERIES];
 const RULES = Array.from({ length: 17 }, (_, i) => `R${i + 1}`);
 
 describe("a forged history is flagged", () => {
@@ -44,6 +47,14 @@ describe("a good history passes", () => {
     f.cancel("c");
     expect(f.check()).toMatchObject({ violations: [], jobs: 3, lost: 0, doubleAcked: 0 });
   });
+
+  for (const [how, forge] of GOOD_EXCUSES) {
+    it(`when ${how}`, () => {
+      const f = new Forge();
+      forge(f);
+      expect(f.check().violations).toEqual([]);
+    });
+  }
 
   it("when a run is listed before the lease end because the clock stepped back", () => {
     expect(reapedAfterStep((f) => f.beat("w")).violations).toEqual([]);

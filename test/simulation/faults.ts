@@ -4,6 +4,7 @@
 import type { Verb } from "../../src/store/verbs.ts";
 import type { Scribe } from "../support/history/scribe.ts";
 import type { Dice } from "./dice.ts";
+import type { Settings } from "./scene.ts";
 import type { World } from "./world.ts";
 
 const KINDS = [
@@ -22,6 +23,8 @@ export type Fault = (typeof KINDS)[number];
 export interface StoreClock {
   ahead: number;
   now(): number;
+  /** The last step ahead by more than half of every lease: when it came, and what the clock said before. */
+  step?: { readonly at: number; readonly from: number };
 }
 
 /** How much goes wrong, and until when. */
@@ -43,7 +46,12 @@ const LOOKS: ReadonlySet<Verb> = new Set(["control", "lanes", "workers", "expire
 const LOOK_SHARE = 0.25;
 
 /** A plan that follows from the dice: some worlds are calm, some are wild, some lose their store for a while. */
-export function rollFaultPlan(dice: Dice, from: number, until: number, leaseMs: number): FaultPlan {
+export function rollFaultPlan(
+  dice: Dice,
+  from: number,
+  until: number,
+  { leaseMs, clockSteps: asked }: Pick<Settings, "leaseMs" | "clockSteps">,
+): FaultPlan {
   const level = dice.pick([0, 0.004, 0.01, 0.02, 0.04]);
   const weight: Record<Fault, number> = {
     "error-before": 1,
@@ -59,7 +67,8 @@ export function rollFaultPlan(dice: Dice, from: number, until: number, leaseMs: 
     const start = dice.between(from, until);
     return { from: start, until: Math.min(until, start + dice.between(100, 3 * leaseMs)) };
   });
-  const clockSteps = Array.from({ length: level > 0 && dice.chance(0.25) ? 3 : 0 }, () => {
+  const steps = level > 0 && dice.chance(0.25) ? 3 : 0;
+  const clockSteps = Array.from({ length: asked ?? steps }, () => {
     return { at: dice.between(from, until), ms: dice.between(-2 * leaseMs, 2 * leaseMs) };
   });
   return { rates, outages, clockSteps, until, leaseMs };
@@ -69,6 +78,7 @@ export function rollFaultPlan(dice: Dice, from: number, until: number, leaseMs: 
 export function stepClock(world: World, plan: FaultPlan, clock: StoreClock, scribe: Scribe): void {
   for (const { at, ms } of plan.clockSteps) {
     world.later(at - world.now, () => {
+      if (ms > plan.leaseMs) clock.step = { at: world.now, from: clock.now() };
       clock.ahead += ms;
       if (ms < 0) scribe.write("test", "mark", "ok", { answer: "clock_back" });
     });

@@ -4,7 +4,7 @@ import { PermanentError, RetryAfterError } from "../../src/core/errors.ts";
 import { FAILURE_CLASSES, type FailureClass } from "../../src/core/job.ts";
 import { defineJob, type JobContext, type JobDefinition, type JobOptions } from "../../src/queue/define-job.ts";
 import { hashText } from "../support/history/event.ts";
-import { BACKOFF, KILLER, type Scene } from "./scene.ts";
+import { BACKOFF, KILLER, PROGRAMS, type Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";
 
 const RETRYABLE: readonly FailureClass[] = ["transient", "network", "system", "rate_limited", "timeout"];
@@ -23,12 +23,15 @@ export function definitionsFor(actor: Actor, scene: Scene): JobDefinition[] {
       ...options,
       run: (_input, context) => recorded(actor, scene, context),
     });
-  return [
+  const all = [
     define("mail"),
     define("thumbnail", { timeout: leaseMs / 2, stuck: { after: leaseMs, retryAfter: 100 } }),
     define("invoice", { concurrency: actor.dice.between(1, 2) }),
     define(KILLER),
   ];
+  if (scene.settings.programs === 1) return all;
+  const program = PROGRAMS[Number(/^worker-(\d+)/.exec(actor.name)?.[1] ?? 0) % PROGRAMS.length] ?? [];
+  return all.filter(({ type }) => program.includes(type));
 }
 
 /** Writes down when the handler is called, and whether it had been asked to stop when it returned. */

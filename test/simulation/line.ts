@@ -135,13 +135,20 @@ export function withPulse(store: Store, { system }: Actor): Store {
   return { ...store, remote: true, pulse };
 }
 
-/** Writes down for how long a reaper that is about to judge leases has been in contact. */
-function markJudging({ lapsedBy, after = 0 }: ExpiredRequest, actor: Actor, ground: Ground, brokenAt: number): void {
-  if (lapsedBy === 0 || after > 0) return;
-  const { world, scribe, faults } = ground;
+/** Writes down for how long a reaper that is about to judge leases has been in contact, by a clock that did not step. */
+function markJudging(
+  { lapsedBy = 0, after = 0, late }: ExpiredRequest,
+  actor: Actor,
+  ground: Ground,
+  brokenAt: number,
+): void {
+  // One that names no worker by its lease judges none: it finds runs of workers that others gave up.
+  if (after > 0 || late?.length === 0) return;
+  const { world, scribe, faults, clock } = ground;
+  const steppedAt = clock.step && lapsedBy > clock.step.from ? clock.step.at : 0;
   scribe.write(actor.name, "mark", "ok", {
     answer: "judging",
-    delayMs: world.now - brokenAt,
+    delayMs: world.now - Math.max(brokenAt, steppedAt),
     leaseMs: faults.leaseMs,
   });
 }

@@ -8,6 +8,7 @@ import type { Defect } from "./planted.ts";
 import type { Simulation } from "./simulate.ts";
 
 type Reaper = typeof import("../../src/upkeep/expired-runs.ts");
+type GateModule = typeof import("../../src/worker/gate.ts");
 type HandsModule = typeof import("../../src/worker/hands.ts");
 type PresenceModule = typeof import("../../src/worker/presence.ts");
 
@@ -27,8 +28,50 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     within: 10,
     plant: () =>
       replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
-        reap: (options, evidence) => reap({ ...options, mayJudgeLeases: () => true }, evidence),
+        reap: (options, evidence) => reap({ ...options, hasLasted: () => true }, evidence),
       })),
+  },
+  {
+    name: "a reaper waits for a lease of its own, not for that of the worker it judges",
+    rules: ["R9"],
+    within: 60,
+    plant: () =>
+      replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
+        reap: (options, evidence) =>
+          reap({ ...options, hasLasted: () => options.hasLasted(options.leaseMs) }, evidence),
+      })),
+  },
+  {
+    name: "a reaper does not notice that the clock of the store has stepped ahead",
+    rules: ["R9"],
+    within: 20,
+    plant: async () => ({
+      settings: { clockSteps: 6 },
+      ...(await replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
+        reap: (options, evidence) => reap({ ...options, onTold: () => undefined }, evidence),
+      }))),
+    }),
+  },
+  {
+    name: "a worker claims the work of a service whose breaker is open",
+    rules: ["R10"],
+    within: 20,
+    plant: async () => ({
+      settings: { fragile: true },
+      ...(await replaced<GateModule>("../../src/worker/gate.ts", ({ Gate }) => ({
+        Gate: class extends Gate {
+          override grant(): number | null {
+            return null;
+          }
+        },
+      }))),
+    }),
+  },
+  {
+    name: "a worker claims without looking whether a breaker has opened since it planned",
+    rules: ["R10"],
+    within: 60,
+    plant: async () => ({ settings: { fragile: true, workers: 4 }, wrap: (store) => unguarded(store) }),
   },
   {
     name: "a worker ignores that its verdict was stale and reports it as counted",
@@ -126,6 +169,14 @@ async function replaced<Module extends object>(
   const { createWorker: hire }: { createWorker: typeof createWorker } = await import("../../src/worker/worker.ts");
   vi.doUnmock(path);
   return { hire };
+}
+
+/** Takes every claim for one that was planned by what holds now. */
+function unguarded(store: Store): Store {
+  return {
+    ...store,
+    claim: async (request) => store.claim({ ...request, control: (await store.control()).version }),
+  };
 }
 
 /** The job first, its letter with a second call, which may never come. */

@@ -18,6 +18,7 @@ export interface Defect {
 
 /** A store that has a defect. */
 interface BadStore extends Omit<Defect, "plant"> {
+  readonly settings?: Partial<Settings>;
   wrap(store: Store, clock: StoreClock): Store;
 }
 
@@ -121,6 +122,45 @@ const BAD_STORES: readonly BadStore[] = [
     wrap: (store) => ({ ...store, enqueue: (jobs) => store.enqueue(jobs.map((job) => ({ ...job, key: null }))) }),
   },
   {
+    name: "a waiting job keeps its old body when it is replaced",
+    rules: ["R3"],
+    within: 20,
+    settings: { modes: 0.6 },
+    wrap: (store) => ({
+      ...store,
+      enqueue: (jobs) =>
+        store
+          .enqueue(jobs.map((job) => (job.unique === "replace" ? { ...job, unique: "queued" } : job)))
+          .then((all) =>
+            all.map((answer, i) =>
+              jobs[i]?.unique === "replace" && answer.kind === "duplicate" && answer.id !== jobs[i]?.id
+                ? { kind: "replaced", id: answer.id }
+                : answer,
+            ),
+          ),
+    }),
+  },
+  {
+    name: "a job that runs counts as one that waits",
+    rules: ["R13"],
+    within: 20,
+    settings: { modes: 0.6 },
+    wrap: (store) => ({
+      ...store,
+      enqueue: (jobs) =>
+        store.enqueue(jobs.map((job) => (job.unique === "queued" ? { ...job, unique: "active" } : job))),
+    }),
+  },
+  {
+    name: "jobs of one group run at the same time",
+    rules: ["R12"],
+    within: 10,
+    wrap: (store) => ({
+      ...store,
+      enqueue: (jobs) => store.enqueue(jobs.map((job) => (job.group === null ? job : { ...job, groupConcurrency: 2 }))),
+    }),
+  },
+  {
     name: "the body behind a key is not compared",
     rules: ["R13"],
     within: 10,
@@ -203,13 +243,33 @@ const BAD_STORES: readonly BadStore[] = [
       prune: (retention) => store.prune({ ...retention, keep: { finishedMs: 0, deadMs: 0 } }),
     }),
   },
+  {
+    name: "a prune goes by the word of whoever prunes, not by that of the job",
+    rules: ["R1"],
+    within: 10,
+    wrap: (store) => ({
+      ...store,
+      enqueue: (jobs) => store.enqueue(jobs.map((job) => ({ ...job, keepFinishedMs: null, keepDeadMs: null }))),
+    }),
+  },
 ];
 
-/** Every defect of a store that is planted. */
-export const STORE_DEFECTS: readonly Defect[] = BAD_STORES.map(({ wrap, ...defect }) => ({
-  ...defect,
-  plant: async () => ({ wrap }),
+/** Keys of each mode of their own: the second of two callers does not see the job of the first. */
+const BAD_MODES: readonly BadStore[] = (["queued", "active", "replace", "debounce"] as const).map((mode) => ({
+  name: `two callers may each get a job for a key that is ${mode}`,
+  rules: ["R13"],
+  within: 10,
+  settings: { modes: 0.6 },
+  wrap: (store) => ({
+    ...store,
+    enqueue: (jobs) => store.enqueue(jobs.map((job) => (job.unique === mode ? { ...job, key: null } : job))),
+  }),
 }));
+
+/** Every defect of a store that is planted. */
+export const STORE_DEFECTS: readonly Defect[] = [...BAD_STORES, ...BAD_MODES].map(
+  ({ wrap, settings = {}, ...defect }) => ({ ...defect, plant: async () => ({ wrap, settings }) }),
+);
 
 /** Settles under whatever lease is current. The latest lease of every job is learned from the claims. */
 function withLatest(store: Store, applies: (request: SettleRequest) => boolean): Store {

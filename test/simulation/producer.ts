@@ -1,14 +1,19 @@
 // Producers: they enqueue jobs with and without keys. A keyed enqueue without an answer is repeated until there is one,
 // sometimes under another id, as a restarted program would; a keyless one is repeated under its own id or given up.
-import type { NewJob } from "../../src/core/new-job.ts";
+import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
 import type { Store } from "../../src/store/store.ts";
 import { hashText } from "../support/history/event.ts";
+import type { Dice } from "./dice.ts";
 import { attempt, KILLER, NAMES, type Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";
+
+/** Longer than what the pruners of a simulation say, and than what is left of it after the first jobs. */
+const KEPT_MS = 60_000;
 
 /** Makes its requests, one after the other, and is done. */
 export async function produce(actor: Actor, store: Store, scene: Scene): Promise<void> {
   const { dice, system } = actor;
+  const modes = scene.world.dice(`modes:${actor.name}`);
   scene.busy++;
   let done = false;
   actor.onCrash(() => {
@@ -16,7 +21,7 @@ export async function produce(actor: Actor, store: Store, scene: Scene): Promise
   });
   for (let request = 0; request < scene.settings.requests && scene.world.now < scene.calmAt; request++) {
     await system.sleep(dice.between(0, (2 * scene.settings.stormMs) / scene.settings.requests / 3));
-    const jobs = Array.from({ length: dice.pick([1, 1, 2, 5]) }, () => newJob(actor));
+    const jobs = Array.from({ length: dice.pick([1, 1, 2, 5]) }, () => inMode(newJob(actor), modes, scene));
     scene.known.push(...jobs.map((job) => job.id));
     scene.confirmed.push(...(await enqueue(actor, store, jobs)));
   }
@@ -77,7 +82,28 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
     stuckRetryMs: null,
     stuckLimit: null,
     limited: true,
+    // Jobs of one program say how long they are kept, those of the other were enqueued by name.
+    keepFinishedMs: type === NAMES.types[0] ? KEPT_MS : null,
+    keepDeadMs: type === NAMES.types[0] ? KEPT_MS : null,
     ...(group !== null && alike),
     ...more,
   };
+}
+
+/** Keys of each mode; few, so that they meet again while their job waits or runs. */
+const MODE_KEYS = 2;
+const MODES = UNIQUE_MODES.filter((mode) => mode !== "key");
+
+/** Some jobs get a key that stands for one of them only while it waits or runs. What a key replaces is alike otherwise. */
+function inMode(job: NewJob, dice: Dice, { settings }: Scene): NewJob {
+  if (!dice.chance(settings.modes)) return job;
+  const unique = dice.pick(MODES);
+  const number = dice.between(1, MODE_KEYS);
+  const payload = JSON.stringify({ body: dice.hex(12) });
+  const replaces = unique === "replace" || unique === "debounce";
+  const group = replaces ? { group: null, groupConcurrency: null } : {};
+  const alike = { ...group, maxAttempts: 3, maxCrashes: 3, deadlineMs: null };
+  const delayMs = unique === "debounce" ? dice.between(200, 1500) : job.delayMs;
+  const keyed = { unique, key: `${unique}-${number}`, payload, digest: String(hashText(payload)), delayMs };
+  return job.type === KILLER ? job : { ...job, ...keyed, ...(replaces && alike) };
 }

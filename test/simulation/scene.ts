@@ -24,15 +24,29 @@ export interface Settings {
   readonly longRuns: number;
   /** Requests that each producer makes. */
   readonly requests: number;
+  /** The share of jobs whose key stands for one of them only while it waits or runs. */
+  readonly modes: number;
+  /** Programs on the one store; the workers of each know only their own types. */
+  readonly programs: 1 | 2;
+  /** The share of workers that run a job with its last crash left in a child; the others run it themselves. */
+  readonly isolated: number;
+  /** Whether the breaker of a service opens after a few failures; otherwise it hardly ever does. */
+  readonly fragile: boolean;
+  /** How often the clock of the store steps, ahead or back; without a word the dice of the faults decide. */
+  readonly clockSteps?: number;
   /** How long faults last. */
   readonly stormMs: number;
   /** How long the world may take to heal afterwards. */
   readonly healMs: number;
 }
 
-/** Worlds of every size, most of them small, so that a thousand take minutes. */
-export function rollSettings(dice: Dice): Settings {
+/** Worlds of every size, most of them small, so that a thousand take minutes; `more` decides what came later. */
+export function rollSettings(dice: Dice, more: Dice): Settings {
   return {
+    modes: more.pick([0, 0.3, 0.6]),
+    programs: more.pick([1, 1, 2]),
+    isolated: more.pick([0, 0, 0.5, 1]),
+    fragile: more.chance(0.3),
     leaseMs: 2000,
     beatMs: dice.pick([300, 500, 600]),
     pollMs: dice.pick([150, 250, 500]),
@@ -74,6 +88,12 @@ export const NAMES = {
   services: [null, "media"],
   groups: ["a", "b", "two"],
 } as const;
+
+/** The types that the workers of a program know. */
+export const PROGRAMS: readonly (readonly string[])[] = [
+  ["mail", "thumbnail"],
+  ["invoice", "killer"],
+];
 
 /** The type whose runs kill their process. */
 export const KILLER = "killer";

@@ -54,7 +54,7 @@ export async function simulate({
   settings = {},
 }: Simulation): Promise<Played> {
   const world = createWorld(seed);
-  const all = { ...rollSettings(world.dice("settings")), ...settings };
+  const all = { ...rollSettings(world.dice("settings"), world.dice("more settings")), ...settings };
   const clock: StoreClock = { ahead: 0, now: () => world.now + clock.ahead };
   const bare =
     name === "memory"
@@ -63,7 +63,7 @@ export async function simulate({
   const store = wrap(bare, clock);
   const calmAt = GENESIS + all.stormMs;
   const scribe = new Scribe();
-  const faults = rollFaultPlan(world.dice("faults"), GENESIS, calmAt, all.leaseMs);
+  const faults = rollFaultPlan(world.dice("faults"), GENESIS, calmAt, all);
   const scene: Scene = {
     world,
     clock,

@@ -7,12 +7,16 @@ import type { WorkerEvent } from "../../src/worker/report.ts";
 import { resolveWorker, type WorkerSettings } from "../../src/worker/settings.ts";
 import type { QueueWorker } from "../../src/worker/worker.ts";
 import { definitionsFor } from "./handler.ts";
+import { isolationOf } from "./isolation.ts";
 import { withPulse } from "./line.ts";
 import type { OwnProcess } from "./processes.ts";
 import type { Again, Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** A service whose breaker opens and closes again within a storm. */
+const FRAGILE = { breaker: { failures: 2, window: 3000, openFor: 500, probes: 2, closeAfter: 1 }, ramp: 200 };
 
 /** One life of a worker process; returns when the process is to be replaced. */
 export async function work(actor: Actor, store: Store, scene: Scene): Promise<Again> {
@@ -26,6 +30,8 @@ export async function work(actor: Actor, store: Store, scene: Scene): Promise<Ag
     if (event.kind === "worker.spent") replace();
     else write(event, actor, scene);
   };
+  const settings = settingsOf(actor, scene, leaseOf(actor, scene));
+  const isIsolated = scene.world.dice(`isolation:${actor.name}`).chance(scene.settings.isolated);
   const worker = scene.hire({
     store: scene.sabotage(
       signed(actor.dice.chance(0.5) ? withPulse(store, actor) : store, process, actor, scene),
@@ -33,12 +39,12 @@ export async function work(actor: Actor, store: Store, scene: Scene): Promise<Ag
     ),
     system: actor.system,
     jobs: definitionsFor(actor, scene),
-    settings: settingsOf(actor, scene),
-    limits: resolveLimits({}),
+    settings,
+    limits: resolveLimits(scene.settings.fragile ? { services: { media: FRAGILE } } : {}),
     log: SILENT,
     events: { emit },
     process,
-    isolation: null,
+    isolation: isIsolated ? isolationOf(actor, scene, settings) : null,
   });
   const life = scene.world.now >= scene.calmAt ? stay : actor.dice.pick([stay, stay, stay, stopAfterAWhile, drain]);
   await life({ worker, actor, scene, absent, spent });
@@ -85,10 +91,15 @@ async function drain({ worker, actor, scene }: Living): Promise<void> {
   await worker.drain({ graceMs: dice.pick([0, 100, 1000]) });
 }
 
-function settingsOf({ dice }: Actor, { settings }: Scene): WorkerSettings {
+/** Some are trusted for twice as long as the others. */
+function leaseOf({ name }: Actor, { world, settings }: Scene): number {
+  return world.dice(`lease:${name}`).pick([1, 1, 2]) * settings.leaseMs;
+}
+
+function settingsOf({ dice }: Actor, { settings }: Scene, leaseMs: number): WorkerSettings {
   return resolveWorker({
     concurrency: settings.concurrency,
-    lease: settings.leaseMs,
+    lease: leaseMs,
     heartbeat: settings.beatMs,
     poll: settings.workerPollMs ?? settings.pollMs,
     abortGrace: dice.pick([0, 200, settings.leaseMs]),

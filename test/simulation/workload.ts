@@ -11,6 +11,7 @@ import type { Actor } from "./world.ts";
 /** When the calm began, what late is: one poll and the line there and back, and a quarter of a second. */
 const SLACK_MS = 250;
 const PROBES = 12;
+const PAUSE_MS = 300;
 const PROBE = { key: null, digest: null, deadlineMs: null };
 
 /** Plays everything; afterwards the store is at rest, or the time for it has run out. */
@@ -58,17 +59,24 @@ async function probeAll(scene: Scene): Promise<void> {
   await rest(scene, world.now + settings.healMs);
 }
 
-/** Prunes in small steps, some states sooner than others, with keys that come back before and after their time. */
+/**
+ * Prunes of two programs in small steps, some states sooner than others, with keys that come back before and after their
+ * time; neither says how long the jobs of the other are kept.
+ */
 async function pruneAll(scene: Scene): Promise<void> {
   const { world, settings } = scene;
   await playOnce(scene, "pruner", async (actor, store) => {
     const keyMs = 10 * settings.stormMs;
-    const keep = { finishedMs: actor.dice.between(0, 20_000), deadMs: actor.dice.between(0, 30_000) };
-    for (let i = 0, cursor: string | null = null; i < 4; i++) {
-      cursor = (await store.prune({ keep, types: [], keyMs, limit: actor.dice.between(1, 20), cursor })).next;
+    const keepOf = () => ({ finishedMs: actor.dice.between(0, 20_000), deadMs: actor.dice.between(0, 30_000) });
+    const programs = [keepOf(), keepOf()] as const;
+    for (let i = 0; i < 6; i++) {
+      const keep = programs[i % 2] as (typeof programs)[0];
+      await store.prune({ keep, types: [], keyMs, laneMs: 0, limit: actor.dice.between(1, 20), isFirst: i === 0 });
       await store.count();
     }
     for (let i = 0; i < 6; i++) {
+      // One worker with one slot may be all that serves its type, and nothing is to wait for another job.
+      await actor.system.sleep(PAUSE_MS);
       await store.enqueue([newJob(actor, { deadlineMs: null, type: actor.dice.pick(NAMES.types) })]);
     }
   });

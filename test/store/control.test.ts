@@ -41,7 +41,7 @@ describe.each(STORES)("what holds work back on %s", (_name, open) => {
     clock.now += 2_000;
     expect((await store.control()).pauses).toHaveLength(1);
     const keep = { finishedMs: 0, deadMs: 1_000 };
-    await store.prune({ keep, types: [], keyMs: 0, limit: 1, cursor: null });
+    await store.prune({ keep, types: [], keyMs: 0, limit: 1, isFirst: true });
     expect((await store.control()).pauses).toEqual([]);
   });
 });

@@ -17,7 +17,10 @@ interface Line {
 /** Waits on the clock, where an outage itself is what takes time. */
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function until(done: () => boolean, withinMs: number, what: string, said: Line[] = []): Promise<number> {
+/** Ten times what the longest of them takes on a quiet machine. */
+const PATIENCE_MS = 60_000;
+
+async function until(done: () => boolean, what: string, said: Line[] = [], withinMs = PATIENCE_MS): Promise<void> {
   const began = performance.now();
   while (!done()) {
     if (performance.now() - began > withinMs) {
@@ -26,7 +29,6 @@ async function until(done: () => boolean, withinMs: number, what: string, said: 
     }
     await pause(10);
   }
-  return performance.now() - began;
 }
 
 /** A log that keeps what it is told of trouble and of its end, with the time. */
@@ -51,12 +53,12 @@ export interface Busy {
   readonly completed: () => number;
   /** Makes the pool open as many connections as it may, which then idle. */
   fillPool(): Promise<void>;
-  /** How long after this call the next job is completed. */
-  resumes(withinMs?: number): Promise<number>;
+  /** Waits for the next job that is completed. */
+  resumes(): Promise<void>;
   /** All jobs are completed, and nobody was charged. */
-  endsWell(withinMs?: number): Promise<void>;
-  /** How long a new job waits for an idle worker, in milliseconds; polling alone would take seconds. */
-  pickUpMs(): Promise<number>;
+  endsWell(): Promise<void>;
+  /** New jobs are taken by a worker that idles. */
+  picksUp(): Promise<void>;
 }
 
 /** How many workers, and how long they are trusted. */
@@ -92,11 +94,11 @@ export async function busy(
   const { createRedrive, defineJob } = await importBuilt<Library>("index.js");
   const lines: Line[] = [];
   let completed = 0;
-  const started = new Map<string, number>();
+  const started = new Set<string>();
   const sleeper = defineJob("sleeper", {
     maxAttempts: 1,
     run: async ({ ms }: { ms: number }, { job, signal }) => {
-      started.set(job.id, performance.now());
+      started.add(job.id);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms);
         signal.addEventListener("abort", () => (clearTimeout(timer), resolve()));
@@ -116,7 +118,7 @@ export async function busy(
   const ids = [await add(2_500), await add(50, 2_000)];
   for (let n = 0; n < 120; n++) ids.push(await add(200));
   for (let n = 0; n < workers; n++) await redrive.worker({ concurrency: 10, poll: "2s", ...options }).start();
-  await until(() => completed >= 10, 10_000, "the first jobs");
+  await until(() => completed >= 10, "the first jobs");
   return {
     lines,
     ids,
@@ -124,11 +126,11 @@ export async function busy(
     async fillPool() {
       await Promise.all(ids.slice(0, 50).map((id) => redrive.jobs.get(id)));
     },
-    async resumes(withinMs = 10_000) {
+    async resumes() {
       const before = completed;
-      return until(() => completed > before, withinMs, "another completed job", lines);
+      await until(() => completed > before, "another completed job", lines);
     },
-    async endsWell(withinMs = 20_000) {
+    async endsWell() {
       // What workers say is one thing, what the server has is the other.
       let open = ids;
       const look = async (): Promise<void> => {
@@ -140,20 +142,15 @@ export async function busy(
         open = jobs.filter(({ state }) => state !== "completed").map(({ id }) => String(id));
       };
       const began = performance.now();
-      while (open.length > 0 && performance.now() - began < withinMs) await look().then(() => pause(100));
-      if (open.length > 0) await until(() => false, 0, `the end of ${open.length} jobs`, lines);
+      while (open.length > 0 && performance.now() - began < PATIENCE_MS) await look().then(() => pause(100));
+      if (open.length > 0) await until(() => false, `the end of ${open.length} jobs`, lines, 0);
       expect(mostOfOneCause(lines.filter(({ text }) => text.includes("the store")))).toBeLessThanOrEqual(workers);
     },
-    async pickUpMs() {
-      const took: number[] = [];
+    async picksUp() {
       for (let n = 0; n < 5; n++) {
-        await pause(150);
-        const at = performance.now();
         const id = await add(0);
-        await until(() => started.has(id), 5_000, "a job that was just enqueued");
-        took.push((started.get(id) as number) - at);
+        await until(() => started.has(id), "a job that was just enqueued", lines);
       }
-      return Math.max(...took);
     },
   };
 }

@@ -42,6 +42,8 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     stuckRetryMs: null,
     stuckLimit: null,
     limited: true,
+    keepFinishedMs: null,
+    keepDeadMs: null,
     ...overrides,
   };
 }

@@ -6,6 +6,7 @@ import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { startGuardian } from "../../scripts/guardian.mjs";
 import { freePort, owner } from "./postgres-server.ts";
 import { sql } from "./postgres-world.ts";
 
@@ -37,11 +38,14 @@ max_client_conn = 200
   const as = owner();
   if (as) for (const path of [folder, file]) chownSync(path, as.uid, as.gid);
   const child = spawn("pgbouncer", ["--quiet", file], { ...as, cwd: folder, stdio: "ignore" });
+  const guardian = startGuardian({ signal: "KILL", folder });
+  if (child.pid) guardian.watch(child.pid);
   const ended = once(child, "exit");
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await ended;
     rmSync(folder, { recursive: true, force: true });
+    guardian.dismiss();
   });
   const url = `postgres://anybody@127.0.0.1:${port}/postgres`;
   for (const until = Date.now() + READY_MS; ; ) {

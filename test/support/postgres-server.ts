@@ -1,5 +1,5 @@
 // A real Postgres server for tests, on a free port and a folder of its own: the one that npm brings, or another version
-// where it is installed. It can be killed, frozen and started again.
+// where it is installed. It can be killed, frozen and started again, and it ends with the process that started it.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import pg from "pg";
+import { startGuardian } from "../../scripts/guardian.mjs";
 
 /** A server that was started. */
 export interface PostgresServer {
@@ -116,6 +117,7 @@ export async function startPostgres(
   };
   const flags = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   let server: ChildProcess | null = null;
+  const guardian = startGuardian({ signal: "QUIT", folder });
   const login = password === null ? "postgres" : `postgres:${encodeURIComponent(password)}`;
   const url = (database = "postgres"): string => `postgres://${login}@127.0.0.1:${port}/${database}`;
   const signal = (name: NodeJS.Signals): void => {
@@ -142,6 +144,7 @@ export async function startPostgres(
       detached: true,
       stdio: "ignore",
     });
+    if (server.pid) guardian.watch(server.pid);
   };
   const handle: PostgresServer = {
     port,
@@ -149,6 +152,7 @@ export async function startPostgres(
     async kill() {
       signal("SIGKILL");
       await ended();
+      guardian.forget();
       server = null;
     },
     freeze: (on) => signal(on ? "SIGSTOP" : "SIGCONT"),
@@ -178,6 +182,7 @@ export async function startPostgres(
         await ended();
       }
       rmSync(folder, { recursive: true, force: true });
+      guardian.dismiss();
     },
   };
   await handle.start();

@@ -29,6 +29,8 @@ const newJob = (id) => ({
   stuckRetryMs: null,
   stuckLimit: null,
   limited: true,
+  keepFinishedMs: null,
+  keepDeadMs: null,
 });
 
 const roles = {

@@ -1,5 +1,5 @@
 // Builders of failures and verdicts, complete and legal; a test names only what it is about.
-import type { Failure } from "../../src/core/job.ts";
+import type { Failure, Terms } from "../../src/core/job.ts";
 import type { Verdict } from "../../src/core/verdict.ts";
 import type { Progress } from "../../src/store/store.ts";
 
@@ -70,3 +70,15 @@ export function cancel(): VerdictOf<"cancel"> {
 export function progress(value: string): Progress {
   return { kind: "progress", value };
 }
+
+/** What a run was judged by: other than what a job of `newJob` carries in every respect. */
+export const JUDGED_BY: Terms = {
+  maxAttempts: 2,
+  maxCrashes: 7,
+  deadlineMs: 60_000,
+  stuckMs: 5_000,
+  stuckRetryMs: 50,
+  stuckLimit: 1,
+  keepFinishedMs: 1_000,
+  keepDeadMs: 2_000,
+};

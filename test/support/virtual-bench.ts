@@ -5,8 +5,22 @@ import { postgresWorld } from "./postgres-world.ts";
 import { around, type Bench, createBench } from "./worker-bench.ts";
 
 /** The stores that run on virtual time. */
-export const VIRTUAL_STORES = ["memory", "sqlite", "postgres"] as const;
-export type VirtualStore = (typeof VIRTUAL_STORES)[number];
+export type VirtualStore = "memory" | "sqlite" | "postgres";
+
+/** What `npm run prove -- outages` asks for in minutes; null in the test command, which plays less. */
+export const PROVE_MINUTES = process.env["REDRIVE_PROVE_OUTAGE_MINUTES"]
+  ? Number(process.env["REDRIVE_PROVE_OUTAGE_MINUTES"])
+  : null;
+
+const ALL: readonly VirtualStore[] = ["memory", "sqlite", "postgres"];
+
+/**
+ * Where scenes are played: on every store when they are to be proven. The test command leaves out Postgres, where each step
+ * costs a round trip; that stores do the same is what the conformance suite and the random sequences are for.
+ */
+export const SCENE_STORES: readonly VirtualStore[] = PROVE_MINUTES === null ? ["memory", "sqlite"] : ALL;
+/** The same for scenes that have a short form for Postgres. */
+export const SHORT_STORES: readonly VirtualStore[] = PROVE_MINUTES === null ? ["memory", "postgres"] : ALL;
 
 /** A bench on a store of its own, which ends with the test. */
 export async function openBench(seed: number, kind: VirtualStore): Promise<Bench> {
@@ -25,11 +39,6 @@ export async function openBench(seed: number, kind: VirtualStore): Promise<Bench
     world,
   );
 }
-
-/** What `npm run prove -- outages` asks for in minutes; null in the test command, which plays less. */
-export const PROVE_MINUTES = process.env["REDRIVE_PROVE_OUTAGE_MINUTES"]
-  ? Number(process.env["REDRIVE_PROVE_OUTAGE_MINUTES"])
-  : null;
 
 /** Whether less is played: on Postgres, where each step costs a round trip, unless it is to be proven. */
 export function isShort(kind: VirtualStore): boolean {

@@ -19,7 +19,7 @@ const line = (name) => (fields, message) => {
 };
 const settings = resolveWorker(options);
 const store = address === undefined ? createSqliteStore({ path }) : openStore(address);
-const { leaseMs, heartbeatMs } = settings;
+const { leaseMs, heartbeatMs, abortGraceMs } = settings;
 const worker = createWorker({
   store,
   system: realSystem,
@@ -29,7 +29,9 @@ const worker = createWorker({
   log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
   events: { emit: (event) => void tell({ event: event.kind, id: event.job?.id ?? event.worker, at: Date.now() }) },
   process: { pid: process.pid, host: host ?? hostId(), isAlive },
-  isolation: isolate ? childIsolation({ store: `sqlite:${path}`, jobs: file, leaseMs, heartbeatMs }) : null,
+  isolation: isolate
+    ? childIsolation({ store: `sqlite:${path}`, jobs: file, leaseMs, heartbeatMs, abortGraceMs })
+    : null,
 });
 
 const orders = {

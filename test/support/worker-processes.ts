@@ -16,6 +16,8 @@ import { testPath } from "./database-file.ts";
 import { newJob } from "./new-job.ts";
 import { threadedStore } from "./store-processes.ts";
 
+/** Ten times what the longest wait takes on a quiet machine. */
+const PATIENCE_MS = 60_000;
 const SQLITE = "store/sqlite/index.js";
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
@@ -144,11 +146,11 @@ function follow(child: ChildProcess): WorkerProcess {
     child,
     messages,
     ended,
-    async hears(fits, withinMs = 15_000) {
+    async hears(fits, withinMs = PATIENCE_MS) {
       await until(() => messages.some(fits), String(fits), withinMs);
       return messages.find(fits) as Message;
     },
-    tells: (event, count, withinMs = 15_000) =>
+    tells: (event, count, withinMs = PATIENCE_MS) =>
       until(() => messages.filter((message) => message.event === event).length >= count, `${count} ${event}`, withinMs),
     order: (name, argument) => void child.send([name, argument]),
   };

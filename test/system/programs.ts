@@ -33,7 +33,7 @@ export function withLibrary(text: string): string {
 }
 
 /** Runs Node with these arguments and waits for its end; kills it when it takes too long. */
-export async function runNode(args: readonly string[], withinMs = 20_000): Promise<ProgramEnd> {
+export async function runNode(args: readonly string[], withinMs = 60_000): Promise<ProgramEnd> {
   const from = performance.now();
   const child = spawn(process.execPath, [...args], { stdio: ["ignore", "pipe", "pipe"] });
   let out = "";

@@ -163,7 +163,7 @@ describe("a handler that waits for its signal", () => {
   });
 
   it("is ended by its timeout, once it has used up the patience", async () => {
-    const test = await open({ jobs: [waiting], patience: "20ms" });
+    const test = await open({ jobs: [waiting], patience: "300ms" });
     await test.enqueue(waiting, {});
     expect(await test.runNext()).toMatchObject({ failure: { class: "timeout" }, nextRunAt: START + 40_000 });
   });
@@ -178,16 +178,16 @@ describe("a handler that waits for its signal", () => {
 
   it("is called endless where nothing would ever end it", async () => {
     const endless = defineJob("endless", { run: () => new Promise(() => undefined) });
-    const test = await open({ jobs: [endless], patience: "5ms" });
+    const test = await open({ jobs: [endless], patience: "300ms" });
     await test.enqueue(endless, {});
-    await expect(test.runNext()).rejects.toThrow(/handler of endless .* still at work after 5ms .* no timeout/);
+    await expect(test.runNext()).rejects.toThrow(/handler of endless .* still at work after 300ms .* no timeout/);
   });
 });
 
 describe("a handler that ignores its abort", () => {
   it("costs its worker the slot, and the next job gets a new one", async () => {
     const deaf = defineJob("deaf", { ...options, maxAttempts: 1, run: () => new Promise(() => undefined) });
-    const test = await open({ jobs: [deaf, thumbnail], patience: "5ms" });
+    const test = await open({ jobs: [deaf, thumbnail], patience: "300ms" });
     await test.enqueue(deaf, {});
     const { id } = await test.enqueue(thumbnail, { key: "b" });
     expect(await test.drain()).toMatchObject({ completed: 1, dead: 1 });

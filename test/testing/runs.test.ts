@@ -198,7 +198,7 @@ describe("run", () => {
   });
 
   it("says so when nothing could ever run the job", async () => {
-    const test = await open({ patience: "20ms" });
+    const test = await open({ patience: "300ms" });
     await expect(test.run(double, { n: 1 })).rejects.toThrow(/run did not come to an end[\s\S]*double/);
   });
 });
@@ -260,7 +260,7 @@ describe("closing", () => {
 
   it("ends a run that never returns", async () => {
     const hanging = defineJob("hanging", { run: () => new Promise(() => undefined) });
-    const test = await createTestRedrive({ jobs: [hanging], patience: "10ms" });
+    const test = await createTestRedrive({ jobs: [hanging], patience: "300ms" });
     await test.enqueue(hanging, {});
     await test.clock.advance("1m");
     expect((await test.jobs.count()).running).toBe(1);

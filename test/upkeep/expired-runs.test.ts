@@ -2,14 +2,24 @@
 import { describe, expect, it } from "vitest";
 import { outside } from "../../src/queue/batch.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
+import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { ExpiredRequest } from "../../src/store/store.ts";
 import { withTypeLimits } from "../../src/worker/type-limits.ts";
+import type { StoreClock } from "../simulation/faults.ts";
+import { createWorld } from "../simulation/world.ts";
 import { around, type Bench, createBench, cuttable, forever } from "../support/worker-bench.ts";
 
 const LEASE = { lease: "10s", heartbeat: "2s" } as const;
 const dying = defineJob("thumbnail", { run: forever });
 const healthy = defineJob("thumbnail", { run: () => "done" });
 const nobody = defineJob("nothing", { run: () => 1 });
+
+/** A bench whose store has a clock that can be put ahead. */
+function steppingBench(): { readonly bench: Bench; readonly clock: StoreClock } {
+  const world = createWorld(1);
+  const clock: StoreClock = { ahead: 0, now: () => world.now + clock.ahead };
+  return { bench: createBench(1, createMemoryStore({ clock: clock.now }), world), clock };
+}
 
 /** A worker that took jobs and died with them. */
 async function crash(bench: Bench, count: number, hiring: { host?: string; after?: number } = {}): Promise<string[]> {
@@ -245,6 +255,66 @@ describe("a reaper", () => {
     for (const job of await bench.store.get(ids)) {
       expect(job).toMatchObject({ state: "completed", attempts: 0, crashes: 0, epoch: 1 });
     }
+  });
+
+  it("waits for as long as a worker's lease is, however short its own", async () => {
+    const bench = createBench();
+    const line = cuttable(bench.store);
+    const ids = await bench.addMany(4, dying);
+    const slow = { lease: "60s", heartbeat: "20s", onContactLost: "continue" } as const;
+    await bench.employ([dying], { ...slow, through: line.store });
+    await bench.employ([nobody], { lease: "2s", through: line.store });
+    await bench.advance(5_000);
+    line.away = true;
+    await bench.advance(90_000);
+    line.away = false;
+    await bench.advance(120_000);
+    for (const job of await bench.store.get(ids)) expect(job).toMatchObject({ state: "running", crashes: 0, epoch: 1 });
+  });
+
+  it("that was held up for longer than a worker's lease waits for it, however long its own", async () => {
+    const bench = createBench();
+    let held: Promise<void> | null = null;
+    const waiting = (rank: number) =>
+      around(bench.store, async (_verb, next) => {
+        if (held) await held.then(() => bench.sleep(rank));
+        return next();
+      });
+    const id = await bench.add(dying);
+    const short = { lease: "3s", heartbeat: "1s", onContactLost: "continue" } as const;
+    await bench.employ([dying], { ...short, through: waiting(2_000) });
+    await bench.employ([nobody], { lease: "60s", through: waiting(0) });
+    await bench.advance(90_000);
+    held = bench.sleep(10_000).then(() => void (held = null));
+    await bench.advance(60_000);
+    expect(await bench.read(id)).toMatchObject({ state: "running", crashes: 0, epoch: 1 });
+  });
+
+  it("gives up no healthy worker when the store's clock steps ahead, and still finds those that die", async () => {
+    const { bench, clock } = steppingBench();
+    const ids = await bench.addMany(3, dying);
+    const hired = await bench.employ([dying], LEASE);
+    const reaper = await bench.employ([nobody], LEASE);
+    for (const stepMs of [8_000, 3_600_000]) {
+      await bench.advance(30_000);
+      clock.ahead += stepMs;
+      await bench.advance(30_000);
+      for (const job of await bench.store.get(ids)) expect(job).toMatchObject({ state: "running", crashes: 0 });
+    }
+    hired.actor.crash();
+    clock.ahead += 3_600_000;
+    expect(await bench.until(() => reaper.worker.counts.retried === 3)).toBeLessThanOrEqual(12_000);
+  });
+
+  it("gives up no healthy worker when the store's clock steps ahead before its first look", async () => {
+    const { bench, clock } = steppingBench();
+    const id = await bench.add(dying);
+    await bench.employ([dying], LEASE);
+    await bench.advance(30_000);
+    await bench.employ([nobody], { lease: "600ms" });
+    clock.ahead += 3_600_000;
+    await bench.advance(30_000);
+    expect(await bench.read(id)).toMatchObject({ state: "running", crashes: 0, epoch: 1 });
   });
 
   it("that waited long for the store's answer itself gives up nobody who waited as long", async () => {

@@ -110,6 +110,24 @@ describe("a job with its last crash left, in a child process", () => {
     expect({ hung, run }).toEqual({ hung: false, run: "the next last chance ran" });
     expect((await site.read(next)).state).toBe("dead");
   });
+
+  it("that hangs there is ended when its worker is killed", async () => {
+    const site = await createSite();
+    await lastChance(site, "hanger");
+    const worker = await site.start({ options: { ...OPTIONS, lease: "60s", abortGrace: 0 }, isolate: true });
+    const hanging = (): number | undefined => site.notes().find((note) => "hangs" in note)?.pid as number | undefined;
+    const until = async (is: () => boolean, withinMs: number): Promise<boolean> => {
+      for (const from = performance.now(); !is() && performance.now() - from < withinMs; )
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      return is();
+    };
+    expect(await until(() => hanging() !== undefined, 15_000)).toBe(true);
+    const pid = hanging() as number;
+    worker.child.kill("SIGKILL");
+    const isEnded = await until(() => !isAlive(pid), 50_000);
+    if (!isEnded) process.kill(pid, "SIGKILL");
+    expect(isEnded).toBe(true);
+  }, 90_000);
 });
 
 describe("a job with its last crash left whose service was down", () => {

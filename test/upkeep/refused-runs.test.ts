@@ -46,8 +46,9 @@ function reaper(bench: Bench, store: Store, reported: Job[]): ReaperOptions {
     host: "here",
     isAlive: () => false,
     policyOf: () => PRESETS.default,
-    mayJudgeLeases: () => true,
-    slowMs: 5_000,
+    leaseMs: 10_000,
+    hasLasted: () => true,
+    onTold: () => undefined,
     report: (job) => void reported.push(job),
   };
 }

@@ -4,21 +4,8 @@ import { defineJob } from "../../src/queue/define-job.ts";
 import type { ClaimAnswer } from "../../src/store/store.ts";
 import { ALONE_DONE, evidenceOf, type Isolation } from "../../src/worker/isolation.ts";
 import { around, type Bench, createBench } from "../support/worker-bench.ts";
-import { claimBy, signUp } from "../support/runs.ts";
-import { crashed } from "../support/verdicts.ts";
-
-/** Jobs with so many crashes on their record. */
-async function suspects(bench: Bench, count: number, crashes: number): Promise<string[]> {
-  const ids = await bench.addMany(count, "thumbnail");
-  for (let n = 1; n <= crashes; n++) {
-    const worker = await signUp(bench.store);
-    const { jobs } = await claimBy(bench.store, worker);
-    const verdict = crashed({ charge: { attempts: 0, crashes: 1 }, lane: n === 2 ? "last" : "suspect" });
-    await bench.store.settle({ settlements: jobs.map(({ id, epoch, nonce }) => ({ id, epoch, nonce, verdict })) });
-    await bench.store.leave(worker);
-  }
-  return ids;
-}
+import { claimBy } from "../support/runs.ts";
+import { suspects } from "../support/suspects.ts";
 
 function watched(bench: Bench, ms: number) {
   const seen = { suspects: 0, mostSuspects: 0, running: 0, beside: 0 };

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunRecord } from "../../src/core/run-record.ts";
 import { GENESIS } from "../simulation/world.ts";
-import { openBench, VIRTUAL_STORES } from "../support/virtual-bench.ts";
+import { openBench, SCENE_STORES } from "../support/virtual-bench.ts";
 import type { Bench } from "../support/worker-bench.ts";
 import { HOUR, type Life, planOf, playDay } from "./virtual-day.ts";
 
@@ -85,5 +85,5 @@ async function live(bench: Bench): Promise<void> {
 }
 
 describe(`a virtual day of ${JOBS} runs`, { timeout: 120_000 }, () => {
-  it.each(VIRTUAL_STORES)("ends as it should on %s", async (kind) => live(await openBench(7, kind)));
+  it.each(SCENE_STORES)("ends as it should on %s", async (kind) => live(await openBench(7, kind)));
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
-import type { Lease, SettleRequest } from "../../src/store/store.ts";
+import type { LanePage, Lease, SettleRequest } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
 import { around, createBench, forever, unavailable } from "../support/worker-bench.ts";
 
@@ -129,7 +129,8 @@ describe("a wake-up", () => {
       const job = defineJob("thumbnail", { run: () => 1 });
       let trap: (() => Promise<unknown>) | null = null;
       const through = around(bench.store, async (asked, next) => {
-        const answer = await next();
+        // A look that tells of changes would save the question.
+        const answer = asked === "lanes" ? { ...((await next()) as LanePage), signs: undefined } : await next();
         if (asked !== verb || !trap) return answer;
         const act = trap;
         trap = null;

@@ -97,6 +97,31 @@ describe("a drain", () => {
     for (const id of ids) expect(await bench.read(id)).toMatchObject({ state: "completed", crashes: 1 });
   });
 
+  it("waits for as long as the lease of the worker that died, where its own is shorter", async () => {
+    const bench = createBench();
+    const dying = defineJob("thumbnail", { run: forever });
+    const job = defineJob("thumbnail", { run: () => "taken over" });
+    await bench.addMany(3, job);
+    const victim = await bench.employ([dying], { lease: "30s", heartbeat: "10s" });
+    await bench.advance(100);
+    victim.actor.crash();
+    await bench.advance(40_000);
+    const { worker } = bench.hire([job], { lease: "3s" });
+    const counts = await bench.finish(worker.drain(GRACE));
+    expect(counts.completed).toBe(3);
+  });
+
+  it("does not wait for a worker that beats as seldom as its long lease lets it", async () => {
+    const bench = createBench();
+    await bench.add("elsewhere");
+    await bench.employ([defineJob("elsewhere", { run: forever })], { lease: "60s", heartbeat: "20s" });
+    await bench.advance(19_000);
+    const { worker } = bench.hire([defineJob("thumbnail", { run: () => 1 })], { lease: "3s" });
+    const from = bench.world.now;
+    await bench.finish(worker.drain(GRACE));
+    expect(bench.world.now - from).toBeLessThan(1_000);
+  });
+
   it("takes over the runs of a process of this host that died a moment ago", async () => {
     const bench = createBench();
     const dying = defineJob("thumbnail", { run: forever });

@@ -10,7 +10,7 @@ import { ALONE_DONE, type AloneReport, type Isolation } from "../../src/worker/i
 import { resolveWorker } from "../../src/worker/settings.ts";
 import { claimBy, signUp } from "../support/runs.ts";
 import { crashed } from "../support/verdicts.ts";
-import { openBench, VIRTUAL_STORES, type VirtualStore } from "../support/virtual-bench.ts";
+import { openBench, SCENE_STORES, type VirtualStore } from "../support/virtual-bench.ts";
 import type { Hired } from "../support/worker-bench.ts";
 
 const breaker = { failures: 3, openFor: "10s", probes: 1, closeAfter: 1 } as const;
@@ -59,7 +59,7 @@ async function play(store: VirtualStore, count: number, service: ServiceOptions,
   return { bench, scene, calls, ids, hire, stateOf };
 }
 
-describe.each(VIRTUAL_STORES)("a job with its last crash left and the breaker of its service, on %s", (store) => {
+describe.each(SCENE_STORES)("a job with its last crash left and the breaker of its service, on %s", (store) => {
   it("is dead-lettered uncharged, without a call, where that is to be done while it is open", async () => {
     const { bench, calls, ids, hire } = await play(store, 2, { breaker, whenOpen: "dead-letter" }, null);
     await hire();

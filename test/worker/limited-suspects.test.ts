@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { closed, openedByHand, initialRecord } from "../../src/core/service-record.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
 import { claimBy, signUp } from "../support/runs.ts";
-import { openBench, VIRTUAL_STORES } from "../support/virtual-bench.ts";
+import { openBench, SCENE_STORES } from "../support/virtual-bench.ts";
 import { crashed } from "../support/verdicts.ts";
 import { type Bench, createBench } from "../support/worker-bench.ts";
 import type { Isolation } from "../../src/worker/isolation.ts";
@@ -38,7 +38,7 @@ function noted(bench: Bench, state = { ms: 10 }) {
   return { starts, quote, state };
 }
 
-describe.each(VIRTUAL_STORES)("jobs of workers that were killed, on %s", (store) => {
+describe.each(SCENE_STORES)("jobs of workers that were killed, on %s", (store) => {
   it("start no faster than their rate limit allows", { timeout: 60_000 }, async () => {
     const bench = await openBench(51, store);
     const { starts, quote, state } = noted(bench, { ms: 600_000 });

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { initialRecord, openedByHand, recordFrom } from "../../src/core/service-record.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
-import { openBench, VIRTUAL_STORES, type VirtualStore } from "../support/virtual-bench.ts";
+import { openBench, SCENE_STORES, type VirtualStore } from "../support/virtual-bench.ts";
 import type { Hired } from "../support/worker-bench.ts";
 
 /** A service that does not answer for ten minutes, and workers that probe it. */
@@ -35,7 +35,7 @@ async function hanging(store: VirtualStore) {
   return { bench, running, crew, stateOf, most: () => most };
 }
 
-describe.each(VIRTUAL_STORES)("a probe that takes longer than a lease, on %s", (store) => {
+describe.each(SCENE_STORES)("a probe that takes longer than a lease, on %s", (store) => {
   it("is waited for, and not replaced", { timeout: 60_000 }, async () => {
     const { bench, running, stateOf, most } = await hanging(store);
     await bench.advance(60_000);

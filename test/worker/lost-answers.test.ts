@@ -39,6 +39,36 @@ describe("a verdict whose answer was lost", () => {
     expectTruth(hired);
   });
 
+  it("is not known where it left nothing of the job: neither counted nor told as lost", async () => {
+    const bench = createBench();
+    const job = defineJob("quick", { keep: { finished: 0 }, run: () => "result" });
+    const ids = await bench.addMany(3, job);
+    const hired = await bench.employ([job], { through: losing(bench.store) });
+    await bench.advance(10_000);
+    expect(await bench.store.get(ids)).toEqual([null, null, null]);
+    expect(hired.worker.counts).toMatchObject({ claimed: 3, completed: 0 });
+    expect(hired.said("the answer to the complete of this run was lost")).toHaveLength(3);
+    expectTruth(hired);
+  });
+
+  it("is told as lost where the job is there, and somebody else has it", async () => {
+    const bench = createBench();
+    const job = defineJob("quick", { keep: { finished: 0 }, run: () => "result" });
+    await bench.add(job);
+    let asked = 0;
+    const taken = around(bench.store, async (verb, next, [request]) => {
+      if (verb !== "settle" || ++asked > 1) return next();
+      const verdict = { kind: "release", reason: "shutdown", delayMs: 3_600_000 } as const;
+      await bench.store.settle({
+        settlements: (request as SettleRequest).settlements.map((one) => ({ ...one, verdict })),
+      });
+      throw unavailable();
+    });
+    const hired = await bench.employ([job], { through: taken });
+    await bench.until(() => hired.worker.counts.stale === 1);
+    expect(hired.said("lease lost")).toHaveLength(1);
+  });
+
   it("calls onDead for a job that died", async () => {
     const bench = createBench();
     const died: string[] = [];

@@ -122,6 +122,7 @@ describe("a worker whose store is away", () => {
         limits: resolveLimits({}),
         process: { pid: 1, host: "here", isAlive: () => true },
         url: null,
+        onBegin: () => () => undefined,
       },
     );
     await bench.finish(worker.start());

@@ -1,10 +1,43 @@
 // The jobs that try a service whose breaker is open: which, how many, and what their end means. On virtual time.
 import { describe, expect, it } from "vitest";
+import type { BreakerSettings } from "../../src/core/breaker.ts";
+import { RedriveError } from "../../src/core/errors.ts";
+import type { ActiveLane } from "../../src/core/lane.ts";
+import { resolveLimits } from "../../src/core/service.ts";
+import { initialRecord, opened, type ServiceRecord, withProbe } from "../../src/core/service-record.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
+import type { Store } from "../../src/store/store.ts";
+import { Gate } from "../../src/worker/gate.ts";
 import { createBench, forever } from "../support/worker-bench.ts";
 import { openByHand, QUICK, readAll, recordOf, scene, states } from "../support/pricing-scene.ts";
 
 describe("a probe", () => {
+  it("that waits for a record which others hold keeps no other work waiting, and breaks no contact", async () => {
+    const made = scene();
+    const { bench } = made;
+    const held = new RedriveError("store_unavailable", "held", { details: { key: "locked" } });
+    let asked = 0;
+    const through: Store = {
+      ...bench.store,
+      setService: async () => {
+        asked += 1;
+        await bench.sleep(12_000);
+        throw held;
+      },
+    };
+    const plain = defineJob("plain", { run: () => undefined });
+    await openByHand(bench, bench.world.now + 1_000);
+    await bench.add(made.quote);
+    const hired = await bench.employ([made.quote, plain], { services: QUICK, through });
+    await bench.until(() => asked === 1);
+    await bench.addMany(100, plain);
+    await bench.until(() => hired.worker.counts.completed === 100, 3_000);
+    await bench.advance(30_000);
+    expect(asked).toBeLessThan(5);
+    expect(hired.worker.isReady).toBe(true);
+    expect(hired.said("the store is back")).toEqual([]);
+  });
+
   it("that fails is uncharged and goes behind the others", async () => {
     const made = scene();
     const { bench, calls } = made;
@@ -91,5 +124,33 @@ describe("a probe", () => {
     await bench.employ([made.quote], { services: QUICK });
     await bench.advance(1_500);
     expect(made.calls.length).toBe(1);
+  });
+
+  it("is not sent once the breaker has opened again, nor when others probe it the next time", async () => {
+    const limits = resolveLimits({ services: QUICK });
+    const settings = limits.service("pricing").breaker as BreakerSettings;
+    let record = opened(initialRecord, "down", settings, 0);
+    const watch = {
+      now: 20_000,
+      record: () => record,
+      change: async (_service: string, change: (record: ServiceRecord, now: number) => ServiceRecord) => {
+        record = change(record, watch.now);
+        return true;
+      },
+    };
+    const gate = new Gate({
+      watch: watch as never,
+      limits,
+      worker: () => "w",
+      probeMs: 60_000,
+      system: { after: () => () => undefined },
+    });
+    await gate.probe([{ service: "pricing" } as ActiveLane]);
+    expect(gate.grant("pricing")).toBe(1);
+    record = opened(record, "a probe failed", settings, watch.now);
+    expect(gate.grant("pricing")).toBe(0);
+    watch.now += 15_000;
+    record = withProbe(record, "another worker", 60_000, watch.now);
+    expect(gate.grant("pricing")).toBe(0);
   });
 });

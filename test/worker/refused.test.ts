@@ -92,7 +92,7 @@ describe("a dead job that somebody set back by hand in SQLite", () => {
     const setBack = (): number =>
       connect(path)
         .prepare(
-          `update job set state = 'queued', finished_at = null, attempts = 0, run_at = ? where id = ? and state = 'dead'`,
+          `update job set state = 'queued', finished_at = null, expires_at = null, attempts = 0, run_at = ? where id = ? and state = 'dead'`,
         )
         .run(bench.world.now, id);
     return { bench, store, hired, id, setBack };

@@ -1,9 +1,9 @@
 // A service that asks to be left alone: for whom that counts, for how long, and who pays. On virtual time.
 import { describe, expect, it } from "vitest";
+import { done, transient } from "../../src/core/item-outcome.ts";
 import { recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
-import { done, transient } from "../../src/queue/batch.ts";
 import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
-import { openBench, VIRTUAL_STORES } from "../support/virtual-bench.ts";
+import { openBench, SCENE_STORES } from "../support/virtual-bench.ts";
 import { type Bench, createBench, type Hired } from "../support/worker-bench.ts";
 import { heard } from "./service-outage-scenes.ts";
 
@@ -76,7 +76,7 @@ describe("a Retry-After", () => {
   });
 });
 
-describe.each(VIRTUAL_STORES)("a service that answers ten a second and refuses the rest, on %s", (store) => {
+describe.each(SCENE_STORES)("a service that answers ten a second and refuses the rest, on %s", (store) => {
   it("charges one attempt each time it asks for time, and nobody dies of it", { timeout: 60_000 }, async () => {
     const bench = await openBench(34, store);
     let [calls, answered, refusedAt] = [0, 0, 0];

@@ -5,7 +5,7 @@ import type { Control, Store } from "../../src/store/store.ts";
 import { check } from "../support/history/check.ts";
 import { Scribe } from "../support/history/scribe.ts";
 import { newJob } from "../support/new-job.ts";
-import { openBench, VIRTUAL_STORES, type VirtualStore } from "../support/virtual-bench.ts";
+import { openBench, SCENE_STORES, type VirtualStore } from "../support/virtual-bench.ts";
 import { around, type Bench } from "../support/worker-bench.ts";
 import { FlakyService, quoteFor } from "./service-outage-scenes.ts";
 
@@ -59,7 +59,7 @@ async function playOutage(store: VirtualStore, through: (store: Store) => Store 
   };
 }
 
-describe.each(VIRTUAL_STORES)("the history of an outage, on %s", (store) => {
+describe.each(SCENE_STORES)("the history of an outage, on %s", (store) => {
   it("holds no claim while the breaker is open, and none but probes while it is half-open", {
     timeout: 60_000,
   }, async () => {

@@ -1,6 +1,7 @@
 // Verdicts on their way to the store: shared commits, stale answers, outages.
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/queue/define-job.ts";
+import { WRITE_LENGTH } from "../../src/store/sharing.ts";
 import type { ClaimedJob, SettleRequest } from "../../src/store/store.ts";
 import { lineLog } from "../../src/system/log.ts";
 import { realSystem } from "../../src/system/real.ts";
@@ -31,6 +32,23 @@ describe("a settler", () => {
     expect(groups.reduce((sum, count) => sum + count, 0)).toBe(2_000);
     expect(groups.length).toBeLessThan(100);
     expect(Math.max(...groups)).toBeLessThanOrEqual(1_000);
+  });
+
+  it("writes no more at once than a store is to read at once, however long results are", async () => {
+    const bench = createBench();
+    const lengths: number[] = [];
+    const through = around(bench.store, async (verb, next, [request]) => {
+      if (verb === "settle") lengths.push(JSON.stringify((request as SettleRequest).settlements).length);
+      return next();
+    });
+    const together = bench.sleep(1_000);
+    const job = defineJob("large", { run: () => together.then(() => "x".repeat(60_000)) });
+    await bench.addMany(400, job);
+    const { worker } = await bench.employ([job], { concurrency: 400, through });
+    await bench.until(() => worker.counts.completed === 400);
+    // What the other fields of a verdict add is little beside its texts.
+    expect(Math.max(...lengths)).toBeLessThan(1.1 * WRITE_LENGTH);
+    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeGreaterThan(2 * WRITE_LENGTH);
   });
 
   it("writes at once when it is idle", async () => {
@@ -77,7 +95,7 @@ describe("a settler", () => {
         return { stale: settlements.filter(({ nonce }) => nonce === "old"), now: 0 };
       }),
       system: realSystem,
-      contact: openContact(realSystem, lineLog("silent"), 1_000),
+      contact: openContact(realSystem, lineLog("silent")),
       worker: () => "w",
       startedThrough: () => 0,
       giveUp: new AbortController().signal,

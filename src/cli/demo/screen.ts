@@ -1,13 +1,12 @@
 // Where the demo is seen: redrawn in place on a terminal, plain lines everywhere else. Nothing but what was there before
 // and the summary stays on the screen.
+import { control, type Outlet, put } from "../../system/output.ts";
 import type { System } from "../../system/system.ts";
 import type { Board } from "./board.ts";
 import { frame, LEAST, TONES } from "./frame.ts";
 
 /** What text is written to; any stream of Node's will do. */
-export interface Screen {
-  write(text: string): unknown;
-  readonly isTTY?: boolean | undefined;
+export interface Screen extends Outlet {
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
 }
@@ -21,10 +20,11 @@ export interface View {
 }
 
 const REDRAW_MS = 100;
-const HIDE_CURSOR = "\u001b[?25l";
-const SHOW_CURSOR = "\u001b[?25h";
-const CLEAR_BELOW = "\u001b[J";
-const CLEAR_LINE = "\u001b[K";
+const HIDE_CURSOR = control("\u001b[?25l");
+const SHOW_CURSOR = control("\u001b[?25h");
+const CLEAR_BELOW = control("\u001b[J");
+const CLEAR_LINE = control("\u001b[K");
+const LINE_BREAK = control("\r\n");
 
 /** True where a view that moves makes sense. */
 export function canMove(screen: Screen, env: Readonly<Record<string, string | undefined>>): boolean {
@@ -37,16 +37,16 @@ export function canMove(screen: Screen, env: Readonly<Record<string, string | un
 export function liveView(screen: Screen, system: System): View {
   let drawn = 0;
   let stop: (() => void) | null = null;
-  const home = (): string => (drawn > 0 ? `\r${drawn > 1 ? `\u001b[${drawn - 1}A` : ""}` : "");
+  const home = (): string => (drawn > 0 ? control(`\r${drawn > 1 ? `\u001b[${drawn - 1}A` : ""}`) : "");
   const draw = (board: Board): void => {
     const lines = frame(board, { columns: screen.columns || 80, rows: screen.rows || 24 });
-    screen.write(`${home()}${lines.map((line) => line + CLEAR_LINE).join("\r\n")}${CLEAR_BELOW}`);
+    put(screen, "text", `${home()}${lines.map((line) => line + CLEAR_LINE).join(LINE_BREAK)}${CLEAR_BELOW}`);
     drawn = lines.length;
   };
-  const restore = (): void => void screen.write(SHOW_CURSOR);
+  const restore = (): void => void put(screen, "text", SHOW_CURSOR);
   return {
     begin(board) {
-      screen.write(HIDE_CURSOR);
+      put(screen, "text", HIDE_CURSOR);
       // Whatever ends the process: a terminal without a cursor is left to nobody.
       process.once("exit", restore);
       const next = (): void => {
@@ -58,7 +58,7 @@ export function liveView(screen: Screen, system: System): View {
     end() {
       stop?.();
       process.removeListener("exit", restore);
-      screen.write(`${home()}${CLEAR_BELOW}${SHOW_CURSOR}`);
+      put(screen, "text", `${home()}${CLEAR_BELOW}${SHOW_CURSOR}`);
       drawn = 0;
     },
   };
@@ -75,12 +75,12 @@ export function plainView(screen: Screen, system: System): View {
   let stop: (() => void) | null = null;
   return {
     begin(board) {
-      screen.write(`Redrive: ${board.total} jobs of a shop that has a bad day\n\n`);
+      put(screen, "text", `Redrive: ${board.total} jobs of a shop that has a bad day\n\n`);
       board.news.quietMs = PLAIN_QUIET_MS;
       board.news.listen(({ atMs, tone, text }) => {
         lines += 1;
         if (lines > MOST_LINES && tone !== "kill" && tone !== "good") return;
-        screen.write(`${(atMs / 1_000).toFixed(1).padStart(5)} s  ${TONES[tone][0]} ${text}\n`);
+        put(screen, "text", `${(atMs / 1_000).toFixed(1).padStart(5)} s  ${TONES[tone][0]} ${text}\n`);
       });
       const progress = (): void => {
         const { counts: now, retrying, parked, total } = board;

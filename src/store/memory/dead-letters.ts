@@ -1,12 +1,25 @@
 // Dead letters in memory: list them, count them, send them back.
 import { plainText } from "../../core/failure.ts";
-import type { DeadLetter, Failure } from "../../core/job.ts";
+import { type DeadLetter, type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
 import { readCursor } from "../cursor.ts";
-import type { LetterFilter } from "../store.ts";
+import { withoutPayload } from "../rows.ts";
+import type { DeadLetterQuery, LetterFilter } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
+
+/** What a job that is sent back to work begins with. */
+const FRESH = {
+  attempts: 0,
+  crashes: 0,
+  releases: 0,
+  lastDelayMs: 0,
+  batchMost: null,
+  finishedAt: null,
+  expiresAt: null,
+  cancelRequested: false,
+} as const;
 
 /** The verbs about dead letters. */
 export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "tally" | "history" | "redrive"> {
@@ -19,7 +32,7 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
       if (!query.oldest) found.reverse();
       const items = found.slice(0, query.limit);
       return {
-        items: items.map((death) => letterOf(tables, death)),
+        items: items.map((death) => letterOf(tables, death, query)),
         next: found.length > items.length ? String(items.at(-1)?.seq) : null,
       };
     },
@@ -50,17 +63,8 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
         const now = tables.clock();
         const death = tables.deaths.find((other) => other.jobId === id && other.generation === generation);
         if (death) death.redrivenAt = now;
-        const fresh = {
-          attempts: 0,
-          crashes: 0,
-          releases: 0,
-          lastDelayMs: 0,
-          batchMost: null,
-          finishedAt: null,
-          cancelRequested: false,
-        };
         const runAt = now + delayMs;
-        Object.assign(row, fresh, { state: "queued", generation: generation + 1, runAt, dueAt: runAt, updatedAt: now });
+        Object.assign(row, FRESH, { state: "queued", generation: generation + 1, runAt, dueAt: runAt, updatedAt: now });
         row.lane = laneOfKind(row.lane, "first");
         startWaiting(tables, row);
         return "redriven";
@@ -68,8 +72,9 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
   };
 }
 
-function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow): DeadLetter {
-  return { ...death, job: jobOf(tables.jobs.get(jobId) as Row) };
+function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow, { payloads }: DeadLetterQuery): DeadLetter {
+  const job = jobOf(tables.jobs.get(jobId) as Row);
+  return { ...death, job: payloads === false ? withoutPayload(job) : job };
 }
 
 function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean {
@@ -80,6 +85,7 @@ function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean
   for (const field of ["jobId", "type", "service", "tenant", "class", "reason", "fingerprint"] as const) {
     if (filter[field] !== undefined && filter[field] !== own[field]) return false;
   }
+  if (filter.aside && tables.jobs.get(death.jobId)?.expiresAt !== LATEST_INSTANT) return false;
   if (!filter.redriven && death.redrivenAt !== null) return false;
   if (diedAt < (filter.from ?? diedAt) || diedAt >= (filter.until ?? diedAt + 1)) return false;
   if (filter.text === undefined) return true;

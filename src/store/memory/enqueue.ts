@@ -47,7 +47,9 @@ function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   const { queue, service, tenant, group, groupConcurrency, priority, payload, version } = job;
   if (row.group !== group || !keepsPlace(job)) leavePlace(tables, row);
   const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, limited } = job;
-  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, limited };
+  const { keepFinishedMs, keepDeadMs } = job;
+  const kept = { limited, keepFinishedMs, keepDeadMs };
+  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, ...kept };
   const belonging = { queue, service, tenant, group, groupConcurrency, priority };
   Object.assign(row, { ...belonging, payload, version, ...limits, updatedAt: now });
   if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);
@@ -73,6 +75,7 @@ function newRow(tables: Tables, job: NewJob, now: number): Row {
     updatedAt: now,
     startedAt: null,
     finishedAt: null,
+    expiresAt: null,
     attempts: 0,
     crashes: 0,
     releases: 0,

@@ -2,11 +2,12 @@
 import { type Job, STATES, type State } from "../../core/job.ts";
 import { laneOfKind, kindOfLane } from "../../core/lane.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import { withoutPayload } from "../rows.ts";
 import type { JobQuery, Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { enqueueOne } from "./enqueue.ts";
-import { leavePlace } from "./groups.ts";
 import { internLane, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
+import { finish } from "./work.ts";
 
 /** The verbs about jobs. */
 export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list" | "count" | "cancel" | "reschedule"> {
@@ -22,7 +23,8 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         if (found.length > query.limit) break;
       }
       const items = found.slice(0, query.limit);
-      return { items: items.map(jobOf), next: found.length > items.length ? String(items.at(-1)?.seq) : null };
+      const next = found.length > items.length ? String(items.at(-1)?.seq) : null;
+      return { items: items.map((row) => shown(row, query)), next };
     },
     count() {
       const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
@@ -38,9 +40,7 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         row.cancelRequested = true;
         if (row.state === "running") return "requested";
         stopWaiting(tables, row);
-        leavePlace(tables, row);
-        row.state = "cancelled";
-        row.finishedAt = row.updatedAt;
+        finish(tables, row, "cancelled", row.updatedAt);
         return "cancelled";
       }),
     reschedule: (changes) =>
@@ -71,7 +71,14 @@ function listDue(tables: Tables, query: JobQuery): Page<Job> {
     .sort((a, b) => a.runAt - b.runAt || a.seq - b.seq);
   const items = waiting.slice(0, query.limit);
   const last = items.at(-1);
-  return { items: items.map(jobOf), next: last && waiting.length > items.length ? dueCursor(last) : null };
+  return {
+    items: items.map((row) => shown(row, query)),
+    next: last && waiting.length > items.length ? dueCursor(last) : null,
+  };
+}
+
+function shown(row: Row, { payloads }: JobQuery): Job {
+  return payloads === false ? withoutPayload(jobOf(row)) : jobOf(row);
 }
 
 function matches(row: Row, query: JobQuery, now: number): boolean {

@@ -1,11 +1,21 @@
 // How finished jobs go from memory: removed by hand, or pruned when their time is over.
-import { BUCKET_KINDS, inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
-import type { PruneAnswer, Retention } from "../store.ts";
+import { LATEST_INSTANT } from "../../core/job.ts";
+import {
+  BUCKET_KINDS,
+  END_STATES,
+  type EndState,
+  inPruneOrder,
+  type Pruning,
+  pruning,
+  retained,
+} from "../retention.ts";
+import type { PruneAnswer, Retain, RetainAnswer, Retention } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import type { KeyRow, Row, Tables } from "./tables.ts";
+import { laneName, laneOfKind } from "../../core/lane.ts";
+import { belongingOf, type KeyRow, type Row, type Tables } from "./tables.ts";
 
 /** The verbs that delete. */
-export function retentionVerbs(tables: Tables): Pick<Verbs, "remove" | "prune"> {
+export function retentionVerbs(tables: Tables): Pick<Verbs, "remove" | "prune" | "retain"> {
   return {
     remove: (targets) =>
       targets.filter((target) => {
@@ -14,10 +24,11 @@ export function retentionVerbs(tables: Tables): Pick<Verbs, "remove" | "prune"> 
         return !other && forget(tables, row);
       }).length,
     prune: (retention) => prune(tables, retention),
+    retain: (request) => retain(tables, request),
   };
 }
 
-type Finished = Row & Place & { readonly state: "completed" | "cancelled" | "dead" };
+type Finished = Row & { readonly state: EndState; readonly finishedAt: number };
 
 function isFinished(row: Row): row is Finished {
   return row.finishedAt !== null;
@@ -35,19 +46,42 @@ export function forget(tables: Tables, row: Row | undefined): boolean {
 
 function prune(tables: Tables, retention: Retention): PruneAnswer {
   const by = pruning(retention, tables.clock());
+  const ended = [...tables.jobs.values()].filter(isFinished);
+  const timeless = ended.filter(({ expiresAt }) => expiresAt === null).sort(byState);
+  for (const row of timeless.slice(0, retention.limit))
+    row.expiresAt = by.expiryOf(row.type, row.state, row.finishedAt);
+  const over = ended.filter(isOver(by.now)).sort(inPruneOrder);
   const pruned = { completed: 0, cancelled: 0, dead: 0 };
-  const mayBeOver = (row: Finished): boolean => {
-    const until = row.state === "dead" ? by.deadUntil : by.finishedUntil;
-    return until !== null && row.finishedAt <= until && inPruneOrder(by.after, row) < 0;
-  };
-  const old = [...tables.jobs.values()].filter(isFinished).filter(mayBeOver).sort(inPruneOrder);
-  const seen = old.slice(0, retention.limit);
-  for (const row of seen) {
-    if (by.isOver(row.type, row.state, row.finishedAt) && forget(tables, row)) pruned[row.state] += 1;
+  for (const row of over.slice(0, retention.limit)) {
+    if (by.isAside(row)) row.expiresAt = LATEST_INSTANT;
+    else if (forget(tables, row)) pruned[row.state] += 1;
   }
   freeOldKeys(tables, by, retention.limit);
-  if (retention.cursor === null) clean(tables, by);
-  return { ...pruned, next: old.length > seen.length ? placeCursor(seen.at(-1) as Finished) : null };
+  if (retention.isFirst) clean(tables, by);
+  if (retention.isFirst) forgetLanes(tables, by, retention.limit);
+  return { ...pruned, more: Math.max(timeless.length, over.length) > retention.limit };
+}
+
+/** The order in which jobs are given a time: any will do, but this is that of the SQL stores. */
+function byState(a: Finished, b: Finished): number {
+  return END_STATES.indexOf(a.state) - END_STATES.indexOf(b.state) || a.seq - b.seq;
+}
+
+function isOver(now: number): (row: Finished) => row is Finished & { expiresAt: number } {
+  return (row): row is Finished & { expiresAt: number } => row.expiresAt !== null && row.expiresAt <= now;
+}
+
+function retain(tables: Tables, { types, after, limit }: Retain): RetainAnswer {
+  const byType = new Map(types.map((each) => [each.type, each]));
+  const ahead = [...tables.jobs.values()].filter(({ seq }) => seq > after).sort((a, b) => a.seq - b.seq);
+  const seen = ahead.slice(0, limit);
+  let moved = 0;
+  for (const row of seen) {
+    const change = retained(row, byType);
+    if (change) moved += 1;
+    Object.assign(row, change);
+  }
+  return { moved, next: ahead.length > limit ? (seen.at(-1)?.seq as number) : null };
 }
 
 /** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
@@ -56,6 +90,21 @@ function freeOldKeys(tables: Tables, { keysUntil }: Pruning, limit: number): voi
   const free = [...tables.keys].filter(([, key]) => isFree(key));
   free.sort(([a, { createdAt: first }], [b, { createdAt: second }]) => first - second || (a < b ? -1 : 1));
   for (const [name] of free.slice(0, limit)) tables.keys.delete(name);
+}
+
+/** Deletes lanes that were without a job since long. */
+function forgetLanes(tables: Tables, { lanesUntil }: Pruning, limit: number): void {
+  const used = new Set([...tables.jobs.values()].map(({ lane }) => laneOfKind(lane, "first")));
+  for (const lane of tables.belongings.keys()) {
+    if (used.has(lane)) tables.empty.delete(lane);
+    else if (!tables.empty.has(lane)) tables.empty.set(lane, tables.clock());
+  }
+  const old = [...tables.empty].filter(([, since]) => since <= lanesUntil).slice(0, limit);
+  for (const [lane] of old) {
+    tables.lanes.delete(laneName(belongingOf(tables, lane)));
+    tables.belongings.delete(lane);
+    tables.empty.delete(lane);
+  }
 }
 
 /** Deletes what nobody needs any more beside jobs and their keys. */

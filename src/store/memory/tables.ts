@@ -45,18 +45,23 @@ export interface Tables {
   readonly keys: Map<string, KeyRow>;
   readonly lanes: Map<string, number>;
   readonly belongings: Map<number, Belonging>;
+  /** Since when lanes are without a job, by their numbers. */
+  readonly empty: Map<number, number>;
   /** Waiting jobs by lane, each in order of due time and arrival. */
   readonly waiting: Map<number, Row[]>;
   readonly running: Set<Row>;
   /** Jobs that hold a place in their group, by the name of the group. */
   readonly placed: Map<string, Set<Row>>;
   readonly workers: Map<string, WorkerRow>;
+  /** How many have ever registered. */
+  workersSeen: number;
   readonly attempts: Map<string, AttemptRecord[]>;
   readonly deaths: DeathRow[];
   readonly pauses: (Pause & { until: number | null })[];
   readonly services: Map<string, ServiceState>;
   readonly cells: Map<string, Cell>;
   sequence: number;
+  laneCount: number;
   controlVersion: number;
 }
 
@@ -68,16 +73,19 @@ export function emptyTables(clock: () => number): Tables {
     keys: new Map(),
     lanes: new Map(),
     belongings: new Map(),
+    empty: new Map(),
     waiting: new Map(),
     running: new Set(),
     placed: new Map(),
     workers: new Map(),
+    workersSeen: 0,
     attempts: new Map(),
     deaths: [],
     pauses: [],
     services: new Map(),
     cells: new Map(),
     sequence: 0,
+    laneCount: 0,
     controlVersion: 1,
   };
 }
@@ -87,8 +95,9 @@ export function internLane(tables: Tables, belonging: Belonging): number {
   const { type, queue, service, tenant, group, groupConcurrency, priority } = belonging;
   const name = laneName(belonging);
   const known = tables.lanes.get(name);
+  tables.empty.delete(known ?? -1);
   if (known !== undefined) return known;
-  const lane = firstLane(tables.lanes.size, priority);
+  const lane = firstLane(tables.laneCount++, priority);
   tables.lanes.set(name, lane);
   tables.belongings.set(lane, { type, queue, service, tenant, group, groupConcurrency, priority });
   return lane;

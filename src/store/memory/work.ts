@@ -1,7 +1,8 @@
 // Lanes, claim and settle in memory: the transitions of a job, written as plainly as they can be.
 import type { Failure, Lease } from "../../core/job.ts";
+import { expiryOf } from "../../core/settled.ts";
 import { type ActiveLane, kindOfLane, laneOfKind } from "../../core/lane.ts";
-import type { ClaimedJob, ClaimRequest, Settlement } from "../store.ts";
+import type { ClaimedJob, ClaimRequest, Settlement, Signs } from "../store.ts";
 import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";
 import { leavePlace, leavePlaceToWait, roomOf, takePlace } from "./groups.ts";
 import { forget } from "./retention.ts";
@@ -20,6 +21,7 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
         next: ahead.length > limit ? (ahead[limit - 1] as number) : null,
         nextRunAt: later.length > 0 ? Math.min(...later) : null,
         now,
+        signs: signsOf(tables),
       };
     },
     claim(request) {
@@ -45,6 +47,19 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
       }
       return { stale, now };
     },
+  };
+}
+
+function signsOf({ workers, workersSeen, cells, controlVersion }: Tables): Signs {
+  const ends = [...workers.values()].map(({ givenUp, leaseEnd }) => (givenUp ? 0 : leaseEnd));
+  const telling = [...cells.values()].filter(({ name, holder }) => name === "" && holder === "");
+  return {
+    control: controlVersion,
+    workers: workers.size,
+    newest: workersSeen,
+    lapseAt: ends.length === 0 ? null : Math.min(...ends),
+    cells: telling.reduce((sum, { version }) => sum + version, 0),
+    isHeard: false,
   };
 }
 
@@ -99,6 +114,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   }
   tables.running.delete(row);
   row.nonce = null;
+  if (verdict.kind !== "release") Object.assign(row, verdict.said);
   if (verdict.kind === "complete") {
     row.result = verdict.result;
     finish(tables, row, "completed", now);
@@ -142,10 +158,12 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   startWaiting(tables, row);
 }
 
-function finish(tables: Tables, row: Row, state: "completed" | "dead" | "cancelled", now: number): void {
+/** Ends a job; whoever it belongs to may have said for how long it is kept. */
+export function finish(tables: Tables, row: Row, state: "completed" | "dead" | "cancelled", now: number): void {
   leavePlace(tables, row);
   row.state = state;
   row.finishedAt = now;
+  row.expiresAt = expiryOf(now, state === "dead" ? row.keepDeadMs : row.keepFinishedMs);
 }
 
 function remember(tables: Tables, row: Row, delayMs: number | null, endedAt: number): void {

@@ -15,6 +15,7 @@ export function workerVerbs(
       if (tables.workers.has(worker.id)) return;
       const lease = { leaseEnd: now + leaseMs, startedAt: now, beatAt: now, givenUp: false, startedThrough: 0 };
       tables.workers.set(worker.id, { ...worker, ...lease });
+      tables.workersSeen += 1;
     },
     beat({ worker: id, leaseMs, startedThrough }) {
       const now = tables.clock();
@@ -30,9 +31,10 @@ export function workerVerbs(
         cancel: asked.map((row) => ({ id: row.id, epoch: row.epoch, nonce: row.nonce ?? "" })),
       };
     },
-    expired({ gone, limit, after = 0, lapsedBy = tables.clock() }) {
+    expired({ gone, limit, after = 0, lapsedBy = tables.clock(), late }) {
       for (const worker of tables.workers.values()) {
-        if (worker.leaseEnd <= lapsedBy || gone.includes(worker.id)) worker.givenUp = true;
+        const isLate = worker.leaseEnd <= lapsedBy && (late?.includes(worker.id) ?? true);
+        if (isLate || gone.includes(worker.id)) worker.givenUp = true;
       }
       return runsAfter(tables, after, limit, (row) => tables.workers.get(row.worker ?? "")?.givenUp ?? true);
     },

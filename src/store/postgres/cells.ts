@@ -1,7 +1,8 @@
 // Small values that processes share, on Postgres. Whatever a set locks, it locks in the order of the keys, so that two
-// sets never wait for each other in a circle. Commits are not waited for: what a crash of the server takes back are the
-// last 200 ms or so of what workers saw, and losing these harms nobody.
-import { cellName, inCellOrder } from "../cells.ts";
+// sets never wait for each other in a circle; and a cell that is to follow a version is not waited for where somebody holds
+// it: they are about to change it, or keep it for long, and others must not stand still for that. Commits are waited for only where people wrote a cell: of the others, what a
+// crash of the server takes back are the last 200 ms or so of what workers saw, and losing these harms nobody.
+import { cellName, inCellOrder, mustLast } from "../cells.ts";
 import { cellFromRow, type Value } from "../rows.ts";
 import type { CellChange, Store } from "../store.ts";
 import { type Ask, type Context, NOW, type Placed, placed, rounds } from "./context.ts";
@@ -10,10 +11,33 @@ import type { Parameter, Statement } from "./driver.ts";
 /** The verbs about cells. */
 export function cellVerbs({ db, s }: Context): Pick<Store, "cells" | "setCells"> {
   const read = readCells(s);
-  const { overwrite, write, make, sweep } = writeCells(s);
-  const put = async (ask: Ask, turn: Turn): Promise<number[]> => {
+  const lasting = writeCells(s, true);
+  const passing = writeCells(s, false);
+  const put = async (ask: Ask, write: Statement, turn: Turn): Promise<number[]> => {
     const rows = await ask(write, ...keysOf(turn), versionsOf(turn), valuesOf(turn));
     return rows.map(([n]) => (turn[(n as number) - 1] as Turn[number]).at);
+  };
+  /** Writes those that follow a version and that nobody holds. */
+  const follow = (to: typeof lasting, turn: Turn): Promise<number[]> => {
+    if (turn.length === 0) return Promise.resolve([]);
+    if (turn.every(({ item }) => item.value !== null)) return put(db.ask, to.follow, turn);
+    return db.together(async (ask) => {
+      const written = await put(ask, to.follow, turn);
+      await ask(to.sweep, ...keysOf(turn));
+      return written;
+    });
+  };
+  /** Writes any, in turn, and waits for those that are held. */
+  const write = (to: typeof lasting, turns: readonly Turn[]): Promise<number[]> => {
+    const [first = []] = turns;
+    if (first.length === 0) return Promise.resolve([]);
+    return db.together(async (ask) => {
+      await ask(to.make, ...keysOf(first));
+      const written: number[] = [];
+      for (const turn of turns) written.push(...(await put(ask, to.write, turn)));
+      await ask(to.sweep, ...keysOf(first));
+      return written;
+    });
   };
   return {
     async cells(queries) {
@@ -30,21 +54,16 @@ export function cellVerbs({ db, s }: Context): Pick<Store, "cells" | "setCells">
         cellName,
       );
       const [first = []] = turns;
+      const to = mustLast(changes) ? lasting : passing;
       if (turns.length <= 1 && changes.every(overwrites)) {
-        await db.ask(overwrite, ...keysOf(first), valuesOf(first));
+        await db.ask(to.overwrite, ...keysOf(first), valuesOf(first));
         return changes.map(() => true);
       }
-      if (turns.length === 1 && changes.every(replaces)) {
-        const written = new Set(await put(db.ask, first));
-        return changes.map((_, at) => written.has(at));
-      }
-      return db.together(async (ask) => {
-        await ask(make, ...keysOf(first));
-        const written = new Set<number>();
-        for (const turn of turns) for (const at of await put(ask, turn)) written.add(at);
-        await ask(sweep, ...keysOf(first));
-        return changes.map((_, at) => written.has(at));
-      });
+      const patient = turns.length > 1 || (changes.length === 1 && mustLast(changes));
+      const following = patient ? [] : first.filter(({ item }) => follows(item));
+      const others = patient ? turns : [first.filter(({ item }) => !follows(item))];
+      const written = new Set([...(await follow(to, following)), ...(await write(to, others))]);
+      return changes.map((_, at) => written.has(at));
     },
   };
 }
@@ -54,8 +73,8 @@ type Turn = readonly Placed<CellChange>[];
 
 const kindOf = ({ kind }: { readonly kind: string }): string => kind;
 const overwrites = ({ version, value }: CellChange): boolean => version === null && value !== null;
-/** True for a change that can only be of a cell which is there, and leaves it there. */
-const replaces = ({ version, value }: CellChange): boolean => version !== null && version > 0 && value !== null;
+/** True for a change that can only be of a cell which is there. */
+const follows = ({ version }: CellChange): boolean => version !== null && version > 0;
 
 function keysOf(turn: Turn): Parameter[] {
   return [turn.map(({ item }) => item.kind), turn.map(({ item }) => item.name), turn.map(({ item }) => item.holder)];
@@ -78,36 +97,42 @@ function readCells(s: string): Statement {
 }
 
 /** The statements of a set; within its transaction, a cell of version 0 is one that is not there. */
-function writeCells(s: string): Record<"overwrite" | "write" | "make" | "sweep", Statement> {
+function writeCells(
+  s: string,
+  mustBeOnDisk: boolean,
+): Record<"overwrite" | "write" | "follow" | "make" | "sweep", Statement> {
   const keys = "unnest($1::text[], $2::text[], $3::text[]) with ordinality as u (kind, name, holder, n)";
   const isSame = "c.kind = u.kind and c.name = u.name and c.holder = u.holder";
-  const unhurried = "(select set_config('synchronous_commit', 'off', true)) is not null";
+  const unhurried = mustBeOnDisk ? "true" : "(select set_config('synchronous_commit', 'off', true)) is not null";
+  const name = (of: string): string => (mustBeOnDisk ? `${of}_lasting` : of);
   const overwrite = {
-    name: "cell_overwrite",
+    name: name("cell_overwrite"),
     text: `insert into ${s}.cell as c (kind, name, holder, version, value, at)
       select u.kind, u.name, u.holder, 1, u.value, ${NOW}
       from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as u (kind, name, holder, value, n)
       where ${unhurried} order by u.n
       on conflict (kind, name, holder) do update set version = c.version + 1, value = excluded.value, at = excluded.at`,
   };
-  const write = {
-    name: "cell_write",
+  const writing = (of: string, lock: string): Statement => ({
+    name: name(of),
     text: `with u as (
       select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[]) with ordinality
         as u (kind, name, holder, version, value, n)),
     held as (
-      select u.* from u join ${s}.cell c on ${isSame} where ${unhurried} order by u.n for update of c)
+      select u.* from u join ${s}.cell c on ${isSame} where ${unhurried} order by u.n ${lock})
     update ${s}.cell c set version = case when u.value is null then 0 else c.version + 1 end,
       value = coalesce(u.value, ''), at = ${NOW}
     from held u where ${isSame} and (u.version is null or u.version = c.version) returning u.n`,
-  };
+  });
+  const write = writing("cell_write", "for update of c");
+  const follow = writing("cell_follow", "for update of c skip locked");
   // Makes what is missing and locks the rest: the condition is looked at after the lock.
   const make = {
-    name: "cell_make",
+    name: name("cell_make"),
     text: `insert into ${s}.cell as c (kind, name, holder, version, value, at)
       select u.kind, u.name, u.holder, 0, '', ${NOW} from ${keys} where ${unhurried} order by u.n
       on conflict (kind, name, holder) do update set version = c.version where false`,
   };
   const sweep = { name: "cell_sweep", text: `delete from ${s}.cell c using ${keys} where ${isSame} and c.version = 0` };
-  return { overwrite, write, make, sweep };
+  return { overwrite, write, follow, make, sweep };
 }

@@ -17,7 +17,14 @@ export const jobColumns = (
   j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, coalesce(h.epoch, j.epoch),
   coalesce(h.worker, j.worker), j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
   j.version, case when j.failure is not null then ${lastStack(s)} end, j.limited::int, l.group_key, l.group_concurrency,
-  j.stuck_retry_ms, j.stuck_limit, j.batch_most`;
+  j.stuck_retry_ms, j.stuck_limit, j.batch_most, j.keep_ms, j.keep_dead_ms, j.expires_at`;
+
+/** When a job goes, as `ended` says it; that of an alias, or of a CTE without one. */
+export const goesAt = (of = ""): string => `coalesce(${of}expires_at, -1)`;
+
+/** Notes jobs of a CTE, which has their `seq` and `expires_at`, among those that have ended. */
+export const noteEnded = (s: string, state: string, from: string, where = "true"): string =>
+  `insert into ${s}.ended (state, at, seqs) select '${state}', ${goesAt()}, array_agg(seq order by seq) from ${from} where ${where} group by 2`;
 
 /** What `toQueue` needs to know of jobs. */
 export const PLACE = "j.id, j.lane, j.run_at, j.seq, j.epoch, j.attempts";

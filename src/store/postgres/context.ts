@@ -6,7 +6,7 @@ import type { Lanes } from "./lanes.ts";
  * Store time in milliseconds; the same for all of a statement, and an index condition can use it. A query of its own, so
  * that it is computed once and not again for every row.
  */
-export const NOW = "(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)";
+export const NOW = "(select pg_catalog.floor(extract(epoch from pg_catalog.statement_timestamp()) * 1000)::bigint)";
 
 /** A key or a lane may be in somebody's open transaction; not everybody can wait for that, only so long. */
 export const IMPATIENT_MS = 250;
@@ -18,6 +18,14 @@ export const IMPATIENT = { text: `set local lock_timeout = ${IMPATIENT_MS}` };
  * holds; nor does the rest of its transaction. Said inside a statement, it costs no further one.
  */
 export const waitsAtMost = (ms: number): string => `(select set_config('lock_timeout', '${ms}ms', true)) is not null`;
+
+/**
+ * Notes how far the runs of a worker have started. Passed over where its row is held, so that no row of one worker holds
+ * up what the note goes with; the next one says the same.
+ */
+export const noteStarted = (s: string, worker: string, through: string, where = "true"): string =>
+  `marked as (update ${s}.worker set started_through = ${through} where id = any(array(
+    select id from ${s}.worker where id = ${worker} and started_through < ${through} and ${where} for update skip locked)))`;
 
 /** The parts that verbs are made of. */
 export interface Context {

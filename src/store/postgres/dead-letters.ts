@@ -1,8 +1,9 @@
 // Dead letters on Postgres: list them, count them, send them back.
-import type { Failure } from "../../core/job.ts";
+import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { readCursor } from "../cursor.ts";
 import {
+  columnsFor,
   attemptFromRow,
   DEATH_COLUMNS,
   DEATH_WIDTH,
@@ -69,7 +70,7 @@ const withJob = (s: string): string => `join ${s}.job j on j.seq = d.job_seq ${w
 async function list({ db, s }: Context, query: DeadLetterQuery): ReturnType<Store["deadLetters"]> {
   const beyond = query.oldest ? "d.seq > $1" : "d.seq < $1";
   const { where, values } = conditions(s, beyond, readCursor(query.cursor, query.oldest), query);
-  const text = `select ${DEATH_COLUMNS}, ${jobColumns(s)}, d.seq from ${s}.dead_letter d ${withJob(s)} ${withRun(s)}
+  const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns(s), query)}, d.seq from ${s}.dead_letter d ${withJob(s)} ${withRun(s)}
     where ${where} order by d.seq ${query.oldest ? "" : "desc"} limit $${values.length + 1}`;
   const { rows, next } = page(await db.ask({ text }, ...values, query.limit + 1), query.limit, DEATH_WIDTH + JOB_WIDTH);
   return { items: rows.map((row) => deadLetterFromRow(row as Value[])), next };
@@ -92,6 +93,7 @@ function conditions(
   if (from !== undefined) add(from, (at) => `d.died_at >= ${at}`);
   if (until !== undefined) add(until, (at) => `d.died_at < ${at}`);
   if (!filter.redriven) where.push("d.redriven_at is null");
+  if (filter.aside) where.push(`j.expires_at = ${LATEST_INSTANT}`);
   // Plain text, not a pattern; under this collation A to Z match a to z and nothing else does.
   const says = (column: string, part: string): string =>
     `position(lower(${part}::text collate "C") in lower(${column} collate "C")) > 0`;
@@ -102,7 +104,7 @@ function conditions(
 /** One pass over the letters that match, without their texts; those are read of the causes listed only. */
 async function tally({ db, s }: Context, filter: LetterFilter): Promise<Tally> {
   const { where, values } = conditions(s, "d.seq > $1", readCursor(null, true), filter);
-  const ofJobs = filter.service !== undefined || filter.tenant !== undefined;
+  const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const groups = {
     text: `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
       from ${s}.dead_letter d ${ofJobs ? withJob(s) : ""} where ${where} group by 1, 2, 3, 4`,
@@ -125,7 +127,7 @@ function redriver(s: string, waker: Waker): Redrive {
     text: `with u as (select * from unnest($1::text[], $2::int[], $3::bigint[]) with ordinality as u (id, generation, delay, n)),
     done as (
       update ${s}.job j set state = 'queued', generation = j.generation + 1, attempts = 0, crashes = 0, releases = 0,
-        last_delay_ms = 0, batch_most = null, cancel_requested = false, finished_at = null, run_at = ${NOW} + u.delay, due_at = ${NOW} + u.delay,
+        last_delay_ms = 0, batch_most = null, cancel_requested = false, finished_at = null, expires_at = null, run_at = ${NOW} + u.delay, due_at = ${NOW} + u.delay,
         updated_at = ${NOW}, lane = j.lane - j.lane % 4
       from u where j.id = u.id and j.state = 'dead' and j.generation = u.generation
       returning j.seq, j.lane, j.run_at, j.epoch, u.generation, u.n),

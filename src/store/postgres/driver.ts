@@ -5,7 +5,7 @@ import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
 import type { Value } from "../rows.ts";
-import { isSilence, isTryAgain, translate } from "./errors.ts";
+import { isSilence, isTryAgain, named, translate } from "./errors.ts";
 import { boundConnecting, ignore, openHearing } from "./hearing.ts";
 
 /** A statement; those with a name are prepared once per connection. */
@@ -45,8 +45,11 @@ export interface DatabaseOptions {
   readonly pool: pg.Pool;
   /** The pool is ours, so we end it. */
   readonly owned: boolean;
-  /** Statements may be prepared; not behind a pooler that gives every transaction another connection. */
-  readonly prepare: boolean;
+  /**
+   * Its connections were made with our settings and are nobody else's: statements are prepared there, and bounded by the
+   * settings. Anywhere else each goes in a transaction that bounds it.
+   */
+  readonly direct: boolean;
   readonly system: System;
   /** Where the server is, for messages; without its password. */
   readonly place: string;
@@ -54,16 +57,24 @@ export interface DatabaseOptions {
 
 /** Longer than any statement of ours takes while the server is well, but for migrations. */
 const STATEMENT_MS = 15_000;
+/** The server gives up waiting for a lock this long before we give up waiting for the server. */
+const BEFORE_MS = 3_000;
+/** It ends a statement this long before: it does not notice that a client which gave up has gone. */
+const END_MS = 1_000;
+/**
+ * Our tables are named with their schema, and all else is Postgres's own: a function of the same name elsewhere is not
+ * taken for it. In a transaction of a caller's, where we set nothing, functions are named with their schema too.
+ */
+export const SEARCH_PATH = "pg_catalog,pg_temp";
+/** The same as settings of a connection. */
+export const BOUNDS = `-c statement_timeout=${STATEMENT_MS - END_MS} -c lock_timeout=${STATEMENT_MS - BEFORE_MS}`;
 /**
  * Whoever waited for a lock must see what its holder wrote, whatever isolation the role has by default. A process that is
  * halted, or cut off, between two statements keeps its locks, and everybody who meets them waits; the server ends its
- * transaction before their patience ends. Who is out of patience must not be left waiting on the server, which does not
- * notice that a client has gone.
+ * transaction before their patience ends.
  */
-const begin = (lockMs: number): string =>
-  `begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = ${lockMs}`;
-/** The server gives up waiting for a lock this long before we give up waiting for the server. */
-const BEFORE_MS = 3_000;
+const begin = (waitMs: number, lockMs: number): string =>
+  `begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'; set local search_path = ${SEARCH_PATH}; set local statement_timeout = ${waitMs - END_MS}; set local lock_timeout = ${lockMs}`;
 /** Deadlocks and serialisation failures are tried again this often. */
 const TRIES = 5;
 
@@ -128,8 +139,24 @@ export function queryOf(
   return Object.assign(config, { query_timeout: waitMs }) as unknown as pg.QueryArrayConfig;
 }
 
+/** Asks on a connection. */
+function asker(direct: boolean) {
+  return async (
+    client: pg.PoolClient,
+    statement: Statement,
+    values: readonly Parameter[],
+    waitMs?: number,
+  ): Promise<Cell[][]> => {
+    try {
+      return (await client.query<Cell[]>(queryOf(statement, values, direct, waitMs))).rows;
+    } catch (error) {
+      throw named(error, statement);
+    }
+  };
+}
+
 /** A database over a pool. */
-export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOptions): Database {
+export function openDatabase({ pool, owned, direct, system, place }: DatabaseOptions): Database {
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
   pool.on("error", ignore);
   const again = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -159,23 +186,22 @@ export function openDatabase({ pool, owned, prepare, system, place }: DatabaseOp
       heard.release(client, hasAnswered);
     }
   };
-  const ask = async (
-    client: pg.PoolClient,
-    statement: Statement,
-    values: readonly Parameter[],
-    waitMs?: number,
-  ): Promise<Cell[][]> => (await client.query<Cell[]>(queryOf(statement, values, prepare, waitMs))).rows;
+  const ask = asker(direct);
+  const together: Database["together"] = (work, waitMs = STATEMENT_MS, lockMs = waitMs - BEFORE_MS) =>
+    again(() =>
+      within(async (client) => {
+        await client.query(queryOf({ text: begin(waitMs, lockMs) }, [], false));
+        const answer = await work((statement, ...values) => ask(client, statement, values, waitMs));
+        await client.query(queryOf({ text: "commit" }, [], false, waitMs));
+        return answer;
+      }),
+    );
   return {
-    ask: (statement, ...values) => again(() => within((client) => ask(client, statement, values))),
-    together: (work, waitMs, lockMs = (waitMs ?? STATEMENT_MS) - BEFORE_MS) =>
-      again(() =>
-        within(async (client) => {
-          await client.query(queryOf({ text: begin(lockMs) }, [], false));
-          const answer = await work((statement, ...values) => ask(client, statement, values, waitMs));
-          await client.query(queryOf({ text: "commit" }, [], false, waitMs));
-          return answer;
-        }),
-      ),
+    ask: (statement, ...values) =>
+      direct
+        ? again(() => within((client) => ask(client, statement, values)))
+        : together((asked) => asked(statement, ...values)),
+    together,
     async close() {
       heard.close();
       pool.off("error", ignore);

@@ -1,16 +1,20 @@
 // Writes new jobs on Postgres: those without a key in one statement, those with a key after the keys were locked in
 // their order. A job that is already there, by its id or by its key, is answered and not written again.
+import { RedriveError } from "../../core/errors.ts";
 import type { State } from "../../core/job.ts";
 import { isSameBelonging } from "../../core/lane.ts";
-import { meetHolder, type NewJob } from "../../core/new-job.ts";
+import { type KeyHolder, meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import { stateOf } from "./columns.ts";
-import type { LaneOf } from "./lanes.ts";
+import type { LaneOf, Lanes } from "./lanes.ts";
 import { type Context, NOW, placed, rounds } from "./context.ts";
 import type { Ask, Cell, Statement } from "./driver.ts";
-import { isRepeated } from "./errors.ts";
+import { isMissing, isRepeated } from "./errors.ts";
 import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
+
+/** Races for a waiting job are lost at most this often in a row. */
+const TURNS = 5;
 
 /** The statements that insert jobs. */
 interface Inserts {
@@ -24,10 +28,10 @@ interface Inserts {
 export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf) => Promise<EnqueueAnswer[]>;
 
 /** Writes jobs. */
-export function enqueuer({ s }: Pick<Context, "s">, waker: Waker): Enqueue {
+export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Waker): Enqueue {
   const statesOf = stateReader(s);
-  const insert = inserter(insertsOf(s, waker, "enqueue", "on conflict (id) do nothing"), statesOf);
-  const keyed = keyedEnqueuer(s, insert, statesOf);
+  const insert = inserter(insertsOf(s, waker, "enqueue", "on conflict (id) do nothing"), statesOf, lanes);
+  const keyed = keyedEnqueuer(s, insert, statesOf, lanes);
   const unkeyed: Enqueue = (ask, jobs, laneOf) =>
     byTurns(
       jobs,
@@ -69,19 +73,33 @@ function stateReader(s: string): StatesOf {
 }
 
 /** Writes new jobs without keys, each of another id; null, and nothing is written, where one of them is there already. */
-export function freshEnqueuer({ db, s }: Pick<Context, "db" | "s">, waker: Waker) {
+export function freshEnqueuer({ db, s, lanes }: Context, waker: Waker) {
   // To look for each id first, and to mark each row as meant, would cost a fifth of the whole.
-  const insert = inserter(insertsOf(s, waker, "enqueue_fresh", ""), stateReader(s));
-  return (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> =>
-    insert(db.ask, jobs, laneOf).catch((error: unknown) => {
+  const insert = inserter(insertsOf(s, waker, "enqueue_fresh", null), stateReader(s), lanes);
+  const write = async (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> => {
+    try {
+      return await insert(db.ask, jobs, laneOf);
+    } catch (error) {
       if (isRepeated(error)) return null;
       throw error;
+    }
+  };
+  return (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> =>
+    write(jobs, laneOf).catch(async (error: unknown) => {
+      if (!isMissing(error)) throw error;
+      lanes.forget(jobs);
+      return write(jobs, await lanes.intern(jobs));
     });
 }
 
-/** Inserts jobs of different ids. */
-function inserter({ mixed, alike }: Inserts, statesOf: StatesOf): Enqueue {
-  return async (ask, jobs, laneOf) => {
+/** Inserts jobs of different ids; those whose lane is not in use any more once again, when it is. */
+function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Lanes): Enqueue {
+  const insert = async (
+    ask: Ask,
+    jobs: readonly NewJob[],
+    laneOf: LaneOf,
+    isAgain = false,
+  ): Promise<EnqueueAnswer[]> => {
     const isAlike = areAlike(jobs);
     const columns = COLUMNS.map(([, , read], at) =>
       isAlike && at >= OWN ? read(jobs[0] as NewJob, laneOf) : jobs.map((job) => read(job, laneOf)),
@@ -92,16 +110,45 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf): Enqueue {
     const written = new Set(ids === null ? [] : ids.slice(1, -1).split(","));
     const rest = jobs.map(({ id }) => id).filter((id) => !written.has(id));
     const known = await statesOf(ask, rest);
-    return jobs.map(({ id }) => {
+    const open = isAgain ? [] : jobs.filter(({ id }) => !written.has(id) && !known.has(id));
+    lanes.forget(open);
+    const again = open.length === 0 ? [] : await insert(ask, open, await lanes.internWithin(ask, open), true);
+    const late = new Map(open.map((job, at) => [job, again[at] as EnqueueAnswer]));
+    return jobs.map((job) => {
+      const { id } = job;
       if (written.has(id)) return { kind: "created", id };
-      return { kind: "duplicate", id, state: known.get(id) ?? null };
+      return late.get(job) ?? { kind: "duplicate", id, state: known.get(id) ?? null };
     });
   };
+  return insert;
 }
 
 /** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
-function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf): Enqueue {
+function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf, lanes: Lanes): Enqueue {
   const keys = keyKeeper(s);
+  /** What a job meets that has its key; null if it is to be written. */
+  const meet = async (
+    ask: Ask,
+    job: NewJob,
+    first: KeyHolder | undefined,
+    laneOf: LaneOf,
+  ): Promise<EnqueueAnswer | null> => {
+    let holder = first;
+    for (let turn = 0; holder && turn < TURNS; turn++) {
+      const { id, state } = holder;
+      const met = meetHolder(job, holder);
+      if (met === "create") return null;
+      if (met === "duplicate") return { kind: "duplicate", id, state };
+      if (met === "conflict") return { kind: "conflict", id };
+      const lane = (turn === 0 ? laneOf : await lanes.internWithin(ask, [job]))(job);
+      if (await keys.replace(ask, job, id, lane)) return { kind: "replaced", id };
+      // It was claimed, or moved to another time, between our questions; or its new lane is not in use any more.
+      holder = (await keys.holders(ask, [job])).get(job);
+    }
+    if (!holder) return null;
+    const message = `Job ${holder.id}, which has the key, was moved again and again while its body was to be replaced. Try again.`;
+    throw new RedriveError("store_unavailable", message, { details: { key: "locked" } });
+  };
   const group = async (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[]> => {
     const answers = new Map<NewJob, EnqueueAnswer>();
     const known = await statesOf(
@@ -116,13 +163,8 @@ function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf): Enqueue 
     const holders = await keys.lock(ask, open);
     const fresh: NewJob[] = [];
     for (const job of open) {
-      const holder = holders.get(job);
-      const met = holder ? meetHolder(job, holder) : "create";
-      if (met === "create" || !holder) fresh.push(job);
-      else if (met === "duplicate") answers.set(job, { kind: "duplicate", id: holder.id, state: holder.state });
-      else if (met === "conflict") answers.set(job, { kind: "conflict", id: holder.id });
-      else if (await keys.replace(ask, job, holder.id, laneOf(job)))
-        answers.set(job, { kind: "replaced", id: holder.id });
+      const answer = await meet(ask, job, holders.get(job), laneOf);
+      if (answer) answers.set(job, answer);
       else fresh.push(job);
     }
     const written = fresh.length === 0 ? [] : await insert(ask, fresh, laneOf);
@@ -165,24 +207,32 @@ const COLUMNS: readonly (readonly [string, string, (job: NewJob, laneOf: LaneOf)
   ["limited", "boolean", ({ limited }) => limited],
   ["stuck_retry_ms", "bigint", ({ stuckRetryMs }) => stuckRetryMs],
   ["stuck_limit", "int", ({ stuckLimit }) => stuckLimit],
+  ["keep_ms", "bigint", ({ keepFinishedMs }) => keepFinishedMs],
+  ["keep_dead_ms", "bigint", ({ keepDeadMs }) => keepDeadMs],
 ];
 const OWN = 3;
 
-/** Makes them under a name, with what is to happen to a job that is there already. */
-export function insertsOf(s: string, waker: Waker, name: string, onConflict: string): Inserts {
+/**
+ * Makes them under a name, with what is to happen to a job that is there already. It is left out where its lane is not in
+ * use; where there is no answer to one that is there already, either of the two is refused with all the others.
+ */
+export function insertsOf(s: string, waker: Waker, name: string, onConflict: string | null): Inserts {
+  // Each lane is looked up by its number, however many there are.
+  const inUse = `(select l.base from ${s}.lane l where l.base = u.lane and l.retired_at is null limit 1) as in_use (base)`;
+  const checked = onConflict === null ? `left join lateral ${inUse} on true` : `cross join lateral ${inUse}`;
   const own = COLUMNS.slice(0, OWN);
   const arrays = (columns: typeof COLUMNS): string =>
     `unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")}) as u (${columns.map(([column]) => column).join(", ")})`;
   const shared = COLUMNS.slice(OWN).map(([column, type], at) => `$${at + 1 + OWN}::${type} as ${column}`);
   const from = (jobs: string): string => `with new as (
       insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, max_attempts, max_crashes, deadline_ms,
-        stuck_ms, version, key, payload, limited, stuck_retry_ms, stuck_limit)
-      select id, lane, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload, limited,
-        stuck_retry_ms, stuck_limit
-      from (select u.*, coalesce(u.run_at, ${NOW}) + u.delay_ms as due from ${jobs}) as due
-      ${onConflict} returning id, lane, run_at, seq),
+        stuck_ms, version, key, payload, limited, stuck_retry_ms, stuck_limit, keep_ms, keep_dead_ms)
+      select id, base, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload, limited,
+        stuck_retry_ms, stuck_limit, keep_ms, keep_dead_ms
+      from (select u.*, in_use.base, coalesce(u.run_at, ${NOW}) + u.delay_ms as due from ${jobs} ${checked}) as due
+      ${onConflict ?? ""} returning id, lane, run_at, seq),
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
-    select count(*) as count, case when count(*) <> $${COLUMNS.length + 1} then array_agg(id)::text end as ids, ${waker.notify} as notified from new`;
+    select pg_catalog.count(*) as count, case when pg_catalog.count(*) <> $${COLUMNS.length + 1} then pg_catalog.array_agg(id)::text end as ids, ${waker.notify} as notified from new`;
   return {
     mixed: { name, text: from(arrays(COLUMNS)) },
     alike: { name: `${name}_alike`, text: from(`(select u.*, ${shared.join(", ")} from ${arrays(own)}) as u`) },
@@ -204,6 +254,8 @@ function areAlike(jobs: readonly NewJob[]): boolean {
       job.version === one.version &&
       job.limited === one.limited &&
       job.stuckRetryMs === one.stuckRetryMs &&
-      job.stuckLimit === one.stuckLimit,
+      job.stuckLimit === one.stuckLimit &&
+      job.keepFinishedMs === one.keepFinishedMs &&
+      job.keepDeadMs === one.keepDeadMs,
   );
 }

@@ -5,6 +5,7 @@ import { NOT_POSTGRES } from "./greeting.ts";
 
 /** A row of the same key is there. */
 const REPEATED = "23505";
+const MISSING = "23502";
 /** Somebody else's transaction was not waited for any longer. */
 const LOCKED = "55P03";
 /** Deadlock and serialisation failure: nothing was written, and the same again will do. */
@@ -23,6 +24,11 @@ export function isLocked(error: unknown): boolean {
 /** True for an error of ours that says that a row of this key is there already. */
 export function isRepeated(error: unknown): boolean {
   return isRedriveError(error) && codeOf(error.cause) === REPEATED;
+}
+
+/** True for an error of ours that says that a column was given nothing which must have something. */
+export function isMissing(error: unknown): boolean {
+  return isRedriveError(error) && codeOf(error.cause) === MISSING;
 }
 
 /** True if no answer came for as long as we wait for one; `pg` says so by these words alone. */
@@ -66,6 +72,8 @@ const again: Meaning = (error, place) =>
 
 /** What passes, or ends with the transaction. */
 const UNAVAILABLE: Readonly<Record<string, Meaning>> = {
+  "57014": (error, place) =>
+    `Postgres at ${place} ended a statement that took too long: ${error.message}. Nothing of it was written. Look in pg_stat_activity for what keeps the server busy, and try again.`,
   "40001": again,
   "40P01": again,
   "25006": (error, place) =>
@@ -127,9 +135,15 @@ export function translate(error: unknown, place: string): RedriveError {
   return new RedriveError("store_unavailable", `Postgres at ${place}: ${cause.message}.`, { cause });
 }
 
-/** True unless the server says that something else was waited for; rows of keys are in a table of their own. */
+/** The error of a statement, which learns which one it was. */
+export function named(error: unknown, { name }: { readonly name?: string }): unknown {
+  return error instanceof Error && name !== undefined ? Object.assign(error, { statement: name }) : error;
+}
+
+/** True if rows of keys were waited for. The server names their table only to the first who waits for a row. */
 function isAboutKey(error: Error): boolean {
-  return !("where" in error) || String(error.where).includes('"job_key"');
+  const { where, statement } = error as { readonly where?: string; readonly statement?: string };
+  return where === undefined ? (statement?.startsWith("key_") ?? false) : where.includes('"job_key');
 }
 
 /** What the server adds to some of its errors, such as the right that is missing. */

@@ -1,6 +1,6 @@
 // The Postgres store: one schema, any number of machines. Enqueues, verdicts and redrives are on disk before they are
-// answered (the server's synchronous_commit); claims are not waited for, because losing one only runs its jobs again, and
-// neither are cells.
+// answered (the server's synchronous_commit), and so are cells that people write; claims are not waited for, because losing
+// one only runs its jobs again, and neither are other cells.
 import type pg from "pg";
 import type { NewJob } from "../../core/new-job.ts";
 import { invalid } from "../../core/options.ts";
@@ -86,11 +86,12 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
   }) as Store & Pick<PostgresStore, "name" | "within">;
   return {
     ...store,
-    onWake(hears) {
-      listening.start();
+    onWake(hears, onDeaf = () => undefined) {
+      listening.start(onDeaf);
       const off = store.onWake(hears);
       return () => {
         off();
+        listening.tellNoMore(onDeaf);
         if (wake.size === 0) void listening.close();
       };
     },
@@ -110,7 +111,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
 
 function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readonly [K in Verb]: Store[K] } {
   const { db, s, place, waker, ledger, floors, lanes } = parts;
-  const looks = lanesVerb(parts, floors);
+  const looks = lanesVerb(parts, floors, listening.isHeard);
   const claims = claimVerb(parts, ledger, floors);
   const fresh = freshEnqueuer(parts, waker);
   const workers = workerVerbs(parts);
@@ -160,7 +161,7 @@ function withinVerb(parts: Parts): PostgresStore["within"] {
         CHECKS.enqueue?.(jobs);
         return enqueue(ask, jobs, await lanesBeside(parts, ask, jobs));
       },
-      complete: (lease, result) => complete(ask, lease, result),
+      complete: (lease, result, said) => complete(ask, lease, result, said),
     };
   };
 }
@@ -202,25 +203,43 @@ function readyFirst(
   };
 }
 
+/** Hears why no wake-up will come. */
+type OnDeaf = (why: string) => void;
+
+const POOLED =
+  "a pooler in transaction mode stands between the pool and Postgres, so that no wake-up arrives, and work is found by polling alone: say so with pooler: true";
+
 /** The listener, once somebody wants to be woken. */
 interface Listening {
-  start(): void;
+  start(onDeaf: OnDeaf): void;
+  tellNoMore(onDeaf: OnDeaf): void;
   looked(nothing: boolean): void;
   took(): void;
+  isHeard(): boolean;
   close(): Promise<void>;
 }
 
 function openListening({ names, place, config, live }: Parts, listeners: Iterable<() => void>): Listening {
   let listener: Listener | null = null;
   let closing: Promise<void> = Promise.resolve();
+  let isPooled = false;
+  const told = new Set<OnDeaf>();
+  const onPooler = (): void => {
+    isPooled = true;
+    for (const onDeaf of told) onDeaf(POOLED);
+  };
   return {
-    start() {
+    start(onDeaf) {
       if (!live || place.pooler) return;
+      if (isPooled) return onDeaf(POOLED);
+      told.add(onDeaf);
       const connect = (): pg.Client => new (loadPg().Client)(config as pg.ClientConfig);
-      listener ??= new Listener({ names, system: realSystem, connect, listeners });
+      listener ??= new Listener({ names, system: realSystem, connect, listeners, onPooler });
     },
+    tellNoMore: (onDeaf) => void told.delete(onDeaf),
     looked: (nothing) => listener?.looked(nothing),
     took: () => listener?.took(),
+    isHeard: () => listener?.isHeard ?? false,
     close() {
       closing = Promise.all([closing, listener?.close()]).then(() => undefined);
       listener = null;

@@ -5,9 +5,21 @@ import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
-import { JOB_WIDTH, jobFromRow, RUN_AT, type Value } from "../rows.ts";
+import { columnsFor, JOB_WIDTH, jobFromRow, RUN_AT, type Value } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
-import { heldRuns, isTaken, jobColumns, NO_RUN, PLACE, STATE, stateOf, toQueue, withLane, withRun } from "./columns.ts";
+import {
+  heldRuns,
+  isTaken,
+  jobColumns,
+  NO_RUN,
+  noteEnded,
+  PLACE,
+  STATE,
+  stateOf,
+  toQueue,
+  withLane,
+  withRun,
+} from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./context.ts";
 import type { Cell, Statement } from "./driver.ts";
 import { isLocked } from "./errors.ts";
@@ -99,9 +111,10 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
       delete from ${s}.waiting w using ${s}.job j where j.id = any($1::text[]) and j.state = 'queued' and w.lane = j.lane
         and w.run_at = j.run_at and w.seq = j.seq and ${waitsAtMost(WAIT_MS)} returning w.seq),
     done as (
-      update ${s}.job j set state = 'cancelled', cancel_requested = true, finished_at = ${NOW}, updated_at = ${NOW}
-      where j.seq = any(array(select seq from held)) returning j.id, j.seq),
-    ended as (insert into ${s}.ended (state, at, seqs) select 'cancelled', ${NOW}, array_agg(seq order by seq) from done having count(*) > 0),
+      update ${s}.job j set state = 'cancelled', cancel_requested = true, finished_at = ${NOW},
+        expires_at = ${NOW} + j.keep_ms, updated_at = ${NOW}
+      where j.seq = any(array(select seq from held)) returning j.id, j.seq, j.expires_at),
+    ended as (${noteEnded(s, "cancelled", "done")}),
     places as (delete from ${s}.place p using done where p.seq = done.seq returning p.seq),
     told as materialized (select ${waker.notify} from places limit 1)
     select id, (select count(*) from told) from done`,
@@ -246,7 +259,7 @@ async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnTyp
   if (query.due !== undefined)
     where.push(`h.seq is null and j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ${NOW}`);
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${jobColumns(s)}, j.seq from ${source.from} ${withLane(s)} where ${where.join(" and ")}
+  const text = `select ${columnsFor(jobColumns(s), query)}, j.seq from ${source.from} ${withLane(s)} where ${where.join(" and ")}
     order by j.seq desc limit $${values.length + 1}`;
   const { rows, next } = page(await db.ask({ text }, ...values, query.limit + 1), query.limit, JOB_WIDTH);
   return { items: rows.map((row) => jobFromRow(row as Value[])), next };
@@ -261,7 +274,7 @@ export function dueList(s: string, query: JobQuery): { readonly text: string; re
   if (query.tried) where.push("w.job_id is not null");
   else if (query.tried === false) where.push("j.attempts = 0");
   if (query.due !== undefined) where.push(`w.run_at ${query.due ? "<=" : ">"} ${NOW}`);
-  const text = `select ${jobColumns(s)}, j.seq from ${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN} ${withLane(s)}
+  const text = `select ${columnsFor(jobColumns(s), query)}, j.seq from ${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN} ${withLane(s)}
     where ${where.join(" and ")} order by ${order}, w.seq limit $${values.length + 1}`;
   return { text, values };
 }

@@ -1,5 +1,6 @@
 // Keys on Postgres. Taking one is an insert that waits for whoever is about to take it, so that a rolled-back winner
-// never makes the loser report success; keys are always locked in their order.
+// never makes the loser report success; keys are always locked in their order. A statement that waited for a lock sees
+// other tables as they were before the wait, so who holds a key is read by the next one.
 import type { State } from "../../core/job.ts";
 import type { KeyHolder, NewJob } from "../../core/new-job.ts";
 import { PLACE, stateOf, toQueue } from "./columns.ts";
@@ -10,6 +11,8 @@ import type { Ask } from "./driver.ts";
 export interface KeyKeeper {
   /** Takes or locks the keys of jobs, each of another key; answers who holds those that were taken before. */
   lock(ask: Ask, jobs: readonly NewJob[]): Promise<Map<NewJob, KeyHolder>>;
+  /** Who holds the keys of jobs now; each is locked. */
+  holders(ask: Ask, jobs: readonly NewJob[]): Promise<Map<NewJob, KeyHolder>>;
   /** Gives a waiting holder the body of the new job; false if it does not wait any more. */
   replace(ask: Ask, job: NewJob, id: string, lane: number): Promise<boolean>;
   /** Makes the keys of new jobs stand for them. */
@@ -18,7 +21,7 @@ export interface KeyKeeper {
 
 /** Keys of one schema. */
 export function keyKeeper(s: string): KeyKeeper {
-  const { reserve, hold, take, replace } = keyStatements(s);
+  const { reserve, holders, take, replace } = keyStatements(s);
   const columns = (jobs: readonly NewJob[]): string[][] => [
     jobs.map(({ type }) => type),
     jobs.map(({ key }) => key as string),
@@ -27,25 +30,30 @@ export function keyKeeper(s: string): KeyKeeper {
   ];
   const keeper: KeyKeeper = {
     async lock(ask, jobs) {
-      const holders = new Map<NewJob, KeyHolder>();
-      if (jobs.length === 0) return holders;
-      const byKey = new Map(jobs.map((job) => [`${job.type} ${job.key}`, job]));
+      if (jobs.length === 0) return new Map();
       const fresh = new Set(
         (await ask(reserve, ...columns(jobs))).map(([type, key]) => `${String(type)} ${String(key)}`),
       );
-      const taken = jobs.filter((job) => !fresh.has(`${job.type} ${job.key}`));
-      if (taken.length === 0) return holders;
-      for (const row of await ask(hold, ...columns(taken).slice(0, 2))) {
+      return keeper.holders(
+        ask,
+        jobs.filter((job) => !fresh.has(`${job.type} ${job.key}`)),
+      );
+    },
+    async holders(ask, jobs) {
+      const found = new Map<NewJob, KeyHolder>();
+      if (jobs.length === 0) return found;
+      const byKey = new Map(jobs.map((job) => [`${job.type} ${job.key}`, job]));
+      for (const row of await ask(holders, ...columns(jobs).slice(0, 2))) {
         const [type, key, id, digest, state] = row as [string, string, string, string, State | null];
-        holders.set(byKey.get(`${type} ${key}`) as NewJob, { id, digest, state });
+        found.set(byKey.get(`${type} ${key}`) as NewJob, { id, digest, state });
       }
-      return holders;
+      return found;
     },
     async replace(ask, job, id, lane) {
       const { payload, version, maxAttempts, maxCrashes, deadlineMs, limited, runAt, delayMs } = job;
       const { stuckMs, stuckRetryMs, stuckLimit } = job;
       const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
-      const after = [limited, stuckRetryMs, stuckLimit];
+      const after = [limited, stuckRetryMs, stuckLimit, job.keepFinishedMs, job.keepDeadMs];
       const moved = job.unique === "debounce";
       const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs, ...after);
       if (rows.length === 0) return false;
@@ -60,17 +68,17 @@ export function keyKeeper(s: string): KeyKeeper {
 }
 
 function keyStatements(s: string) {
+  // Makes what is missing and locks the rest: the condition is looked at after the lock. So no key can go in between.
   const reserve = {
     name: "key_reserve",
-    text: `insert into ${s}.job_key (type, key, job_id, digest, created_at)
+    text: `insert into ${s}.job_key as k (type, key, job_id, digest, created_at)
       select u.type, u.key, u.id, u.digest, ${NOW} from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (type, key, id, digest)
-      order by u.type collate "C", u.key collate "C" on conflict (type, key) do nothing returning type, key`,
+      order by u.type collate "C", u.key collate "C" on conflict (type, key) do update set gone = k.gone where false returning k.type, k.key`,
   };
-  const hold = {
-    name: "key_hold",
+  const holders = {
+    name: "key_holders",
     text: `select k.type, k.key, k.job_id, k.digest, (select ${stateOf(s)} from ${s}.job j where j.id = k.job_id) as state
-      from ${s}.job_key k join unnest($1::text[], $2::text[]) as u (type, key) on k.type = u.type and k.key = u.key
-      order by k.type, k.key for update of k`,
+      from ${s}.job_key k join unnest($1::text[], $2::text[]) as u (type, key) on k.type = u.type and k.key = u.key`,
   };
   const take = {
     name: "key_take",
@@ -83,12 +91,13 @@ function keyStatements(s: string) {
     name: "key_replace",
     text: `with held as (
       delete from ${s}.waiting w using ${s}.job j where j.id = $1 and j.state = 'queued' and w.lane = j.lane
-        and w.run_at = j.run_at and w.seq = j.seq returning w.seq),
+        and w.run_at = j.run_at and w.seq = j.seq
+        and exists (select from ${s}.lane where base = $2::bigint and retired_at is null) returning w.seq),
     changed as (
       update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, max_attempts = $5, max_crashes = $6,
         deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
         due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
-        stuck_retry_ms = $13, stuck_limit = $14,
+        stuck_retry_ms = $13, stuck_limit = $14, keep_ms = $15, keep_dead_ms = $16,
         updated_at = ${NOW}
       from held where j.seq = held.seq returning ${PLACE}),
     places as (
@@ -96,5 +105,5 @@ function keyStatements(s: string) {
         and p.group_n is distinct from (select group_n from ${s}.lane where base = $2::bigint and group_concurrency = 1))
     ${toQueue(s, "changed")} returning seq`,
   };
-  return { reserve, hold, take, replace };
+  return { reserve, holders, take, replace };
 }

@@ -1,9 +1,11 @@
-// The numbers of lanes on Postgres: interned once, cached, never changed.
+// The numbers of lanes on Postgres: interned once, cached, never changed. A lane that was without a job for long is
+// retired and later deleted, so whoever writes a job with a remembered number checks that in the same statement.
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, isSameBelonging, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
-import { IMPATIENT } from "./context.ts";
+import { IMPATIENT, NOW } from "./context.ts";
 import type { Ask, Cell, Database } from "./driver.ts";
 import { isLocked } from "./errors.ts";
+import { LANE_BELONGING } from "./schema.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
 export interface Lanes {
@@ -11,8 +13,13 @@ export interface Lanes {
   intern(belongings: readonly Belonging[]): Promise<LaneOf>;
   /** The same on one connection, and refused where another transaction would have to be waited for. */
   internAtOnce(belongings: readonly Belonging[]): Promise<LaneOf>;
-  /** The same inside somebody's transaction, which may be rolled back: nothing of it is remembered. */
+  /**
+   * The same inside somebody's transaction, which may be rolled back: nothing of it is remembered, nor is anything that is
+   * remembered relied on.
+   */
   internWithin(ask: Ask, belongings: readonly Belonging[]): Promise<LaneOf>;
+  /** Forgets the lanes of these, one of which is not in use any more. */
+  forget(belongings: readonly Belonging[]): void;
   /** What the jobs of a lane belong to; undefined for a lane that does not exist. */
   belonging(lane: number): Promise<Belonging | undefined>;
   /** Remembers what a query has found. */
@@ -40,17 +47,19 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
     text: `select u.n, l.base from unnest(${arrays}) with ordinality as u (${columns}, n) cross join lateral (
       select base from ${s}.lane where type = u.type and queue = u.queue and coalesce(service, '') = coalesce(u.service, '')
         and coalesce(tenant, '') = coalesce(u.tenant, '') and coalesce(group_key, '') = coalesce(u.group_key, '')
-        and coalesce(group_concurrency, 0) = coalesce(u.group_concurrency, 0) and priority = u.priority limit 1) l`,
+        and coalesce(group_concurrency, 0) = coalesce(u.group_concurrency, 0) and priority = u.priority
+        and retired_at is null limit 1) l`,
   };
   // A server that is restored, or whose replica takes over, may give out numbers again that some process still remembers
   // for another belonging: with dice in them they are not the same ones.
   const next = {
-    text: `select nextval('${s}.lane_n') * ${DICE} + floor(random() * ${DICE})::bigint from generate_series(1, $1::int)`,
+    text: `select pg_catalog.nextval('${s}.lane_n') * ${DICE} + pg_catalog.floor(pg_catalog.random() * ${DICE})::bigint from pg_catalog.generate_series(1, $1::int)`,
   };
   const insert = {
-    text: `insert into ${s}.lane (${columns}, base) select ${columns}, base
+    text: `insert into ${s}.lane as l (${columns}, base, used_at) select ${columns}, base, ${NOW}
       from unnest(${arrays}, $8::bigint[]) with ordinality as u (${columns}, base, n) order by n
-      on conflict do nothing`,
+      on conflict (${LANE_BELONGING}) do update set retired_at = null, retired_seq = null, used_at = excluded.used_at
+      where l.retired_at is not null`,
   };
   const search = async (ask: Ask, names: readonly string[], named: Named, found: Map<string, number>) => {
     // In somebody's transaction, 64-bit numbers come as that library has them.
@@ -115,7 +124,7 @@ function makers(
   };
 }
 
-/** Lanes with a cache in front of their table; rows of that table never change. */
+/** Lanes with a cache in front of their table. */
 export function openLanes(db: Database, s: string): Lanes {
   const byName = new Map<string, number>();
   const byLane = new Map<number, Belonging>();
@@ -125,7 +134,7 @@ export function openLanes(db: Database, s: string): Lanes {
     text: `select type, queue, service, tenant, group_key, group_concurrency, priority from ${s}.lane where base = $1`,
   };
   /** What is not in the cache is found in one go. */
-  const laneOf = async (belongings: readonly Belonging[], find: Make): Promise<LaneOf> => {
+  const laneOf = async (belongings: readonly Belonging[], find: Make, known = byName): Promise<LaneOf> => {
     const all = new Map<string, number>();
     const unknown = new Map<string, Belonging>();
     let last: Belonging | null = null;
@@ -133,7 +142,7 @@ export function openLanes(db: Database, s: string): Lanes {
       if (last && isSameBelonging(belonging, last)) continue;
       last = belonging;
       const name = laneName(belonging);
-      const base = byName.get(name);
+      const base = known.get(name);
       if (base === undefined) unknown.set(name, belonging);
       else all.set(name, base);
     }
@@ -151,7 +160,10 @@ export function openLanes(db: Database, s: string): Lanes {
         });
       }),
     internAtOnce: (belongings) => laneOf(belongings, atOnce),
-    internWithin: (ask, belongings) => laneOf(belongings, (unknown) => through(ask, unknown)),
+    internWithin: (ask, belongings) => laneOf(belongings, (unknown) => through(ask, unknown), new Map()),
+    forget(belongings) {
+      for (const belonging of belongings) byName.delete(laneName(belonging));
+    },
     async belonging(lane) {
       const base = laneOfKind(lane, "first");
       const cached = byLane.get(base);

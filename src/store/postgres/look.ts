@@ -1,7 +1,7 @@
 // Looks for lanes with work on Postgres. Searches `waiting` by its one index, (lane, run_at, seq), so that the cost follows
 // the number of lanes, not what waits in them.
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
-import type { Store } from "../store.ts";
+import type { Signs, Store } from "../store.ts";
 import { type Context, NOW } from "./context.ts";
 import type { Cell } from "./driver.ts";
 import type { Floors, FullLook } from "./floors.ts";
@@ -26,7 +26,7 @@ export function lanesText(s: string): string {
   const after = (lane: string): string => `select w.lane, w.run_at, w.seq from ${s}.waiting w where w.lane > ${lane}
     order by w.lane, w.run_at, w.seq limit 1`;
   return `select h.lane, h.run_at, ${NOW}, h.seq, extract(milliseconds from clock_timestamp() - statement_timestamp())::int,
-      l.type, l.queue, l.service, l.tenant, l.group_key, l.group_concurrency, l.priority, r.room, r.run_at
+      l.type, l.queue, l.service, l.tenant, l.group_key, l.group_concurrency, l.priority, r.room, r.run_at, ${signsText(s)}
     from (select) as always left join (
       select n.lane, n.run_at, n.seq from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) as p (lane, run_at, seq, below)
       cross join lateral (
@@ -42,8 +42,27 @@ export function lanesText(s: string): string {
     ${withRoom(s)} order by h.lane`;
 }
 
-/** The verb that looks for lanes with work. */
-export function lanesVerb(context: Context, floors: Floors): Store["lanes"] {
+/** The columns of the signs; each is asked once for the whole statement. */
+const signsText = (s: string): string => `(select version from ${s}.control), (select count(*) from ${s}.worker),
+      (select max(seq) from ${s}.worker), (select min(case when given_up then 0 else lease_end end) from ${s}.worker),
+      (select coalesce(sum(version), 0)::bigint from ${s}.cell where name = '' and holder = '')`;
+
+/** Where they begin in a row. */
+const SIGNS = 14;
+
+function signsFrom(row: readonly Cell[]): Omit<Signs, "isHeard"> {
+  const [control, workers, newest, lapseAt, cells] = row.slice(SIGNS) as (number | null)[];
+  return {
+    control: control ?? 0,
+    workers: workers ?? 0,
+    newest: newest ?? 0,
+    lapseAt: lapseAt ?? null,
+    cells: cells ?? 0,
+  };
+}
+
+/** The verb that looks for lanes with work; `isHeard` says whether whoever makes work due wakes this process. */
+export function lanesVerb(context: Context, floors: Floors, isHeard: () => boolean): Store["lanes"] {
   const { db, s, lanes } = context;
   const aside = openQuarantine(context);
   const heads = { name: "lanes", text: lanesText(s) };
@@ -82,7 +101,7 @@ export function lanesVerb(context: Context, floors: Floors): Store["lanes"] {
       floors.forget();
       return look(from, limit);
     }
-    return { lanes: active, next, nextRunAt, now };
+    return { lanes: active, next, nextRunAt, now, signs: { ...signsFrom(all[0] as Cell[]), isHeard: isHeard() } };
   };
   return look;
 }

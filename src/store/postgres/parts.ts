@@ -2,7 +2,7 @@
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
 import { type Context, NOW } from "./context.ts";
-import { type Database, loadPg, openDatabase, type Statement } from "./driver.ts";
+import { BOUNDS, type Database, loadPg, openDatabase, SEARCH_PATH, type Statement } from "./driver.ts";
 import { type Floors, openFloors } from "./floors.ts";
 import { listenFirst } from "./greeting.ts";
 import { CONNECT_MS } from "./hearing.ts";
@@ -35,11 +35,10 @@ export interface Parts extends Context {
 
 /**
  * Statements are prepared once for any values, while tables may be empty; a plan that scans them would be kept when they
- * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs. And where two claims meet,
- * neither is to fail for the role's isolation.
+ * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs. Where two claims meet,
+ * neither is to fail for the role's isolation; and names mean what they mean everywhere.
  */
-export const PLANS =
-  "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed";
+export const PLANS = `-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed -c search_path=${SEARCH_PATH}`;
 
 /** Puts the parts together; nothing is asked of the server. */
 export function openParts(options: PostgresOptions, { clock }: Surroundings): Parts {
@@ -51,7 +50,7 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
   const real = openDatabase({
     pool,
     owned: place.pool === null,
-    prepare: prepares,
+    direct: prepares,
     system: realSystem,
     place: place.shown,
   });
@@ -69,7 +68,7 @@ export function openParts(options: PostgresOptions, { clock }: Surroundings): Pa
 function configOf({ url, pool, tls, pooler, options: asked }: Place): pg.ClientConfig | null {
   const bounds = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "redrive" };
   // Of two that differ, the server takes the last.
-  const settings = [asked, pooler ? null : PLANS].filter(Boolean).join(" ");
+  const settings = (pooler ? [asked] : [BOUNDS, asked, PLANS]).filter(Boolean).join(" ");
   if (url !== null)
     return { connectionString: url, ...(settings && { options: settings }), ...bounds, ...(tls && { ssl: true }) };
   const options = (pool as unknown as { readonly options?: Record<string, unknown> }).options;

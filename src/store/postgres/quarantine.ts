@@ -2,6 +2,7 @@
 // with everything they hold, so that they never stop anybody and do not wait for ever unseen.
 import { runtimeFailure } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
+import { noteEnded } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import { freePlaces } from "./groups.ts";
 
@@ -15,9 +16,9 @@ export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
     dead as (
       update ${s}.job j set state = 'dead', lane = $1, finished_at = ${NOW}, updated_at = ${NOW}, failure = $2, error_message = $3
       from stray where j.seq = stray.seq and j.state = 'queued'
-      returning j.seq, j.generation, j.attempts, j.crashes, j.max_attempts),
+      returning j.seq, j.generation, j.attempts, j.crashes, j.max_attempts, j.expires_at),
     ${freePlaces(s, "stray")},
-    ended as (insert into ${s}.ended (state, at, seqs) select 'dead', ${NOW}, array_agg(seq order by seq) from dead having count(*) > 0)
+    ended as (${noteEnded(s, "dead", "dead")})
     insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint,
       attempts, crashes, max_attempts, died_at, failure)
     select seq, generation, $4, 'permanent', 'system', $5, $3, $6, attempts, crashes, max_attempts, ${NOW}, $2 from dead

@@ -1,15 +1,25 @@
 // How finished jobs go from Postgres: removed by hand, or pruned when their time is over, a bounded number at a time, so
 // that plain autovacuum keeps up. What belongs to a job goes with it; its key learns that the job is gone.
+import { LATEST_INSTANT } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
-import { BUCKET_KINDS, inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
+import {
+  BUCKET_KINDS,
+  END_STATES,
+  type EndState,
+  inPruneOrder,
+  type Over,
+  type Pruning,
+  pruning,
+} from "../retention.ts";
 import { UNREADABLE } from "../rows.ts";
-import type { DeadTarget, PruneAnswer, Retention, Store } from "../store.ts";
-import { heldRuns } from "./columns.ts";
+import type { DeadTarget, PruneAnswer, Store } from "../store.ts";
+import { goesAt, heldRuns, withLane } from "./columns.ts";
 import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
+import { laneCleaner } from "./old-lanes.ts";
 import { orphanSweeper } from "./orphans.ts";
 
-/** The verbs that delete. */
-export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prune"> {
+/** The verbs that delete, and the one that puts it off. */
+export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prune" | "retain"> {
   const remove = {
     name: "remove",
     text: `with gone as (
@@ -19,10 +29,12 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
     ${freeKeys(s)} select array_agg(seq) from gone`,
   };
   const bury = burier(s);
+  const giveTimes = timer(s);
   const step = pruneStep(s);
   const clean = cleaner(s);
   const freeOldKeys = keyCleaner(s);
   const sweepOrphans = orphanSweeper(s);
+  const forgetLanes = laneCleaner(s);
   const clock = { text: `select ${NOW}` };
   return {
     async remove(targets) {
@@ -41,14 +53,17 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
     prune: (retention) =>
       db.together(async (ask) => {
         const by = pruning(retention, (await ask(clock))[0]?.[0] as number);
-        const answer = await step(ask, by, retention);
+        const isLeft = await giveTimes(ask, by, retention.limit);
+        const answer = await step(ask, by, retention.limit);
         await freeOldKeys(ask, by, retention.limit);
-        if (retention.cursor === null) {
+        if (retention.isFirst) {
           await clean(ask, by);
           await sweepOrphans(ask, retention.limit);
+          await forgetLanes(ask, by, retention.limit);
         }
-        return answer;
+        return { ...answer, more: isLeft || answer.more };
       }),
+    retain: retainer(db, s),
   };
 }
 
@@ -67,78 +82,158 @@ function targetOf(target: string | DeadTarget): { readonly id: string; readonly 
   return typeof target === "string" ? { id: target, generation: null } : target;
 }
 
-interface Finished extends Place {
-  readonly type: string;
-  readonly state: "completed" | "cancelled" | "dead";
+/** Rows of `ended` and the jobs of which they are right: one that was redriven, removed or moved since is not there. */
+const endedJobs = (s: string): string => `${s}.ended b cross join unnest(b.seqs) as e (seq)
+  join ${s}.job j on j.seq = e.seq and j.state = b.state and ${goesAt("j.")} = b.at`;
+
+const TYPE = `coalesce(l.type, '${UNREADABLE.type}')`;
+
+const STATES = `array[${END_STATES.map((state) => `'${state}'`).join(", ")}]`;
+
+/** Rows of `ended` with a time in this range that say nothing right any more, at most so many of each state. */
+const tidyStatement = (s: string) => ({
+  name: "prune_tidy",
+  text: `delete from ${s}.ended b where b.ctid = any(array(
+    select void.ctid from unnest(${STATES}) as of (state) cross join lateral (
+      select n.ctid from ${s}.ended n where n.state = of.state and n.at >= $1 and n.at <= $2 and not exists (
+        select from unnest(n.seqs) as e (seq) join ${s}.job j on j.seq = e.seq and j.state = n.state and ${goesAt("j.")} = n.at)
+      order by n.at limit $3) void))`,
+});
+
+/** Gives jobs that ended without a time one, at most so many; true if there are more. */
+function timer(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<boolean> {
+  const look = {
+    name: "prune_timeless",
+    text: `select j.state, j.seq, j.finished_at, ${TYPE} from ${endedJobs(s)} ${withLane(s)}
+      where b.state = any(${STATES}) and b.at = -1 limit $1`,
+  };
+  const give = moveStatement(s, "prune_time");
+  const tidy = tidyStatement(s);
+  return async (ask, by, limit) => {
+    const rows = (await ask(look, limit + 1)) as [EndState, number, number, string][];
+    const found = rows.slice(0, limit).sort(([, a], [, b]) => a - b);
+    const times = found.map(([state, , finishedAt, type]) => by.expiryOf(type, state, finishedAt));
+    const seqs = found.map(([, seq]) => seq);
+    if (found.length > 0)
+      await ask(
+        give,
+        seqs,
+        found.map(() => -1),
+        times,
+      );
+    await ask(tidy, -1, -1, limit);
+    return rows.length > limit;
+  };
 }
 
-type Step = (ask: Ask, by: Pruning, retention: Retention) => Promise<PruneAnswer>;
+/** Gives ended jobs another time, where they still have the one given and nobody holds them. */
+const moveStatement = (s: string, name: string) => ({
+  name,
+  text: `with free as materialized (
+    select j.seq, u.at from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as u (seq, was, at)
+    join ${s}.job j on j.seq = u.seq and j.finished_at is not null and ${goesAt("j.")} = u.was for update of j skip locked),
+  moved as (
+    update ${s}.job j set expires_at = free.at from free where j.seq = free.seq returning j.seq, j.state, j.expires_at)
+  insert into ${s}.ended (state, at, seqs) select state, expires_at, array_agg(seq order by seq) from moved
+    where expires_at < ${LATEST_INSTANT} group by 1, 2`,
+});
+
+type Step = (ask: Ask, by: Pruning, limit: number) => Promise<PruneAnswer>;
 
 function pruneStep(s: string): Step {
-  // A job that was redriven or removed meanwhile is not where its note says any more, and is not looked at.
   const look = {
     name: "prune_look",
-    text: `select b.at, e.seq, coalesce(l.type, '${UNREADABLE.type}') from ${s}.ended b cross join unnest(b.seqs) as e (seq)
-      join ${s}.job j on j.seq = e.seq and j.state = b.state and j.finished_at = b.at
-      left join ${s}.lane l on l.base = j.lane - j.lane % 4
-      where b.state = $1 and b.at >= $2 and b.at <= $4 and (b.at > $2 or e.seq > $3) order by b.at, e.seq limit $5`,
+    text: `select over.* from unnest(${STATES}) as of (state) cross join lateral (
+      select b.at, e.seq, ${TYPE}, b.state from ${endedJobs(s)} ${withLane(s)}
+      where b.state = of.state and b.at >= 0 and b.at <= $1 order by b.at, e.seq limit $2) over`,
   };
+  // Whatever somebody holds in an open transaction, a job or its key, stays until a later prune, and nothing waits for it.
   const forget = {
     name: "prune",
-    text: `with gone as (
-      delete from ${s}.job j using unnest($1::bigint[], $2::bigint[]) as u (seq, at) where j.seq = u.seq and j.finished_at = u.at
+    text: `with free as materialized (
+      select j.seq, j.id, j.key from unnest($1::bigint[], $2::bigint[]) as u (seq, at)
+      join ${s}.job j on j.seq = u.seq and j.finished_at is not null and j.expires_at = u.at
+      order by j.seq for update of j skip locked),
+    keys as materialized (
+      select k.job_id from ${s}.job_key k where k.job_id = any(array(select id from free where key is not null)) for update skip locked),
+    gone as (
+      delete from ${s}.job j where j.seq = any(array(
+        select seq from free where key is null or id = any(array(select job_id from keys))
+          or not exists (select from ${s}.job_key k where k.job_id = free.id)))
       returning j.id, j.key, j.state, j.seq), ${freeKeys(s)}
       select state, array_agg(seq) from gone group by state`,
   };
-  // Notes of which nothing is left.
-  const tidy = {
-    name: "prune_tidy",
-    text: `delete from ${s}.ended b where b.ctid = any(array(
-      select n.ctid from ${s}.ended n where n.state = $1 and n.at >= $2 and n.at <= $3 and not exists (
-        select from unnest(n.seqs) as e (seq) join ${s}.job j on j.seq = e.seq and j.state = n.state and j.finished_at = n.at)
-      order by n.at limit $4))`,
-  };
+  const setAside = moveStatement(s, "prune_aside");
+  const tidy = tidyStatement(s);
   const bury = burier(s);
-  return async (ask, by, { limit }) => {
-    const { after, finishedUntil, deadUntil } = by;
-    const inState = async (state: Finished["state"], until: number | null): Promise<Finished[]> => {
-      if (until === null || after.finishedAt > until) return [];
-      const rows = await ask(look, state, after.finishedAt, after.seq, until, limit + 1);
-      return (rows as [number, number, string][]).map(([finishedAt, seq, type]) => ({ finishedAt, seq, type, state }));
-    };
-    const old = [
-      ...(await inState("completed", finishedUntil)),
-      ...(await inState("cancelled", finishedUntil)),
-      ...(await inState("dead", deadUntil)),
-    ];
-    const seen = old.sort(inPruneOrder).slice(0, limit);
-    const over = seen.filter(({ type, state, finishedAt }) => by.isOver(type, state, finishedAt));
+  return async (ask, by, limit) => {
+    const rows = (await ask(look, by.now, limit + 1)) as [number, number, string, EndState][];
+    const found = rows.map(([expiresAt, seq, type, state]): Over => ({ expiresAt, seq, type, state }));
+    const over = found.sort(inPruneOrder).slice(0, limit);
+    const aside = over.filter(by.isAside);
+    if (aside.length > 0)
+      await ask(
+        setAside,
+        ...placesOf(aside),
+        aside.map(() => LATEST_INSTANT),
+      );
     const pruned = { completed: 0, cancelled: 0, dead: 0 };
     // Counted as they go: somebody else may be pruning, or sending them back to work.
-    const gone = over.length === 0 ? [] : await ask(forget, ...placesOf(over));
-    for (const [state, seqs] of gone as [Finished["state"], number[]][]) {
+    const going = over.filter((each) => !by.isAside(each));
+    const gone = going.length === 0 ? [] : await ask(forget, ...placesOf(going));
+    for (const [state, seqs] of gone as [EndState, number[]][]) {
       pruned[state] = seqs.length;
       await bury(ask, seqs);
     }
-    const untils = { completed: finishedUntil, cancelled: finishedUntil, dead: deadUntil };
-    for (const state of ["completed", "cancelled", "dead"] as const) {
-      const times = seen.filter((each) => each.state === state).map(({ finishedAt }) => finishedAt);
-      const [from, until] = times.length > 0 ? [times[0], times.at(-1)] : [after.finishedAt, untils[state]];
-      if (until !== null) await ask(tidy, state, from as number, until as number, limit);
-    }
-    return { ...pruned, next: old.length > seen.length ? placeCursor(seen.at(-1) as Finished) : null };
+    await ask(tidy, 0, over.at(-1)?.expiresAt ?? by.now, limit);
+    // A page of which everything is held would be the next one too.
+    return { ...pruned, more: found.length > limit && gone.length + aside.length > 0 };
   };
 }
 
-function placesOf(places: readonly Place[]): number[][] {
-  return [places.map(({ seq }) => seq), places.map(({ finishedAt }) => finishedAt)];
+function placesOf(over: readonly Over[]): number[][] {
+  return [over.map(({ seq }) => seq), over.map(({ expiresAt }) => expiresAt)];
 }
+
+/** Moves the times of ended jobs. */
+function retainer(db: Context["db"], s: string): Store["retain"] {
+  const move = {
+    name: "retain",
+    text: `with page as materialized (select seq, lane from ${s}.job where seq > $1 order by seq limit $2),
+    kept as (select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as kept (type, keep_ms, keep_dead_ms)),
+    moved as (
+      update ${s}.job j set keep_ms = k.keep_ms, keep_dead_ms = k.keep_dead_ms, expires_at = ${timeBy("k")}
+      from page p join ${s}.lane l on l.base = p.lane - p.lane % 4 join kept k on k.type = l.type
+      where j.seq = p.seq and j.finished_at is not null and (j.keep_ms, j.keep_dead_ms, j.expires_at)
+        is distinct from (k.keep_ms, k.keep_dead_ms, ${timeBy("k")})
+      returning j.seq, j.state, j.expires_at),
+    noted as (insert into ${s}.ended (state, at, seqs) select state, expires_at, array_agg(seq order by seq) from moved
+      where expires_at < ${LATEST_INSTANT} group by 1, 2)
+    select (select count(*) from page), (select max(seq) from page), (select count(*) from moved)`,
+  };
+  return async ({ types, after, limit }) => {
+    const columns = [
+      types.map(({ type }) => type),
+      types.map(({ finishedMs }) => finishedMs),
+      types.map(({ deadMs }) => deadMs),
+    ];
+    const [row] = await db.ask(move, after, limit, ...columns);
+    const [seen, last, moved] = row as [number, number | null, number];
+    return { moved, next: seen === limit ? last : null };
+  };
+}
+
+/** When an ended job goes that is kept for as long as `k` says; one that waits for its archive goes on to. */
+const timeBy = (k: string): string => `case when j.expires_at = ${LATEST_INSTANT} then j.expires_at
+  else j.finished_at + case when j.state = 'dead' then ${k}.keep_dead_ms else ${k}.keep_ms end end`;
 
 /** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
 function keyCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<void> {
+  // One that is being taken stays: it would stand for another job by the time that it could be deleted.
   const keys = {
     text: `delete from ${s}.job_key where (type, key) in (select k.type, k.key from ${s}.job_key k where k.gone and k.created_at <= $1
-      and not exists (select from ${s}.job j where j.id = k.job_id) order by k.created_at, k.type, k.key limit $2)`,
+      and not exists (select from ${s}.job j where j.id = k.job_id) order by k.created_at, k.type, k.key limit $2
+      for update of k skip locked)`,
   };
   return async (ask, { keysUntil }, limit) => void (await ask(keys, keysUntil, limit));
 }
@@ -147,8 +242,8 @@ function keyCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promis
 function cleaner(s: string): (ask: Ask, by: Pruning) => Promise<void> {
   const workers = {
     text: `with gone as (
-      delete from ${s}.worker w where w.given_up and w.beat_at <= $1
-        and not exists (select from ${heldRuns(s)} where h.worker = w.id) returning w.id)
+      delete from ${s}.worker where id in (select w.id from ${s}.worker w where w.given_up and w.beat_at <= $1
+        and not exists (select from ${heldRuns(s)} where h.worker = w.id) for update of w skip locked) returning id)
     delete from ${s}.claim c using gone where c.worker = gone.id`,
   };
   const pauses = {

@@ -7,24 +7,25 @@
 // under the epoch that follows its own; the epoch of its row is that of the last run that was settled. A settle writes
 // the row once; it has no index that a run changes, and its page has room for a second version of it, so that Postgres
 // updates it in place (HOT). Its payload comes last, because what an update leaves as it was at either end of a row is not
-// written to the log again. There is one row of `ended` for all that ended together. The numbers in such rows are neither
+// written to the log again. There is one row of `ended` for all that ended together and go together. The numbers in such rows are neither
 // compressed nor, as long as they fit, moved out of the row, which would cost more than all else about it. `place` has a
 // row for every job that holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
-import { JOB_BOUNDS } from "../../core/new-job.ts";
+import { within } from "../counters.ts";
 import { time } from "./time.ts";
 import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
 
-/** Counters that no run makes overflow: what does not fit is refused where it is written, not when others are claimed. */
-const within = (column: string): string => `${column} between 0 and ${Number.MAX_SAFE_INTEGER}`;
-
 /** The number of a group: a hash, so that nobody has to hand out numbers; two groups with the same one would share places. */
 export const groupNumber = (type: string, group: string): string => `hashtextextended(${type} || ' ' || ${group}, 0)`;
 
-const jobTables = (s: string): string => `
+/** What tells lanes apart. */
+export const LANE_BELONGING = `type, queue, coalesce(service, ''), coalesce(tenant, ''),
+  coalesce(group_key, ''), coalesce(group_concurrency, 0), priority`;
+
+const laneTables = (s: string): string => `
 create sequence ${s}.lane_n minvalue 0 start 0;
 create table ${s}.lane (
   base bigint primary key,
@@ -36,27 +37,39 @@ create table ${s}.lane (
   group_concurrency int,
   -- The same for all lanes of one type and group.
   group_n bigint generated always as (${groupNumber("type", "group_key")}) stored,
-  priority int not null check (priority between 0 and 9)
+  priority int not null check (priority between 0 and 9),
+  -- When it was made, or last taken into use again.
+  used_at bigint not null,
+  -- Since when it may go, and the number of the newest job some time after that.
+  retired_at bigint,
+  retired_seq bigint
 );
-create unique index lane_belonging on ${s}.lane (type, queue, coalesce(service, ''), coalesce(tenant, ''),
-  coalesce(group_key, ''), coalesce(group_concurrency, 0), priority);
+create unique index lane_belonging on ${s}.lane (${LANE_BELONGING});
+create index lane_used on ${s}.lane (used_at) where retired_at is null;
+create index lane_retired on ${s}.lane (retired_at) where retired_at is not null and retired_seq is null;
+create index lane_sealed on ${s}.lane (retired_seq) where retired_seq is not null;
+`;
 
+const jobTables = (s: string): string => `
 create table ${s}.job (
   seq bigint generated always as identity primary key,
   lane bigint not null,
   due_at bigint not null,
   created_at bigint not null,
-  max_attempts int not null check (max_attempts >= 1),
-  max_crashes int not null check (max_crashes >= 1),
-  version int not null check (version between 1 and ${JOB_BOUNDS.version}),
-  generation int not null default 1 check (generation >= 1),
+  max_attempts int not null check (${within("max_attempts")}),
+  max_crashes int not null check (${within("max_crashes")}),
+  version int not null check (${within("version")}),
+  -- How long it is kept once it has ended; null as long as nobody has said so.
+  keep_ms bigint,
+  keep_dead_ms bigint,
+  generation int not null default 1 check (${within("generation")}),
   run_at bigint not null,
   epoch bigint not null default 0 check (${within("epoch")}),
   updated_at bigint not null,
   releases bigint not null default 0 check (${within("releases")}),
   last_delay_ms bigint not null default 0,
-  attempts int not null default 0 check (attempts >= 0),
-  crashes int not null default 0 check (crashes >= 0),
+  attempts int not null default 0 check (${within("attempts")}),
+  crashes int not null default 0 check (${within("crashes")}),
   limited boolean not null default true,
   cancel_requested boolean not null default false,
   -- How many jobs a batch with this one may have; null for no limit.
@@ -67,6 +80,8 @@ create table ${s}.job (
   stuck_retry_ms bigint,
   started_at bigint,
   finished_at bigint,
+  -- When it is deleted; null as long as nobody has said so.
+  expires_at bigint,
   id text collate "C" not null unique,
   state text not null default 'queued',
   worker text collate "C",
@@ -77,7 +92,8 @@ create table ${s}.job (
   failure text,
   payload text not null,
   check (${oneOf("state", ["queued", "completed", "dead", "cancelled"])}),
-  check ((state = 'queued') = (finished_at is null))
+  check ((state = 'queued') = (finished_at is null)),
+  check (expires_at is null or finished_at is not null)
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 create index job_keyed on ${s}.job (key, seq) where key is not null;
 `;
@@ -123,13 +139,16 @@ create index claim_nonce on ${s}.claim (nonce);
 
 create table ${s}.ended (
   state text not null,
+  -- When they go, -1 as long as nobody has said so. What is said here of a job whose row says otherwise is void.
   at bigint not null,
   n bigint generated always as identity,
   seqs bigint[] not null,
   primary key (state, at, n)
 ) with (toast_tuple_target = 8160);
 alter table ${s}.ended alter column seqs set storage external;
+`;
 
+const keyTables = (s: string): string => `
 create table ${s}.job_key (
   type text collate "C" not null,
   key text collate "C" not null,
@@ -231,6 +250,9 @@ create table ${s}.cell (
   primary key (kind, name, holder)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
+-- Cells that tell of changes to others of their kind.
+create index cell_changes on ${s}.cell (version) where name = '' and holder = '';
+
 create table ${s}.control (
   one int primary key check (one = 1),
   version bigint not null
@@ -240,7 +262,10 @@ insert into ${s}.control values (1, 1);
 
 /** SQL that leads from one version of the schema to the next, for a schema of this name. */
 export const MIGRATIONS: readonly ((schema: string) => string)[] = [
-  (s) => [jobTables, scheduleTables, historyTables, fleetTables, views].map((part) => part(s)).join(""),
+  (s) =>
+    [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables, views]
+      .map((part) => part(s))
+      .join(""),
 ];
 
 /** The tables that they make. */

@@ -4,8 +4,8 @@
 // a claim is written as a whole, and never changed. None waits long for a row that somebody holds: others of its group
 // would wait with it.
 import { HISTORY_TAIL } from "../verbs.ts";
-import { PLACE, toQueue } from "./columns.ts";
-import { freeKeys, NOW, waitsAtMost } from "./context.ts";
+import { noteEnded, PLACE, toQueue } from "./columns.ts";
+import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
 import type { Statement } from "./driver.ts";
 import { freePlaces, freeStatement } from "./groups.ts";
 import type { Waker } from "./wake.ts";
@@ -26,7 +26,7 @@ function given(s: string, columns: Readonly<Record<string, string>>): string {
         from unnest($1::text[]) with ordinality as k (nonce, n)
         left join lateral (select worker, at from ${s}.claim where nonce = k.nonce limit 1) c on true where ${waitsAtMost(WAIT_MS)}),
       u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")})),
-      marked as (update ${s}.worker set started_through = $${types.length + 3} where id = $${types.length + 2} and started_through < $${types.length + 3})`;
+      ${noteStarted(s, `$${types.length + 2}`, `$${types.length + 3}`)}`;
 }
 
 const BLAME = {
@@ -40,9 +40,50 @@ const BLAME = {
   fingerprint: "text",
 };
 
+/** What a run was judged by, where its job does not carry it. */
+const TERMS = {
+  max_attempts: "int",
+  max_crashes: "int",
+  deadline_ms: "bigint",
+  stuck_ms: "bigint",
+  stuck_retry_ms: "bigint",
+  stuck_limit: "int",
+  keep_ms: "bigint",
+  keep_dead_ms: "bigint",
+};
+
+/** The way in which a statement writes that, or takes it as it is. */
+interface Says {
+  /** Behind its name. */
+  readonly name: "" | "_said";
+  /** Columns behind its others. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** What it sets beside the rest. */
+  readonly set: string;
+  /** When a job goes that ends now. */
+  readonly finished: string;
+  readonly dead: string;
+}
+
+const SILENT: Says = {
+  name: "",
+  columns: {},
+  set: "",
+  finished: `${NOW} + j.keep_ms`,
+  dead: `${NOW} + j.keep_dead_ms`,
+};
+const SAYING: Says = {
+  name: "_said",
+  columns: Object.fromEntries(Object.entries(TERMS).map(([column, type]) => [`said_${column}`, type])),
+  set: Object.keys(TERMS)
+    .map((column) => `, ${column} = u.said_${column}`)
+    .join(""),
+  finished: `${NOW} + u.said_keep_ms`,
+  dead: `${NOW} + u.said_keep_dead_ms`,
+};
+
 /** Notes which jobs ended together, from a CTE `done`. */
-const ended = (s: string, state: string, where = "true"): string =>
-  `ended as (insert into ${s}.ended (state, at, seqs) select '${state}', ${NOW}, array_agg(seq order by seq) from done where ${where} having count(*) > 0)`;
+const ended = (s: string, state: string, where = "true"): string => `ended as (${noteEnded(s, state, "done", where)})`;
 
 const waits = (s: string, where: string): string => `wait as (${toQueue(s, "done")} where ${where})`;
 
@@ -51,28 +92,58 @@ const record = (s: string, delay: string): string => `history as (
     error_name, error_message, error_stack, failure)
   select seq, generation, epoch, attempts, worker, started_at, ${NOW}, ${delay}, class, name, message, stack, failure from done)`;
 
-const DONE = `${PLACE}, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
+const DONE = `${PLACE}, j.expires_at, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
 const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
   error_message = u.message, ${RUN}`;
 /** Jobs that have more records of history than are kept, if they have one for every claim. */
 const LONG = `array_agg(seq) filter (where epoch > ${HISTORY_TAIL + 1})`;
 
 /** True for a job that this claim gave a lease of this epoch. */
-const isNamed = (epoch: string): string => `c.epochs[array_position(c.seqs, j.seq)] = ${epoch}`;
+const isNamed = (epoch: string): string => `c.epochs[pg_catalog.array_position(c.seqs, j.seq)] = ${epoch}`;
 
 const named = (name: string, text: string): Statement => ({ name: `settle_${name}`, text });
 
-/** Verdicts after which the job has ended well, or goes on running. */
-function plainStatements(s: string) {
+/** Completions that are kept, and cancels. */
+function endStatements(s: string, says: Says) {
   return {
     complete: named(
-      "complete",
-      `with ${given(s, { result: "text" })},
-      done as (update ${s}.job j set state = 'completed', result = u.result, finished_at = ${NOW}, ${RUN}
-        from u where ${LEASE} returning j.seq, u.n),
+      `complete${says.name}`,
+      `with ${given(s, { result: "text", ...says.columns })},
+      done as (update ${s}.job j set state = 'completed', result = u.result, finished_at = ${NOW}, expires_at = ${says.finished}${says.set}, ${RUN}
+        from u where ${LEASE} returning j.seq, j.expires_at, u.n),
       ${ended(s, "completed")}
       select ${NOW}, array_agg(n) from done`,
     ),
+    cancel: named(
+      `cancel${says.name}`,
+      `with ${given(s, says.columns)},
+      done as (update ${s}.job j set state = 'cancelled', finished_at = ${NOW}, expires_at = ${says.finished}${says.set}, ${RUN}
+        from u where ${LEASE} returning j.seq, j.expires_at, u.n),
+      ${ended(s, "cancelled")}
+      select ${NOW}, array_agg(n) from done`,
+    ),
+  } as const;
+}
+
+/** A completion in a caller's transaction; what its run was judged by comes behind its result. */
+function completeOneStatement(s: string, says: "_said" | "" = "") {
+  const columns = Object.entries(TERMS).map(([column, type], at) => [column, `$${at + 5}::${type}`] as const);
+  const set = says ? columns.map(([column, value]) => `, ${column} = ${value}`).join("") : "";
+  const keep = says ? new Map(columns).get("keep_ms") : "j.keep_ms";
+  return named(
+    `complete_one${says}`,
+    `with done as (update ${s}.job j set state = 'completed', result = $4, finished_at = ${NOW}, expires_at = ${NOW} + ${keep}${set},
+          updated_at = ${NOW}, epoch = $2::bigint, worker = c.worker, started_at = c.at
+        from ${s}.claim c where j.id = $1 and j.epoch = $2::bigint - 1 and c.nonce = $3 and ${isNamed("$2::bigint")}
+        returning j.seq, j.expires_at),
+      ${freePlaces(s, "done")}
+      ${noteEnded(s, "completed", "done")} returning at`,
+  );
+}
+
+/** Verdicts after which nothing is left of the job, or it goes on running; and a completion in a caller's transaction. */
+function plainStatements(s: string) {
+  return {
     forget: named(
       "forget",
       `with ${given(s, {})},
@@ -81,26 +152,11 @@ function plainStatements(s: string) {
       letters as (delete from ${s}.dead_letter d using gone where d.job_seq = gone.seq and gone.failure is not null)
       select ${NOW}, array_agg(n) from gone`,
     ),
-    completeOne: named(
-      "complete_one",
-      `with done as (update ${s}.job j set state = 'completed', result = $4, finished_at = ${NOW}, updated_at = ${NOW},
-          epoch = $2::bigint, worker = c.worker, started_at = c.at
-        from ${s}.claim c where j.id = $1 and j.epoch = $2::bigint - 1 and c.nonce = $3 and ${isNamed("$2::bigint")} returning j.seq),
-      ${freePlaces(s, "done")}
-      insert into ${s}.ended (state, at, seqs) select 'completed', ${NOW}, array[seq] from done returning at`,
-    ),
+    completeOne: completeOneStatement(s),
     progress: named(
       "progress",
       `with ${given(s, { value: "text" })},
       done as (update ${s}.job j set progress = u.value, updated_at = ${NOW} from u where ${LEASE} returning u.n)
-      select ${NOW}, array_agg(n) from done`,
-    ),
-    cancel: named(
-      "cancel",
-      `with ${given(s, {})},
-      done as (update ${s}.job j set state = 'cancelled', finished_at = ${NOW}, ${RUN}
-        from u where ${LEASE} returning j.seq, u.n),
-      ${ended(s, "cancelled")}
       select ${NOW}, array_agg(n) from done`,
     ),
   } as const;
@@ -109,43 +165,41 @@ function plainStatements(s: string) {
 const BATCH_MOST =
   "batch_most = case when j.cancel_requested then j.batch_most else coalesce(u.most, j.batch_most) end";
 
-/** Verdicts that send the job back to the queue. A job that was asked to stop does not come back, whatever its run said. */
-function returnStatements(s: string, wake: string) {
-  return {
-    release: named(
-      "release",
-      `with ${given(s, { delay: "bigint", most: "int" })},
-      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1, ${BATCH_MOST},
-          state = case when j.cancel_requested then 'cancelled' else 'queued' end,
+/** A job that was asked to stop does not come back to the queue, whatever its run said. */
+const STOPPED = (says: Says): string => `state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
-          run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end
-        from u where ${LEASE} returning ${PLACE}, j.cancel_requested, u.n),
+          expires_at = case when j.cancel_requested then ${says.finished} end,
+          run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end`;
+
+/** The verdict that hands a job back. */
+function releaseStatement(s: string, wake: string) {
+  return named(
+    "release",
+    `with ${given(s, { delay: "bigint", most: "int" })},
+      done as (update ${s}.job j set ${RUN}, releases = j.releases + 1, ${BATCH_MOST}, ${STOPPED(SILENT)}
+        from u where ${LEASE} returning ${PLACE}, j.expires_at, j.cancel_requested, u.n),
       ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), null${wake} from done`,
-    ),
+  );
+}
+
+/** Verdicts about bad runs. */
+function blameStatements(s: string, wake: string, says: Says) {
+  return {
     retry: named(
-      "retry",
-      `with ${given(s, { delay: "bigint", kind: "int", most: "int", ...BLAME })},
-      done as (update ${s}.job j set ${CHARGED}, ${BATCH_MOST},
-          state = case when j.cancel_requested then 'cancelled' else 'queued' end,
-          finished_at = case when j.cancel_requested then ${NOW} end,
-          run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end,
+      `retry${says.name}`,
+      `with ${given(s, { delay: "bigint", kind: "int", most: "int", ...BLAME, ...says.columns })},
+      done as (update ${s}.job j set ${CHARGED}, ${BATCH_MOST}, ${STOPPED(says)}${says.set},
           lane = case when j.cancel_requested then j.lane else j.lane - j.lane % 4 + u.kind end,
           last_delay_ms = case when j.cancel_requested then j.last_delay_ms else u.delay end
         from u where ${LEASE} returning ${DONE}, u.delay),
       ${record(s, "delay")}, ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), ${LONG}${wake} from done`,
     ),
-  } as const;
-}
-
-/** The verdict that ends it badly. */
-function deathStatements(s: string) {
-  return {
     dead: named(
-      "dead",
-      `with ${given(s, { place: "int", reason: "text", ...BLAME })},
-      done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}
+      `dead${says.name}`,
+      `with ${given(s, { place: "int", reason: "text", ...BLAME, ...says.columns })},
+      done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}, expires_at = ${says.dead}${says.set}
         from u where ${LEASE} returning ${DONE}, u.place, u.reason),
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
       buried as (
@@ -166,10 +220,17 @@ function deathStatements(s: string) {
 
 /** The statement of each kind of verdict, and those beside them. */
 export function settleStatements(s: string, waker: Waker | null) {
+  const wake = waker ? `, ${waker.notify}` : "";
   return {
     ...plainStatements(s),
-    ...returnStatements(s, waker ? `, ${waker.notify}` : ""),
-    ...deathStatements(s),
+    ...endStatements(s, SILENT),
+    ...blameStatements(s, wake, SILENT),
+    said: {
+      ...endStatements(s, SAYING),
+      ...blameStatements(s, wake, SAYING),
+      completeOne: completeOneStatement(s, "_said"),
+    },
+    release: releaseStatement(s, wake),
     find: named(
       "find",
       `select u.id, u.epoch, u.nonce, j.seq, exists (select from ${s}.place p where p.seq = j.seq) from unnest($1::text[], $2::bigint[], $3::text[]) as u (id, epoch, nonce)
@@ -190,10 +251,7 @@ export function settleStatements(s: string, waker: Waker | null) {
       select seq from keyed where id <> all(array(select job_id from keys)) and id = any(array(
         select k.job_id from ${s}.job_key k where k.job_id = any(array(select id from keyed))))`,
     ),
-    none: named(
-      "none",
-      `with marked as (update ${s}.worker set started_through = $2 where id = $1 and started_through < $2) select ${NOW}`,
-    ),
+    none: named("none", `with ${noteStarted(s, "$1", "$2")} select ${NOW}`),
     places: freeStatement(s, waker),
     trim: named(
       "trim",

@@ -2,7 +2,7 @@
 // order of jobs, so that two settles never wait for each other in a circle. Writes what it is told: the charge, the
 // delay, the reason; it computes none of them.
 import { plainText } from "../../core/failure.ts";
-import type { Failure, Lease } from "../../core/job.ts";
+import type { Failure, Lease, Terms } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { failureText } from "../rows.ts";
@@ -17,6 +17,7 @@ import type { Waker } from "./wake.ts";
 
 /** What is done with a verdict: what its kind says, or nothing of the job is kept. */
 type Kind = Settlement["verdict"]["kind"] | "forget";
+type EndKind = "complete" | "cancel" | "retry" | "dead";
 
 /** The verb that applies verdicts. */
 export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): Store["settle"] {
@@ -68,10 +69,10 @@ function applier(
   statements: ReturnType<typeof settleStatements>,
   by: readonly [worker: string | null, startedThrough: number],
 ): (known: readonly Numbered[]) => Promise<Applied> {
-  const apply = async (ask: Ask, [kind, places]: Step, current: Set<number>): Promise<number> => {
+  const apply = async (ask: Ask, [kind, places, says]: Step, current: Set<number>): Promise<number> => {
     const group = places.map(({ item }) => item);
-    const columns = [...leaseColumns(places), ...COLUMNS[kind](group, places)];
-    const [row] = await ask(statements[kind], ...columns, ...by);
+    const columns = [...leaseColumns(places), ...COLUMNS[kind](group, places), ...(says ? termColumns(group) : [])];
+    const [row] = await ask(says ? statements.said[kind as EndKind] : statements[kind], ...columns, ...by);
     const [now, done, long] = row as [number, number[] | null, number[] | null];
     for (const place of done ?? []) current.add(places[place - 1]?.at as number);
     // Their history is longer than what is kept.
@@ -141,12 +142,19 @@ function judged(of: readonly Numbered[], current: ReadonlySet<number>): number[]
   return seqsOf(of.filter(({ at }) => current.has(at)));
 }
 
-type Step = readonly [Kind, readonly Numbered[]];
+/** Verdicts of a kind; whether they also write what their runs were judged by. */
+type Step = readonly [Kind, readonly Numbered[], says: boolean];
 
 /** One completion inside a caller's transaction; false if its lease is not current any more. */
-export function completeWithin(s: string): (ask: Ask, lease: Lease, result: string | null) => Promise<boolean> {
-  const { completeOne } = settleStatements(s, null);
-  return async (ask, { id, epoch, nonce }, result) => (await ask(completeOne, id, epoch, nonce, result)).length === 1;
+export function completeWithin(
+  s: string,
+): (ask: Ask, lease: Lease, result: string | null, said?: Terms) => Promise<boolean> {
+  const { completeOne, said: saying } = settleStatements(s, null);
+  return async (ask, { id, epoch, nonce }, result, said) => {
+    const statement = said ? saying.completeOne : completeOne;
+    const rows = await ask(statement, id, epoch, nonce, result, ...(said ? TERMS.map((term) => said[term]) : []));
+    return rows.length === 1;
+  };
 }
 
 function leaseOf({ id, epoch, nonce }: Lease): Lease {
@@ -155,15 +163,37 @@ function leaseOf({ id, epoch, nonce }: Lease): Lease {
 
 /** The verdicts of a round by kind, each in the order of their numbers. */
 function byKind(round: readonly Numbered[]): Step[] {
-  const kinds = new Map<Kind, Numbered[]>();
+  const kinds = new Map<string, [Kind, Numbered[], boolean]>();
   for (const each of round) {
     const kind = kindOf(each.item);
-    const group = kinds.get(kind);
-    if (group) group.push(each);
-    else kinds.set(kind, [each]);
+    const says = kind !== "forget" && termsOf(each.item) !== undefined;
+    const name = says ? `${kind} said` : kind;
+    const group = kinds.get(name);
+    if (group) group[1].push(each);
+    else kinds.set(name, [kind, [each], says]);
   }
-  for (const group of kinds.values()) group.sort((a, b) => a.seq - b.seq);
-  return [...kinds];
+  for (const [, group] of kinds.values()) group.sort((a, b) => a.seq - b.seq);
+  return [...kinds.values()];
+}
+
+function termsOf({ verdict }: Settlement): Terms | undefined {
+  return "said" in verdict ? verdict.said : undefined;
+}
+
+/** What runs are judged by, in the order in which the statements take it. */
+const TERMS = [
+  "maxAttempts",
+  "maxCrashes",
+  "deadlineMs",
+  "stuckMs",
+  "stuckRetryMs",
+  "stuckLimit",
+  "keepFinishedMs",
+  "keepDeadMs",
+] as const;
+
+function termColumns(group: readonly Settlement[]): Parameter[] {
+  return TERMS.map((term) => group.map((each) => (termsOf(each) as Terms)[term]));
 }
 
 function leaseColumns(group: readonly Numbered[]): Parameter[] {

@@ -4,7 +4,7 @@ import { RedriveError } from "../../core/errors.ts";
 import { invalid } from "../../core/options.ts";
 import type { Ask, Cell } from "./driver.ts";
 import { queryOf, sent } from "./driver.ts";
-import { translate } from "./errors.ts";
+import { named, translate } from "./errors.ts";
 
 /** The plainest form of a transaction; rows come as objects or as arrays, in the order of the columns. */
 export interface QueryTransaction {
@@ -39,7 +39,7 @@ export function within(tx: Transaction, place: string): Ask {
         (row) => (Array.isArray(row) ? row : Object.values(row as object)) as Cell[],
       );
     } catch (error) {
-      throw translate(error, place);
+      throw translate(named(error, statement), place);
     }
   };
 }

@@ -23,7 +23,7 @@ export interface WakeNames {
 
 /** The names for a schema. */
 export function wakeNames(s: string): WakeNames {
-  const lock = (name: string): string => `hashtext('redrive ${name}'), hashtext('${s}')`;
+  const lock = (name: string): string => `pg_catalog.hashtext('redrive ${name}'), pg_catalog.hashtext('${s}')`;
   return { channel: `redrive_${s}`, idle: lock("idle"), open: lock("open") };
 }
 
@@ -31,7 +31,7 @@ export function wakeNames(s: string): WakeNames {
 export function openWaker({ channel, idle }: WakeNames): Waker {
   // Whoever gets the lock alone knows that nobody idles, and lets go at once.
   return {
-    notify: `case when pg_try_advisory_lock(${idle}) then pg_advisory_unlock(${idle})::text else pg_notify('${channel}', '')::text end`,
+    notify: `case when pg_catalog.pg_try_advisory_lock(${idle}) then pg_catalog.pg_advisory_unlock(${idle})::text else pg_catalog.pg_notify('${channel}', '')::text end`,
   };
 }
 
@@ -42,7 +42,7 @@ export function openWaker({ channel, idle }: WakeNames): Waker {
 export function openWakerWithin(names: WakeNames): Waker {
   // First the lock, then the look: one of the two sees the other.
   return {
-    notify: `case when pg_advisory_xact_lock_shared(${names.open})::text = '' then ${openWaker(names).notify} end`,
+    notify: `case when pg_catalog.pg_advisory_xact_lock_shared(${names.open})::text = '' then ${openWaker(names).notify} end`,
   };
 }
 
@@ -53,9 +53,18 @@ export interface ListenerOptions {
   /** A connection of its own, not yet connected. */
   readonly connect: () => pg.Client;
   readonly listeners: Iterable<() => void>;
+  /** Hears, once, that a pooler stands between which gives every transaction another connection: nothing arrives. */
+  readonly onPooler: () => void;
 }
 
+const BACKEND = "select pg_catalog.pg_backend_pid() as pid";
+/** How often we look whether our connection was replaced. */
 const CHECK_MS = 2_000;
+/**
+ * In how many of these looks the server is asked whether the connection is still there: in the first ones, because a pooler
+ * may stand between, then seldom. One that broke unseen costs hints, and polling is the truth.
+ */
+const [ASKED_FIRST, ASKED_EVERY] = [5, 30];
 const ANSWER_MS = 3_000;
 const AGAIN_MS = 500;
 /** A commit that was under way has ended after this long, mostly. */
@@ -74,6 +83,8 @@ export class Listener {
   readonly #ending = new AbortController();
   readonly #watching: Promise<void>;
   #client: pg.Client | null = null;
+  /** The process of the server that listens for us. */
+  #backend: unknown = null;
   #idle = false;
   /** When work was found first since there was none. */
   #busySince: number | null = null;
@@ -88,6 +99,11 @@ export class Listener {
   constructor(options: ListenerOptions) {
     this.#options = options;
     this.#watching = this.#watch();
+  }
+
+  /** True while everyone who makes work due notifies us. */
+  get isHeard(): boolean {
+    return this.#idle && this.#client !== null;
   }
 
   /** Hears that somebody looked for work. What they saw may not be theirs: then they take nothing, and idle. */
@@ -137,7 +153,7 @@ export class Listener {
     this.#changing = this.#changing.then(async () => {
       const to = this.#client;
       if (!to || this.#idle === idle) return;
-      const lock = idle ? "pg_advisory_lock_shared" : "pg_advisory_unlock_shared";
+      const lock = idle ? "pg_catalog.pg_advisory_lock_shared" : "pg_catalog.pg_advisory_unlock_shared";
       if (!(await this.#ask(to, `select ${lock}(${this.#options.names.idle})`))) return;
       this.#idle = idle;
       if (!idle) return;
@@ -150,8 +166,8 @@ export class Listener {
   /** Looks again when those have ended who may not have seen that we idle, seldomer the longer they take. */
   async #awaitOpen(client: pg.Client, rest: number): Promise<void> {
     const { system, names } = this.#options;
-    const find = `select virtualtransaction from pg_locks where locktype = 'advisory' and (classid, objid) = (${names.open})
-      and database = (select oid from pg_database where datname = current_database())`;
+    const find = `select virtualtransaction from pg_catalog.pg_locks where locktype = 'advisory' and (classid, objid) = (${names.open})
+      and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())`;
     const from = system.monotonic();
     let open: Set<unknown> | null = null;
     while (open === null || (open.size > 0 && this.#idle && this.#rests === rest)) {
@@ -198,7 +214,10 @@ export class Listener {
     client.on("notification", () => this.#ring());
     try {
       await this.#inTime(client.connect());
-      await this.#inTime(client.query(`listen ${this.#options.names.channel}`));
+      // In one go, so that one and the same process does both.
+      const both = `listen ${this.#options.names.channel}; ${BACKEND}`;
+      const answers: pg.QueryResult<{ pid?: unknown }>[] = [await this.#inTime(client.query(both))].flat();
+      this.#backend = answers.at(-1)?.rows[0]?.pid;
       this.#client = client;
       // What was said while nobody listened is not repeated.
       this.#ring();
@@ -207,13 +226,27 @@ export class Listener {
     }
   }
 
+  /** Whether the connection is there, and still the one that listens. */
+  async #check(client: pg.Client): Promise<void> {
+    const rows = await this.#ask(client, BACKEND);
+    if (!rows || rows[0]?.["pid"] === this.#backend) return;
+    this.#ending.abort();
+    this.#options.onPooler();
+  }
+
   async #watch(): Promise<void> {
     const { system } = this.#options;
     const { signal } = this.#ending;
+    let looks = 0;
     while (!signal.aborted) {
-      if (!this.#client) await this.#open();
+      if (!this.#client) {
+        looks = 0;
+        await this.#open();
+      }
       await system.sleep(this.#client ? CHECK_MS : AGAIN_MS * (0.5 + system.random()), signal);
-      if (this.#client && !signal.aborted) await this.#ask(this.#client, "select 1");
+      looks += 1;
+      const isAsked = looks <= ASKED_FIRST || looks % ASKED_EVERY === 0;
+      if (this.#client && isAsked && !signal.aborted) await this.#check(this.#client);
     }
     if (this.#client) this.#drop(this.#client);
   }

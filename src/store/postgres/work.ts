@@ -3,10 +3,10 @@
 import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
 import type { Quota } from "../../core/plan.ts";
-import { failureFromText } from "../rows.ts";
+import { failureFromText, keepFromText, keepText } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
 import { lastStack } from "./columns.ts";
-import { type Context, NOW } from "./context.ts";
+import { type Context, NOW, noteStarted } from "./context.ts";
 import type { Ask, Cell, Statement } from "./driver.ts";
 import type { Floors } from "./floors.ts";
 import { takenOfGroups } from "./groups.ts";
@@ -71,7 +71,7 @@ export function groupClaimText(s: string): string {
 }
 
 /** Places of columns in what a claim answers. */
-const [LANE, SEQ, NOW_AT, REST] = [7, 8, 9, 10] as const;
+const [LANE, SEQ, NOW_AT, REST, KEEP_AT] = [7, 8, 9, 10, 11] as const;
 
 /** Notes the claim of what is `taken`, and reads its jobs. Lanes come by their numbers, so that the turn of each is found fast. */
 function claimOf(s: string, taken: string): string {
@@ -82,7 +82,7 @@ function claimOf(s: string, taken: string): string {
       select $1, $7, $8::bigint, $2::bigint, ${NOW}, array_agg(seq), array_agg(epoch + 1)
       from (select * from taken order by ($10::int[])[width_bucket(lane, $4::bigint[])], run_at, seq) as in_order having count(*) > 0)
     select j.id, j.payload, j.epoch + 1, j.run_at, nullif(j.due_at, j.run_at), nullif(j.created_at, j.run_at), j.max_attempts,
-      j.lane, j.seq, case when j.seq = (select min(seq) from taken) then ${NOW} end, ${rest(s)}
+      j.lane, j.seq, case when j.seq = (select min(seq) from taken) then ${NOW} end, ${rest(s)}, ${keepText("j.keep_ms", "j.keep_dead_ms")}
     from ${s}.job j where j.seq = any(array(select seq from taken))`;
 }
 
@@ -133,8 +133,7 @@ export function claimVerb(context: Context, ledger: Ledger, floors: Floors): Sto
   const why = {
     name: "claim_why",
     // What a claim says about its worker is in its row; one that took nothing has none.
-    text: `with marked as (update ${s}.worker set started_through = $2
-        where id = $1 and not given_up and started_through < $2 and set_config('synchronous_commit', 'off', true) is not null)
+    text: `with ${noteStarted(s, "$1", "$2", "not given_up and set_config('synchronous_commit', 'off', true) is not null")}
       select ${NOW}, exists (select from ${s}.worker where id = $1 and not given_up), (select version from ${s}.control)`,
   };
   return async (request) => {
@@ -200,6 +199,7 @@ function segments(quotas: readonly Quota[], belonging: (lane: number) => Belongi
 function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Belonging, at: number): ClaimedJob {
   const now = row[NOW_AT] as number;
   const runAt = row[3] as number;
+  const keep = keepFromText(row[KEEP_AT] as Text);
   const more = row[REST] === null ? NO_REST : (JSON.parse(row[REST] as string) as Rest);
   return {
     id: row[0] as string,
@@ -219,6 +219,7 @@ function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Be
     updatedAt: now,
     startedAt: now,
     finishedAt: null,
+    expiresAt: null,
     attempts: more[0],
     maxAttempts: row[6] as number,
     crashes: more[1],
@@ -239,6 +240,8 @@ function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Be
     result: null,
     failure: failureFromText(more[9], more[10]),
     batchMost: more[13],
+    keepFinishedMs: keep.keepFinishedMs,
+    keepDeadMs: keep.keepDeadMs,
     nonce,
     ticket: ticket + at,
   };

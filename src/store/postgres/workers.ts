@@ -8,11 +8,15 @@ import type { Cell } from "./driver.ts";
 /** The verbs about workers. */
 export type WorkerVerbs = Pick<Store, "register" | "beat" | "expired" | "overdue" | "held" | "leave" | "workers">;
 
-/** The heartbeat, for whoever beats it. */
+/**
+ * The heartbeat, for whoever beats it. It waits for the row of its worker no longer than leaves time for another beat
+ * before the lease ends.
+ */
 export const beatText = (s: string): string => `with alive as (
     update ${s}.worker set lease_end = ${NOW} + $2, beat_at = ${NOW}, started_through = greatest(started_through, $3)
-    where id = $1 and not given_up returning id)
-  select ${NOW}, exists (select from alive), (select json_agg(json_build_array(j.id, h.epoch, h.nonce) order by j.seq)::text
+    where id = $1 and not given_up
+      and (select pg_catalog.set_config('lock_timeout', greatest(150, least($2::bigint / 5, 4000))::text, true)) is not null returning id)
+  select ${NOW}, exists (select from alive), (select pg_catalog.json_agg(pg_catalog.json_build_array(j.id, h.epoch, h.nonce) order by j.seq)::text
     from ${heldRuns(s)} where h.worker = $1 and j.cancel_requested and exists (select from alive))`;
 
 /** What a heartbeat's row says. */
@@ -42,12 +46,13 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
       values ($1, $2, $3, $4, ${NOW} + $5, ${NOW}, ${NOW}) on conflict (id) do nothing`,
   };
   const beat = { name: "beat", text: beatText(s) };
-  // Only those that are late are written; the order keeps two reapers from waiting for each other in a circle.
+  // Only those that are late are written; whoever's row is held now, the next look finds.
   const giveUp = {
     name: "give_up",
     text: `with late as (
-      select id from ${s}.worker where not given_up and (lease_end <= coalesce($1::bigint, ${NOW}) or id = any($2::text[]))
-      order by id for update)
+      select id from ${s}.worker where not given_up and (id = any($2::text[])
+        or lease_end <= coalesce($1::bigint, ${NOW}) and ($3::text[] is null or id = any($3::text[])))
+      for update skip locked)
     update ${s}.worker w set given_up = true from late where w.id = late.id`,
   };
   const lost = {
@@ -79,8 +84,8 @@ export function workerVerbs({ db, s }: Context): WorkerVerbs {
     },
     beat: async ({ worker, leaseMs, startedThrough }) =>
       beatAnswer((await db.ask(beat, worker, leaseMs, startedThrough))[0]),
-    async expired({ gone, limit, after = 0, lapsedBy = null }) {
-      await db.ask(giveUp, lapsedBy, gone);
+    async expired({ gone, limit, after = 0, lapsedBy = null, late = null }) {
+      await db.ask(giveUp, lapsedBy, gone, late);
       return (await db.ask(lost, after, limit)).map((row) => expiredFromRow(row as Value[]));
     },
     async overdue({ limit, after = 0, byMs = 0, ranMs = null, named = [] }) {

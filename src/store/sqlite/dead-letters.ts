@@ -1,5 +1,5 @@
 // Dead letters on SQLite: list them, count them, send them back.
-import type { Failure } from "../../core/job.ts";
+import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { readCursor } from "../cursor.ts";
 import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
@@ -7,7 +7,7 @@ import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
-import { DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow, JOB_WIDTH } from "../rows.ts";
+import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow, JOB_WIDTH } from "../rows.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verbs about dead letters, with rows in the place of objects. */
@@ -54,7 +54,7 @@ function list(db: Database, query: DeadLetterQuery): RowPage {
   const { where, values } = conditions(beyond, readCursor(query.cursor, query.oldest), query);
   const found = db
     .prepare(
-      `select ${DEATH_COLUMNS}, ${JOB_COLUMNS}, d.seq from dead_letter d ${WITH_JOB}
+      `select ${DEATH_COLUMNS}, ${columnsFor(JOB_COLUMNS, query)}, d.seq from dead_letter d ${WITH_JOB}
        where ${where} order by ${order} limit ?`,
     )
     .all(...values, query.limit + 1);
@@ -64,6 +64,7 @@ function list(db: Database, query: DeadLetterQuery): RowPage {
 function conditions(beyond: string, position: number, filter: LetterFilter): { where: string; values: Value[] } {
   const { where, values } = narrow(beyond, position, CONDITIONS, filter);
   if (!filter.redriven) where.push("d.redriven_at is null");
+  if (filter.aside) where.push(`j.state = 'dead' and j.state <> 'queued' and j.expires_at = ${LATEST_INSTANT}`);
   if (filter.text !== undefined) {
     where.push(SAYS);
     values.push(filter.text, filter.text);
@@ -74,7 +75,7 @@ function conditions(beyond: string, position: number, filter: LetterFilter): { w
 /** One pass over the letters that match, without their texts; those are read of the causes listed only. */
 function tally(db: Database, filter: LetterFilter): Tally {
   const { where, values } = conditions(OLDEST_FIRST.beyond, readCursor(null, true), filter);
-  const ofJobs = filter.service !== undefined || filter.tenant !== undefined;
+  const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const groups = db.prepare(
     `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
      from dead_letter d ${ofJobs ? WITH_JOB : ""} where ${where} group by 1, 2, 3, 4`,
@@ -90,7 +91,7 @@ function redriver(db: Database, clock: () => number): Verbs["redrive"] {
   const exists = db.prepare("select 1 from job where id = ?");
   const revive = db.prepare(
     `update job set state = 'queued', generation = generation + 1, attempts = 0, crashes = 0, releases = 0, last_delay_ms = 0,
-       batch_most = null, cancel_requested = 0, finished_at = null, run_at = ?, due_at = ?, updated_at = ?, lane = lane - lane % 4 + ${LANE_KINDS.indexOf("first")}
+       batch_most = null, cancel_requested = 0, finished_at = null, expires_at = null, run_at = ?, due_at = ?, updated_at = ?, lane = lane - lane % 4 + ${LANE_KINDS.indexOf("first")}
      where id = ? and state = 'dead' and generation = ?`,
   );
   const mark = db.prepare(

@@ -83,7 +83,7 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
   for (const step of [checkVersion, checkOwner, configure, migrate]) retry(() => step(db));
   if (options.emptyLog) retry(() => emptyLog(db));
   const unsynced = options.unsynced === true && leaveSyncing(db);
-  const lanes = openLanes(db);
+  const lanes = openLanes(db, options.clock);
   const verbs = {
     migrate: () => undefined,
     ...jobVerbs(db, lanes, options.clock),

@@ -3,21 +3,24 @@ import { keepsPlace } from "../../core/group.ts";
 import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
-import type { Database, Value } from "./driver.ts";
+import type { Database, Statement, Value } from "./driver.ts";
 import type { Lanes } from "./lanes.ts";
 import { unlessBroken } from "./quarantine.ts";
 import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
 const INSERT = `insert into job (id, lane, state, run_at, due_at, created_at, updated_at, max_attempts, max_crashes,
-  deadline_ms, stuck_ms, stuck_retry_ms, stuck_limit, limited, version, key, payload) values`;
-const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-/** Jobs written by one statement, which costs not much more than half of one statement for each. */
-const TOGETHER = 10;
+  deadline_ms, stuck_ms, stuck_retry_ms, stuck_limit, limited, keep_ms, keep_dead_ms, version, key, payload) values`;
+const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/** Jobs written by one statement, which costs not much more than half of one statement for each; as many as there are. */
+const TOGETHER = [50, 10] as const;
 
 /** Writes jobs from their flat form. */
 export function enqueuer(db: Database, lanes: Lanes, clock: () => number): (flat: readonly Value[]) => EnqueueAnswer[] {
   const insert = db.prepare(`${INSERT} ${ROW} on conflict (id) do nothing`);
-  const insertAll = db.prepare(`${INSERT} ${Array(TOGETHER).fill(ROW).join(", ")}`);
+  const insertAll = TOGETHER.map((size) => ({
+    size,
+    write: db.prepare(`${INSERT} ${Array(size).fill(ROW).join(", ")}`),
+  }));
   const stateOf = db.prepare("select state from job where id = ?");
   const keys = keyKeeper(db, lanes);
 
@@ -40,23 +43,25 @@ export function enqueuer(db: Database, lanes: Lanes, clock: () => number): (flat
     return { kind: "created", id };
   };
   /** Writes jobs without keys together; false, with nothing written, if one of them has a key or is known. */
-  const allNew = (flat: readonly Value[], from: number, now: number): boolean => {
+  const allNew = (write: Statement, flat: readonly Value[], from: number, end: number, now: number): boolean => {
     const values: Value[] = [];
-    for (let at = from; at < from + TOGETHER * NEW_JOB_WIDTH; at += NEW_JOB_WIDTH) {
+    for (let at = from; at < end; at += NEW_JOB_WIDTH) {
       if (flat[at + NEW_JOB.key] !== null) return false;
       pushRow(values, flat, at, lanes.internAt(flat, at + NEW_JOB.type), now);
     }
-    return unlessBroken(() => insertAll.run(...values));
+    return unlessBroken(() => write.run(...values));
   };
   return (flat) => {
     const now = clock();
+    lanes.refresh();
     const answers: EnqueueAnswer[] = [];
-    const step = TOGETHER * NEW_JOB_WIDTH;
-    for (let from = 0; from < flat.length; from += step) {
-      const end = Math.min(flat.length, from + step);
-      const together = end - from === step && allNew(flat, from, now);
+    for (let from = 0; from < flat.length; ) {
+      const fits = insertAll.find(({ size }) => from + size * NEW_JOB_WIDTH <= flat.length);
+      const end = fits ? from + fits.size * NEW_JOB_WIDTH : flat.length;
+      const together = fits !== undefined && allNew(fits.write, flat, from, end, now);
       for (let at = from; at < end; at += NEW_JOB_WIDTH)
         answers.push(together ? { kind: "created", id: flat[at] as string } : one(newJobAt(flat, at), now));
+      from = end;
     }
     return answers;
   };
@@ -67,7 +72,8 @@ function pushRow(values: Value[], flat: readonly Value[], at: number, lane: numb
   const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
   const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
   values.push(of("id"), lane, due, due, now, now, of("maxAttempts"), of("maxCrashes"), of("deadlineMs"), of("stuckMs"));
-  values.push(of("stuckRetryMs"), of("stuckLimit"), of("limited"), of("version"), null, of("payload"));
+  values.push(of("stuckRetryMs"), of("stuckLimit"), of("limited"), of("keepFinishedMs"), of("keepDeadMs"));
+  values.push(of("version"), null, of("payload"));
 }
 
 function limitsOf({
@@ -78,8 +84,11 @@ function limitsOf({
   stuckRetryMs,
   stuckLimit,
   limited,
+  keepFinishedMs,
+  keepDeadMs,
 }: NewJob): Value[] {
-  return [maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, Number(limited)];
+  const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, Number(limited)];
+  return [...limits, keepFinishedMs, keepDeadMs];
 }
 
 function dueAt(job: NewJob, now: number): number {
@@ -105,7 +114,7 @@ function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
   // The lanes of one belonging lie side by side in fours; the job keeps its kind.
   const replace = db.prepare(
     `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, max_attempts = ?, max_crashes = ?, deadline_ms = ?,
-       stuck_ms = ?, stuck_retry_ms = ?, stuck_limit = ?, limited = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?,
+       stuck_ms = ?, stuck_retry_ms = ?, stuck_limit = ?, limited = ?, keep_ms = ?, keep_dead_ms = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?,
        placed = case when placed = ? then placed end where id = ?`,
   );
   const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);

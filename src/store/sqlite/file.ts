@@ -3,6 +3,7 @@
 import { closeSync, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { RedriveError } from "../../core/errors.ts";
+import { whyRefused } from "../../system/trusted-file.ts";
 
 /** Marks of NFS, SMB, CIFS and SMB2 as `statfs` gives them. */
 const NETWORK_FILE_SYSTEMS = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42]);
@@ -14,13 +15,20 @@ export function prepareFile(path: string): void {
   try {
     if (!existsSync(folder)) makeFolder(folder);
     refuseUnsafe(folder);
+    refuseForeign(path);
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
-    else if (statSync(path).isDirectory())
-      throw new RedriveError("store_unusable", `${path} is a folder; name a file in it.`);
   } catch (cause) {
     if (cause instanceof RedriveError) throw cause;
     const said = cause instanceof Error ? cause.message : String(cause);
     throw new RedriveError("store_unavailable", `The database file ${path} cannot be opened: ${said}.`, { cause });
+  }
+}
+
+/** Throws where the file, or one that SQLite keeps beside it, is not ours to use. */
+export function refuseForeign(path: string): void {
+  for (const file of ["", "-wal", "-shm", "-journal"].map((ending) => path + ending)) {
+    const why = whyRefused(file);
+    if (why !== null) throw new RedriveError("store_unusable", `The database file ${file} ${why}.`);
   }
 }
 

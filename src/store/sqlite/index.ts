@@ -4,18 +4,23 @@
 import { realSystem } from "../../system/real.ts";
 import { blockThread } from "../../system/threads.ts";
 import type { Store } from "../store.ts";
+import type { Sync } from "./address.ts";
 import { openEngine, type Reply } from "./engine.ts";
 import { sqliteStore } from "./facade.ts";
 import { Line } from "./line.ts";
 import { openShared } from "../owner.ts";
 import { WakeSet } from "./wake.ts";
 
+const LESS_SAFE =
+  "sync=normal: writes are answered before they are on disk; a power loss may take the last ones, the death of a process takes none";
+
 /** Opens a store on a file; the file is made when it is first used. */
-export function createSqliteStore(options: { readonly path: string }): Store {
-  const line = new Line(options.path);
-  const wake = new WakeSet(options.path, realSystem);
+export function createSqliteStore({ path, sync = "full" }: { readonly path: string; readonly sync?: Sync }): Store {
+  const line = new Line(path, sync);
+  const wake = new WakeSet(path, realSystem);
   return sqliteStore((request) => line.carry(request), {
     wake,
+    ...(sync === "normal" && { notice: LESS_SAFE }),
     pulse(request, listener) {
       const { shared, show } = openShared();
       const number = line.startPulse({ request, shared }, listener);

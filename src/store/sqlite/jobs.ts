@@ -7,7 +7,7 @@ import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { enqueuer } from "./enqueue.ts";
 import type { Lanes } from "./lanes.ts";
-import { JOB_WIDTH, RUN_AT } from "../rows.ts";
+import { columnsFor, JOB_WIDTH, RUN_AT } from "../rows.ts";
 import { time } from "./time.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
@@ -15,7 +15,7 @@ import { JOB_COLUMNS } from "./wire.ts";
 export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
 
 /** Jobs that run, in the words that let the index of everything not waiting answer, in the order of arrival. */
-export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.finished_at is null";
+export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.expires_at is null";
 
 /** A page of rows on the wire. */
 export interface RowPage {
@@ -56,7 +56,8 @@ export function jobVerbs(db: Database, lanes: Lanes, clock: () => number): JobVe
 function canceller(db: Database, clock: () => number): Verbs["cancel"] {
   const state = db.prepare("select state from job where id = ?");
   const end = db.prepare(
-    "update job set state = 'cancelled', cancel_requested = 1, placed = null, finished_at = ?, updated_at = ? where id = ?",
+    `update job set state = 'cancelled', cancel_requested = 1, placed = null, finished_at = ?, expires_at = ? + keep_ms,
+     updated_at = ? where id = ?`,
   );
   const ask = db.prepare("update job set cancel_requested = 1, updated_at = ? where id = ?");
   return (ids) => {
@@ -64,7 +65,7 @@ function canceller(db: Database, clock: () => number): Verbs["cancel"] {
     return ids.map((id) => {
       const was = state.all(id)[0]?.[0] as State | undefined;
       if (was === undefined) return "missing";
-      if (was === "queued") end.run(now, now, id);
+      if (was === "queued") end.run(now, now, now, id);
       else if (was === "running") ask.run(now, id);
       else return "finished";
       return was === "queued" ? "cancelled" : "requested";
@@ -77,6 +78,7 @@ function rescheduler(db: Database, lanes: Lanes, clock: () => number): Verbs["re
   const write = db.prepare("update job set lane = ?, run_at = ?, due_at = ?, updated_at = ? where id = ?");
   return (changes) => {
     const now = clock();
+    lanes.refresh();
     return changes.map(({ id, delayMs, priority }) => {
       const [row] = read.all(id) as [State, number, number, number, number][];
       if (!row) return "missing";
@@ -137,7 +139,7 @@ function list(db: Database, query: JobQuery, now: number): RowPage {
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
   const found = db
     .prepare(
-      `select ${JOB_COLUMNS}, j.seq from ${source.from} ${WITH_LANE} where ${where.join(" and ")} order by ${source.seq} desc limit ?`,
+      `select ${columnsFor(JOB_COLUMNS, query)}, j.seq from ${source.from} ${WITH_LANE} where ${where.join(" and ")} order by ${source.seq} desc limit ?`,
     )
     .all(...values, query.limit + 1);
   return page(found, query.limit, JOB_WIDTH);
@@ -158,7 +160,7 @@ function listDue(db: Database, query: JobQuery, now: number): RowPage {
     values.push(now);
   }
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${JOB_COLUMNS}, j.seq from ${table} ${WITH_LANE} where ${where.join(" and ")} order by ${order}, j.seq limit ?`;
+  const text = `select ${columnsFor(JOB_COLUMNS, query)}, j.seq from ${table} ${WITH_LANE} where ${where.join(" and ")} order by ${order}, j.seq limit ?`;
   const found = db.prepare(text).all(...values, query.limit + 1);
   const rows = found.slice(0, query.limit);
   const last = rows.at(-1);

@@ -1,4 +1,4 @@
-// The numbers of lanes on SQLite: interned once, cached, never changed.
+// The numbers of lanes on SQLite: interned once, cached, never changed, and never used again.
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { GroupKey } from "../store.ts";
@@ -16,6 +16,8 @@ export interface Lanes {
   groupOf(lane: number): number | null;
   /** The number of a group; null where none of its jobs was ever seen. */
   groupBy(key: GroupKey): number | null;
+  /** Forgets what is remembered if lanes were retired or deleted since; each write that interns begins with it. */
+  refresh(): void;
   /** Forgets what a rolled-back transaction may have made. */
   reset(): void;
 }
@@ -29,11 +31,13 @@ interface Known {
   readonly groupN: number | null;
 }
 
-/** Lanes with a cache in front of their table; rows of that table never change. */
-export function openLanes(db: Database): Lanes {
+/** Lanes with a cache in front of their table. */
+export function openLanes(db: Database, clock: () => number): Lanes {
   const byName = new Map<string, number>();
   const byLane = new Map<number, Known>();
-  const table = laneTable(db);
+  const table = laneTable(db, clock);
+  const changes = db.prepare("select lanes from control");
+  let seen: Value | undefined;
   const known = (lane: number): Known | undefined => {
     const base = laneOfKind(lane, "first");
     const cached = byLane.get(base);
@@ -62,6 +66,11 @@ export function openLanes(db: Database): Lanes {
     belonging: (lane) => known(lane)?.belonging,
     groupOf: (lane) => known(lane)?.groupN ?? null,
     groupBy: table.groupBy,
+    refresh() {
+      const now = changes.all()[0]?.[0];
+      if (now !== seen) lanes.reset();
+      seen = now;
+    },
     reset() {
       byName.clear();
       byLane.clear();
@@ -78,15 +87,16 @@ interface LaneTable extends Pick<Lanes, "groupBy"> {
   read(base: number): Known | undefined;
 }
 
-function laneTable(db: Database): LaneTable {
+function laneTable(db: Database, clock: () => number): LaneTable {
   const find = db.prepare(
-    `select base from lane where type = ? and queue = ? and coalesce(service, '') = ? and coalesce(tenant, '') = ?
+    `select base, retired_at from lane where type = ? and queue = ? and coalesce(service, '') = ? and coalesce(tenant, '') = ?
      and coalesce(group_key, '') = ? and coalesce(group_concurrency, 0) = ? and priority = ?`,
   );
-  const next = db.prepare("select coalesce(max(n) + 1, 0) from lane");
+  const revive = db.prepare("update lane set retired_at = null, retired_seq = null, used_at = ? where base = ?");
+  const next = db.prepare("select max(lane_n, coalesce((select max(n) + 1 from lane), 0)) from control");
   const insert = db.prepare(
-    `insert into lane (base, n, type, queue, service, tenant, group_key, group_concurrency, group_n, priority)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `insert into lane (base, n, type, queue, service, tenant, group_key, group_concurrency, group_n, priority, used_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const read = db.prepare(
     "select type, queue, service, tenant, group_key, group_concurrency, priority, group_n from lane where base = ?",
@@ -97,13 +107,15 @@ function laneTable(db: Database): LaneTable {
     groupBy,
     find({ type, queue, service, tenant, group, groupConcurrency, priority }) {
       const values = [type, queue, service ?? "", tenant ?? "", group ?? "", groupConcurrency ?? 0, priority];
-      return find.all(...values)[0]?.[0] as number | undefined;
+      const [row] = find.all(...values) as [number, number | null][];
+      if (row && row[1] !== null) revive.run(clock(), row[0]);
+      return row?.[0];
     },
     make({ type, queue, service, tenant, group, groupConcurrency, priority }) {
       const n = next.all()[0]?.[0] as number;
       const base = firstLane(n, priority);
       const groupN = group === null ? null : (groupBy({ type, group }) ?? n);
-      insert.run(base, n, type, queue, service, tenant, group, groupConcurrency, groupN, priority);
+      insert.run(base, n, type, queue, service, tenant, group, groupConcurrency, groupN, priority, clock());
       return base;
     },
     read(base) {

@@ -4,6 +4,7 @@ import { RedriveError } from "../../core/errors.ts";
 import { startThread, type Thread } from "../../system/threads.ts";
 import type { PulseListener } from "../store.ts";
 import type { Reply, Request } from "./engine.ts";
+import type { Sync } from "./address.ts";
 import { unpackError } from "./facade.ts";
 import { hear, type PulseWire } from "./pulse.ts";
 import type { Answer, Message, Numbered } from "./thread.ts";
@@ -16,14 +17,16 @@ interface Pending {
 /** A line to the store thread of one file. */
 export class Line {
   readonly #path: string;
+  readonly #sync: Sync;
   readonly #pending = new Map<number, Pending>();
   readonly #pulses = new Map<number, { readonly wire: PulseWire; readonly listener: PulseListener }>();
   #outgoing: Numbered[] = [];
   #last = 0;
   #thread: Thread | null = null;
 
-  constructor(path: string) {
+  constructor(path: string, sync: Sync) {
     this.#path = path;
+    this.#sync = sync;
   }
 
   /** Sends a request; the answer comes when what it promises is on disk. */
@@ -79,7 +82,7 @@ export class Line {
     if (this.#thread) return this.#thread;
     const thread = startThread(
       new URL("./thread.js", import.meta.url),
-      { path: this.#path },
+      { path: this.#path, sync: this.#sync },
       {
         message: (answers) => {
           for (const [number, reply] of answers as Answer[]) {

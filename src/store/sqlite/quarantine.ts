@@ -1,10 +1,10 @@
 // Rows that cannot be used as jobs (damaged by hand, written by another version) are set aside as dead letters with
 // everything they hold, so that one of them never stops the claim of others. A damaged row that already ran is mended
 // just enough for its verdict to be written.
-import type { Belonging } from "../../core/job.ts";
 import { runtimeFailure } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
 import { type Database, sqliteCode } from "./driver.ts";
+import type { Lanes } from "./lanes.ts";
 
 /** Sets rows aside. */
 export interface Quarantine {
@@ -24,10 +24,10 @@ const LEGAL = `attempts = min(max(attempts, 0), 900000), max_attempts = max(max_
   cancel_requested = cancel_requested <> 0, limited = limited <> 0`;
 
 /** A quarantine for one database. */
-export function quarantine(db: Database, intern: (belonging: Belonging) => number, clock: () => number): Quarantine {
+export function quarantine(db: Database, lanes: Lanes, clock: () => number): Quarantine {
   const strays = db.prepare(`select seq from job where ${STRAY}`);
   const end = db.prepare(
-    `update job set ${LEGAL}, state = 'dead', lane = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, failure = ?, error_message = ?
+    `update job set ${LEGAL}, state = 'dead', lane = ?, nonce = null, placed = null, finished_at = ?, expires_at = null, updated_at = ?, failure = ?, error_message = ?
      where seq = ?`,
   );
   const bury = db.prepare(
@@ -40,7 +40,8 @@ export function quarantine(db: Database, intern: (belonging: Belonging) => numbe
     const message = `The job's row ${why}; it was set aside with its payload untouched.`;
     const failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" as const };
     const text = JSON.stringify(failure);
-    end.run(intern(UNREADABLE), now, now, text, message, seq);
+    lanes.refresh();
+    end.run(lanes.intern(UNREADABLE), now, now, text, message, seq);
     bury.run(UNREADABLE.type, failure.name, message, failure.fingerprint, now, text, seq);
   };
   return {
@@ -63,10 +64,13 @@ export function unlessBroken(write: () => unknown): boolean {
 /** True in a row that breaks a rule which a verdict would run into. */
 export const BROKEN = `(attempts not between 0 and 900000 or max_attempts < 1 or crashes not between 0 and 900000
   or max_crashes < 1 or releases not between 0 and 900000000000 or generation not between 1 and 900000000
-  or cancel_requested not in (0, 1) or limited not in (0, 1) or finished_at is not null)`;
+  or cancel_requested not in (0, 1) or limited not in (0, 1) or finished_at is not null
+  or expires_at is not null)`;
 
 /** Makes the row of a running job legal again. */
 export function mender(db: Database): (id: string) => void {
-  const mend = db.prepare(`update job set ${LEGAL}, finished_at = null where id = ? and state = 'running'`);
+  const mend = db.prepare(
+    `update job set ${LEGAL}, finished_at = null, expires_at = null where id = ? and state = 'running'`,
+  );
   return (id) => void mend.run(id);
 }

@@ -1,20 +1,41 @@
-// How finished jobs go from SQLite: removed by hand, or pruned when their time is over. What belongs to a job goes with
+// How finished jobs go from SQLite: removed by hand, or pruned when their time has come. What belongs to a job goes with
 // it by foreign key; its key only learns, by trigger, that the job is gone.
-import { BUCKET_KINDS, inPruneOrder, type Place, placeCursor, type Pruning, pruning } from "../retention.ts";
-import type { PruneAnswer, Retention } from "../store.ts";
+import { LATEST_INSTANT } from "../../core/job.ts";
+import {
+  BUCKET_KINDS,
+  END_STATES,
+  type EndState,
+  inPruneOrder,
+  type Over,
+  type Pruning,
+  pruning,
+  retained,
+} from "../retention.ts";
+import { UNREADABLE } from "../rows.ts";
+import type { PruneAnswer } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database } from "./driver.ts";
 import { RUNNING } from "./jobs.ts";
 import type { Lanes } from "./lanes.ts";
-import { UNREADABLE } from "../rows.ts";
+import { laneCleaner } from "./old-lanes.ts";
 
-/** The verbs that delete. */
-export function retentionVerbs(db: Database, lanes: Lanes, clock: () => number): Pick<Verbs, "remove" | "prune"> {
+/** The verbs that delete, and the one that puts it off. */
+export function retentionVerbs(
+  db: Database,
+  lanes: Lanes,
+  clock: () => number,
+): Pick<Verbs, "remove" | "prune" | "retain"> {
   const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
   const removeDead = db.prepare("delete from job where id = ? and state = 'dead' and generation = ?");
-  const look = onlooker(db, lanes);
+  const typeOf = (lane: number): string => lanes.belonging(lane)?.type ?? UNREADABLE.type;
+  const giveTimes = timer(db, typeOf);
+  const look = onlooker(db, typeOf);
   const forget = db.prepare("delete from job where seq in (select value from json_each(?))");
+  const setAside = db.prepare(
+    `update job set expires_at = ${LATEST_INSTANT} where seq in (select value from json_each(?))`,
+  );
   const clean = cleaner(db);
+  const forgetLanes = laneCleaner(db, lanes, clock);
   const freeOldKeys = keyCleaner(db);
   return {
     remove: (targets) =>
@@ -23,54 +44,89 @@ export function retentionVerbs(db: Database, lanes: Lanes, clock: () => number):
         return count + gone;
       }, 0),
     prune(retention): PruneAnswer {
+      const { limit, isFirst } = retention;
       const by = pruning(retention, clock());
-      const { seen, next } = look(by, retention);
-      const over = seen.filter(({ type, state, finishedAt }) => by.isOver(type, state, finishedAt));
-      if (over.length > 0) forget.run(JSON.stringify(over.map(({ seq }) => seq)));
-      freeOldKeys(by, retention.limit);
-      if (retention.cursor === null) clean(by);
+      const left = giveTimes(by, limit);
+      const over = look(by.now, limit + 1);
       const pruned = { completed: 0, cancelled: 0, dead: 0 };
-      for (const { state } of over) pruned[state] += 1;
-      return { ...pruned, next };
+      const gone: number[] = [];
+      const aside: number[] = [];
+      for (const each of over.slice(0, limit)) {
+        (by.isAside(each) ? aside : gone).push(each.seq);
+        if (!by.isAside(each)) pruned[each.state] += 1;
+      }
+      if (gone.length > 0) forget.run(JSON.stringify(gone));
+      if (aside.length > 0) setAside.run(JSON.stringify(aside));
+      freeOldKeys(by, limit);
+      if (isFirst) {
+        clean(by);
+        forgetLanes(by, limit);
+      }
+      return { ...pruned, more: left || over.length > limit };
     },
+    retain: retainer(db, typeOf),
   };
 }
 
-interface Finished extends Place {
-  readonly type: string;
-  readonly state: "completed" | "cancelled" | "dead";
+/** A lane damaged by hand can have a number that JavaScript does not read. */
+const LANE = `max(min(lane, ${Number.MAX_SAFE_INTEGER}), 0)`;
+
+type TypeOf = (lane: number) => string;
+
+/** Gives jobs that ended without a time one, at most so many; true if there are more. */
+function timer(db: Database, typeOf: TypeOf): (by: Pruning, limit: number) => boolean {
+  const timeless = db.prepare(
+    `select seq, finished_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at is null order by seq limit ?`,
+  );
+  const give = db.prepare("update job set expires_at = ? where seq = ?");
+  return (by, limit) => {
+    let left = limit;
+    for (const state of END_STATES) {
+      const rows = timeless.all(state, left + 1) as [number, number, number][];
+      for (const [seq, finishedAt, lane] of rows.slice(0, left))
+        give.run(by.expiryOf(typeOf(lane), state, finishedAt), seq);
+      if (rows.length > left) return true;
+      left -= rows.length;
+    }
+    return false;
+  };
 }
 
-type Onlooker = (by: Pruning, retention: Retention) => { seen: Finished[]; next: string | null };
-
-/** Finds the jobs that a step looks at: of each state as many as it may, and of all these the oldest. */
-function onlooker(db: Database, lanes: Lanes): Onlooker {
-  // A lane damaged by hand can have a number that JavaScript does not read.
-  const columns = `seq, finished_at, max(min(lane, ${Number.MAX_SAFE_INTEGER}), 0)`;
-  // Thousands can end in one millisecond; one condition for both halves would read all of these at every step.
-  const within = db.prepare(
-    `select ${columns} from job where state = ? and state <> 'queued' and finished_at = ? and seq > ? order by seq limit ?`,
+/** Finds the jobs whose time has come: of each state as many as it may, and of all these the first. */
+function onlooker(db: Database, typeOf: TypeOf): (now: number, most: number) => Over[] {
+  const over = db.prepare(
+    `select seq, expires_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at <= ?
+     order by expires_at, seq limit ?`,
   );
-  const behind = db.prepare(
-    `select ${columns} from job where state = ? and state <> 'queued' and finished_at > ? and finished_at <= ?
-     order by finished_at, seq limit ?`,
-  );
-  const inState = (state: Finished["state"], after: Place, until: number, most: number): Finished[] => {
-    if (after.finishedAt > until) return [];
-    const rows = within.all(state, after.finishedAt, after.seq, most);
-    rows.push(...behind.all(state, after.finishedAt, until, most - rows.length));
-    return (rows as [number, number, number][]).map(([seq, finishedAt, lane]) => {
-      return { seq, finishedAt, state, type: lanes.belonging(lane)?.type ?? UNREADABLE.type };
+  const inState = (state: EndState, now: number, most: number): Over[] =>
+    (over.all(state, now, most) as [number, number, number][]).map(([seq, expiresAt, lane]) => {
+      return { seq, expiresAt, state, type: typeOf(lane) };
     });
+  return (now, most) => {
+    const all = END_STATES.flatMap((state) => inState(state, now, most));
+    return all.sort(inPruneOrder).slice(0, most);
   };
-  return ({ after, finishedUntil, deadUntil }, { limit }) => {
-    const old = [
-      ...inState("completed", after, finishedUntil, limit + 1),
-      ...inState("cancelled", after, finishedUntil, limit + 1),
-      ...(deadUntil === null ? [] : inState("dead", after, deadUntil, limit + 1)),
-    ];
-    const seen = old.sort(inPruneOrder).slice(0, limit);
-    return { seen, next: old.length > seen.length ? placeCursor(seen.at(-1) as Finished) : null };
+}
+
+/** Moves the times of ended jobs. */
+function retainer(db: Database, typeOf: TypeOf): Verbs["retain"] {
+  const read = db.prepare(
+    `select seq, state, finished_at, expires_at, keep_ms, keep_dead_ms, ${LANE} from job where seq > ? order by seq limit ?`,
+  );
+  const write = db.prepare("update job set expires_at = ?, keep_ms = ?, keep_dead_ms = ? where seq = ?");
+  return ({ types, after, limit }) => {
+    const byType = new Map(types.map((each) => [each.type, each]));
+    const rows = read.all(after, limit + 1) as [number, EndState, ...(number | null)[]][];
+    let moved = 0;
+    for (const [seq, state, finishedAt, expiresAt, keepFinishedMs, keepDeadMs, lane] of rows.slice(0, limit)) {
+      const type = typeOf(lane as number);
+      const job = { type, state, finishedAt, expiresAt, keepFinishedMs, keepDeadMs };
+      const change = retained(job as Parameters<typeof retained>[0], byType);
+      if (!change) continue;
+      write.run(change.expiresAt, change.keepFinishedMs, change.keepDeadMs, seq);
+      moved += 1;
+    }
+    return { moved, next: rows.length > limit ? (rows[limit - 1]?.[0] as number) : null };
   };
 }
 

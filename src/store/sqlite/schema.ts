@@ -1,7 +1,7 @@
 // The schema, as a list of migrations that are applied in order and never changed once released. Tables are named in
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
 import { DEATH_REASONS } from "../../core/job.ts";
-import { JOB_BOUNDS } from "../../core/new-job.ts";
+import { within } from "../counters.ts";
 import { time } from "./time.ts";
 import { VIEWS } from "./views.ts";
 
@@ -10,8 +10,8 @@ const oneOf = (column: string, values: readonly string[]): string =>
 
 /** One comparison after the other: `state in (…)` builds a table at every write and costs a fifth of it. */
 const LIFE = `check (case state
-    when 'queued' then nonce is null and finished_at is null
-    when 'running' then nonce is not null and finished_at is null
+    when 'queued' then nonce is null and finished_at is null and expires_at is null
+    when 'running' then nonce is not null and finished_at is null and expires_at is null
     when 'completed' then nonce is null and finished_at is not null
     when 'dead' then nonce is null and finished_at is not null
     when 'cancelled' then nonce is null and finished_at is not null
@@ -29,8 +29,15 @@ create table lane (
   group_concurrency integer,
   -- The same for all lanes of one type and group: the n of the first of them.
   group_n integer,
-  priority integer not null check (priority between 0 and 9)
+  priority integer not null check (priority between 0 and 9),
+  -- When it was made, or last taken into use again.
+  used_at integer not null,
+  -- Since when it may go, and the number of the newest job then.
+  retired_at integer,
+  retired_seq integer
 ) strict;
+create index lane_used on lane (used_at) where retired_at is null;
+create index lane_retired on lane (retired_seq) where retired_at is not null;
 create unique index lane_belonging on lane (type, queue, coalesce(service, ''), coalesce(tenant, ''),
   coalesce(group_key, ''), coalesce(group_concurrency, 0), priority);
 create index lane_group on lane (type, group_key) where group_key is not null;
@@ -46,14 +53,16 @@ create table job (
   updated_at integer not null,
   started_at integer,
   finished_at integer,
-  attempts integer not null default 0 check (attempts between 0 and 1000000),
-  max_attempts integer not null check (max_attempts >= 1),
-  crashes integer not null default 0 check (crashes between 0 and 1000000),
-  max_crashes integer not null check (max_crashes >= 1),
-  version integer not null check (version between 1 and ${JOB_BOUNDS.version}),
-  releases integer not null default 0 check (releases between 0 and 1000000000000),
-  generation integer not null default 1 check (generation between 1 and 1000000000),
-  epoch integer not null default 0 check (epoch between 0 and 1000000000000),
+  -- When it is deleted; null as long as nobody has said so.
+  expires_at integer,
+  attempts integer not null default 0 check (${within("attempts")}),
+  max_attempts integer not null check (${within("max_attempts")}),
+  crashes integer not null default 0 check (${within("crashes")}),
+  max_crashes integer not null check (${within("max_crashes")}),
+  version integer not null check (${within("version")}),
+  releases integer not null default 0 check (${within("releases")}),
+  generation integer not null default 1 check (${within("generation")}),
+  epoch integer not null default 0 check (${within("epoch")}),
   nonce text,
   worker text,
   ticket integer not null default 0,
@@ -66,6 +75,9 @@ create table job (
   stuck_retry_ms integer,
   stuck_limit integer,
   limited integer not null default 1 check (limited in (0, 1)),
+  -- How long it is kept once it has ended; null as long as nobody has said so.
+  keep_ms integer,
+  keep_dead_ms integer,
   key text,
   -- The group_n of the group in which the job holds a place.
   placed integer,
@@ -77,7 +89,7 @@ create table job (
   ${LIFE}
 ) strict;
 create index job_waiting on job (lane, run_at, seq) where state = 'queued';
-create index job_ended on job (state, finished_at, seq) where state <> 'queued';
+create index job_ended on job (state, expires_at, seq) where state <> 'queued';
 create index job_keyed on job (key, seq) where key is not null;
 create index job_retrying on job (${time("run_at")}) where state = 'queued' and attempts > 0;
 create index job_placed on job (placed) where placed is not null;
@@ -179,11 +191,18 @@ create table cell (
   primary key (kind, name, holder)
 ) strict, without rowid;
 
+-- Cells that tell of changes to others of their kind.
+create index cell_changes on cell (version) where name = '' and holder = '';
+
 create table control (
   one integer primary key check (one = 1),
-  version integer not null
+  version integer not null,
+  -- Counts the times that lanes were retired or deleted: what is remembered of them from before may be wrong.
+  lanes integer not null,
+  -- The least number for a new lane.
+  lane_n integer not null
 ) strict;
-insert into control values (1, 1);
+insert into control values (1, 1, 0, 0);
 `;
 
 /** SQL that leads from one version of the schema to the next. */

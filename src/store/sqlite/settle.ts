@@ -2,7 +2,7 @@
 // reason; it computes none of them.
 import { plainText } from "../../core/failure.ts";
 import { keepsPlace } from "../../core/group.ts";
-import type { Failure, Lease } from "../../core/job.ts";
+import type { Failure, Lease, Terms } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
 import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
@@ -20,8 +20,8 @@ export function settler(
   progress: (worker: string, through: number) => void,
 ): (request: SettleWire) => SettleAnswer {
   const complete = db.prepare(
-    `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, updated_at = ?
-     where id = ? and epoch = ? and nonce = ?`,
+    `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + keep_ms,
+     updated_at = ? where id = ? and epoch = ? and nonce = ?`,
   );
   const mend = mender(db);
   const other = otherVerdicts(db, lanes, mend);
@@ -29,7 +29,7 @@ export function settler(
   const completed = (result: Value, now: number, { id, epoch, nonce }: Lease): boolean => {
     let changed = 0;
     const write = (): void => {
-      changed = complete.run(result, now, now, id, epoch, nonce);
+      changed = complete.run(result, now, now, now, id, epoch, nonce);
     };
     if (!unlessBroken(write)) {
       mend(id);
@@ -65,7 +65,8 @@ const TOGETHER = 50;
 /** Writes completions together; false, with nothing written, unless each of them is one and its lease current. */
 function manyCompleted(db: Database): (flat: readonly Value[], now: number) => boolean {
   const complete = db.prepare(
-    `update job set state = 'completed', nonce = null, placed = null, result = done.column4, finished_at = ?, updated_at = ?
+    `update job set state = 'completed', nonce = null, placed = null, result = done.column4, finished_at = ?,
+       expires_at = ? + keep_ms, updated_at = ?
      from (values ${Array(TOGETHER).fill("(?, ?, ?, ?)").join(", ")}) as done
      where job.id = done.column1 and job.epoch = done.column2 and job.nonce = done.column3`,
   );
@@ -77,7 +78,7 @@ function manyCompleted(db: Database): (flat: readonly Value[], now: number) => b
     let changed = 0;
     db.exec("savepoint completions");
     const legal = unlessBroken(() => {
-      changed = complete.run(now, now, ...flat);
+      changed = complete.run(now, now, now, ...flat);
     });
     const whole = legal && changed === TOGETHER;
     if (!whole) db.exec("rollback to completions");
@@ -99,9 +100,10 @@ interface Row {
   readonly crashes: number;
 }
 
+type Completion = Extract<OtherVerdict, { readonly kind: "complete" }>;
 type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
 
-/** Every verdict but a completion that is kept; these are rare enough to read the row first. */
+/** Every verdict but a plain completion; these are rare enough to read the row first. */
 function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): Other {
   /** 1 if a job of this lane keeps its place in its group while it waits. */
   const keeps = (lane: number): number => Number(keepsPlace(lanes.belonging(lane) ?? UNREADABLE));
@@ -110,27 +112,68 @@ function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): 
     `update job set state = 'queued', nonce = null, placed = case ? when 1 then placed end, run_at = ?,
      updated_at = ?, releases = releases + 1, batch_most = coalesce(?, batch_most) where seq = ?`,
   );
-  const end = db.prepare(
-    "update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ? where seq = ?",
-  );
+  const end = ender(db);
+  const say = teller(db);
   const forget = db.prepare("delete from job where seq = ?");
+  const complete = completer(db);
   const again = retrier(db, keeps);
   const find = finder(db, mend);
   const blame = blamer(db);
   return (lease, verdict, now) => {
+    const isKept = verdict.kind === "complete" && verdict.keep !== false;
+    let isCurrent = false;
+    if (isKept && unlessBroken(() => (isCurrent = complete(lease, verdict, now)))) return isCurrent;
     const row = find(lease);
     if (!row) return false;
     const { seq, lane } = row;
+    if (isKept) return complete(lease, verdict, now);
     if (verdict.kind === "progress") return note.run(verdict.value, now, seq) === 1;
     if (verdict.kind === "complete") return forget.run(seq) === 1;
+    if (verdict.kind !== "release" && verdict.said) say(verdict.said, seq);
     const released = verdict.kind === "release" ? 1 : 0;
     if (verdict.kind === "retry" && !row.cancelRequested) return again(row, lease.epoch, verdict, now);
     if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, lease.epoch, verdict, now);
-    if (verdict.kind === "dead") end.run("dead", now, now, released, seq);
+    if (verdict.kind === "dead") end("dead", now, released, seq);
     // A job that was asked to stop does not come back to the queue, whatever its run said.
-    else if (verdict.kind === "cancel" || row.cancelRequested) end.run("cancelled", now, now, released, seq);
+    else if (verdict.kind === "cancel" || row.cancelRequested) end("cancelled", now, released, seq);
     else requeue.run(keeps(lane), now + verdict.delayMs, now, verdict.batchMost ?? null, seq);
     return true;
+  };
+}
+
+/** Ends jobs badly, or by a cancel. */
+function ender(db: Database): (state: "dead" | "cancelled", now: number, released: number, seq: number) => void {
+  const end = db.prepare(
+    `update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ?,
+     expires_at = ? + case ? when 'dead' then keep_dead_ms else keep_ms end where seq = ?`,
+  );
+  return (state, now, released, seq) => void end.run(state, now, now, released, now, state, seq);
+}
+
+const SAY = `max_attempts = ?, max_crashes = ?, deadline_ms = ?, stuck_ms = ?, stuck_retry_ms = ?, stuck_limit = ?, keep_ms = ?,
+  keep_dead_ms = ?`;
+
+function termsOf(said: Terms): Value[] {
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = said;
+  return [maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs];
+}
+
+/** Writes what a run was judged by. */
+function teller(db: Database): (said: Terms, seq: number) => void {
+  const say = db.prepare(`update job set ${SAY} where seq = ?`);
+  return (said, seq) => void say.run(...termsOf(said), seq);
+}
+
+/** Writes a completion with what its run was judged by; false if the lease is not current. */
+function completer(db: Database): (lease: Lease, verdict: Completion, now: number) => boolean {
+  const complete = db.prepare(
+    `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + ?,
+     updated_at = ?, ${SAY} where id = ? and epoch = ? and nonce = ?`,
+  );
+  return ({ id, epoch, nonce }, { result, said }, now) => {
+    const terms = said as Terms;
+    const times = [now, now, terms.keepFinishedMs, now];
+    return complete.run(result, ...times, ...termsOf(terms), id, epoch, nonce) === 1;
   };
 }
 

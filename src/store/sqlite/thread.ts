@@ -5,7 +5,9 @@
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { realSystem } from "../../system/real.ts";
 import { blockThread, insideThread } from "../../system/threads.ts";
+import { type CellChange, mustLast } from "../cells.ts";
 import type { Verb } from "../verbs.ts";
+import type { Sync } from "./address.ts";
 import { type Engine, openEngine, type Reply, type Request } from "./engine.ts";
 import { type ErrorWire, packError } from "./facade.ts";
 import { fileIdentity, prepareFile } from "./file.ts";
@@ -34,8 +36,8 @@ const CHECK_FILE_EVERY_MS = 1_000;
  * Answers that promise something which must outlast a power loss: sent when it is on disk, even if they wrote nothing,
  * because what they tell of (the job that has the key) may have been written a moment ago. A claim is not among them:
  * with the power goes whoever held it, and its jobs run again, as after any crash. It waits only while others do, so that
- * a busy worker does not claim ahead of what it has settled. Nor are cells: what workers saw of a service in the moment
- * before a power loss is of use to nobody.
+ * a busy worker does not claim ahead of what it has settled. Nor are cells, but for those that people write: what
+ * workers saw of a service in the moment before a power loss is of use to nobody.
  */
 const PROMISES: ReadonlySet<Verb> = new Set([
   "migrate",
@@ -49,22 +51,30 @@ const PROMISES: ReadonlySet<Verb> = new Set([
   "resume",
   "setService",
   "prune",
+  "retain",
 ]);
+
+/** True for a request whose answer is one of those. */
+function promises({ verb, args }: Request): boolean {
+  return PROMISES.has(verb) || (verb === "setCells" && mustLast(args[0] as readonly CellChange[]));
+}
 
 interface Opened {
   readonly engine: Engine;
   readonly identity: string | null;
-  /** Null where every commit is synced before it returns. */
+  /** Null where every commit is synced before it returns, or none is to be. */
   readonly log: Log | null;
   readonly held: HeldAnswers<Answer> | null;
 }
 
 const thread = insideThread();
-const { path } = thread.data as { path: string };
+const { path, sync } = thread.data as { path: string; sync: Sync };
 const pulses = new Map<number, Beating>();
 const waiting: Numbered[] = [];
 let opened: Opened | null = null;
 let syncFailed = false;
+/** Rows written under a promise since everything was on disk. */
+let unsyncedRows = 0;
 let checkedAt = 0;
 
 function rows({ verb, args }: Request): number {
@@ -112,7 +122,7 @@ function open(identity: string | null): Opened {
   const { now: clock, random } = realSystem;
   const engine = openEngine({ path, clock, blockMs: blockThread, random, unsynced: true, emptyLog: syncFailed });
   try {
-    const log = engine.unsynced ? openLog(path) : null;
+    const log = engine.unsynced && sync === "full" ? openLog(path) : null;
     const release = (answers: Answer[], failed: Error | null): void => {
       if (failed) return fail(log, answers, failed);
       thread.post(answers);
@@ -187,11 +197,13 @@ function work(messages: unknown[]): boolean {
   const group = nextGroup(waiting);
   const replies = carryOut(group.map(([, request]) => request));
   const [now, held]: [Answer[], Answer[]] = [[], []];
-  const isBusy = (opened?.held?.isBusy ?? false) || group.some(([, { verb }]) => PROMISES.has(verb));
-  group.forEach(([number, { verb }], at) => {
+  if (!opened?.held?.isBusy) unsyncedRows = 0;
+  for (const [, request] of group) if (promises(request)) unsyncedRows += rows(request);
+  const isBusy = unsyncedRows >= CROWD;
+  group.forEach(([number, request], at) => {
     const reply = replies[at] as Reply;
-    const promises = PROMISES.has(verb) || (verb === "claim" && isBusy);
-    const waits = opened?.held && promises && !("error" in reply);
+    const isPromise = promises(request) || (request.verb === "claim" && isBusy);
+    const waits = opened?.held && isPromise && !("error" in reply);
     (waits ? held : now).push(answer(number, reply));
   });
   if (now.length > 0) thread.post(now);

@@ -60,7 +60,7 @@ const RUNS = `create view runs as ${[
   ${FROM} j.state = 'queued' and j.attempts > 0`,
   `${runOf(PRESENT, "'queued'", NONE)} ${FROM} j.state = 'queued' and j.attempts <= 0`,
   `${runOf(PRESENT, "'running'", { ...NONE, from: time("j.started_at") })}
-  ${FROM} j.state = 'running' and j.state <> 'queued' and j.finished_at is null`,
+  ${FROM} j.state = 'running' and j.state <> 'queued' and j.expires_at is null`,
   `${runOf(PRESENT, "'completed'", { ...NONE, ...ENDED })} ${FROM} j.state = 'completed' and j.state <> 'queued'`,
   `${runOf(PRESENT, "'cancelled'", { ...NONE, ...ENDED, from: `case when not ${isSettled} then ${ENDED.from} end` })}
   ${FROM} j.state = 'cancelled' and j.state <> 'queued'`,

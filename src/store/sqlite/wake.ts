@@ -10,7 +10,9 @@ export class WakeSet extends Set<() => void> {
   readonly #path: string;
   readonly #system: System;
   #unwatch: (() => void) | null = null;
+  /** A ring is due, and whether the file changed again since it was. */
   #expected = false;
+  #changed = false;
 
   constructor(path: string, system: System) {
     super();
@@ -34,14 +36,19 @@ export class WakeSet extends Set<() => void> {
     this.#stop();
   }
 
-  /** The file changes before its commit can be seen: say so a moment later, and once more to be sure. */
+  /**
+   * The file changes before its commit can be seen: say so a moment later, and once more to be sure; and again where it
+   * changed meanwhile, because that may have been another commit.
+   */
   #expect(): void {
+    this.#changed = this.#expected;
     if (this.#expected) return;
     this.#expected = true;
     this.#system.after(1, () => ring(this));
     this.#system.after(3, () => {
       this.#expected = false;
       ring(this);
+      if (this.#changed) this.#expect();
     });
   }
 

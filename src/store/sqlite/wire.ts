@@ -5,8 +5,7 @@ import type { Belonging } from "../../core/job.ts";
 import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
 import type { Value } from "./driver.ts";
-import { failureFromText } from "../rows.ts";
-import { UNREADABLE } from "../rows.ts";
+import { failureFromText, keepFromText, keepText, UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which stands in the record of that run and is not written twice. */
 const lastStack = (job: string): string =>
@@ -18,7 +17,7 @@ export const JOB_COLUMNS = `j.id, coalesce(l.type, '${UNREADABLE.type}'), coales
   j.due_at, j.created_at, j.updated_at, j.started_at, j.finished_at, j.attempts, j.max_attempts, j.crashes,
   j.max_crashes, j.releases, j.generation, j.epoch, j.worker, j.cancel_requested, j.last_delay_ms, j.deadline_ms,
   j.stuck_ms, j.progress, j.result, j.failure, j.version, ${lastStack("j")}, j.limited, l.group_key, l.group_concurrency,
-  j.stuck_retry_ms, j.stuck_limit, j.batch_most`;
+  j.stuck_retry_ms, j.stuck_limit, j.batch_most, j.keep_ms, j.keep_dead_ms, j.expires_at`;
 
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
 export function packNewJobs(jobs: readonly NewJob[]): Value[] {
@@ -28,12 +27,13 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
     flat.push(job.key, job.digest, job.payload);
     flat.push(job.runAt, job.delayMs, job.maxAttempts, job.maxCrashes, job.deadlineMs, job.stuckMs, job.version);
     flat.push(job.key === null ? null : job.unique, Number(job.limited), job.stuckRetryMs, job.stuckLimit);
+    flat.push(job.keepFinishedMs, job.keepDeadMs);
   }
   return flat;
 }
 
 /** How many values a new job has in `packNewJobs`. */
-export const NEW_JOB_WIDTH = 22;
+export const NEW_JOB_WIDTH = 24;
 
 /** Where in those values each field stands; type and the rest of what a job belongs to follow each other. */
 export const NEW_JOB = {
@@ -51,6 +51,8 @@ export const NEW_JOB = {
   limited: 19,
   stuckRetryMs: 20,
   stuckLimit: 21,
+  keepFinishedMs: 22,
+  keepDeadMs: 23,
 } as const;
 
 /** The new job that begins at this place of the flat array. */
@@ -78,6 +80,8 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
     limited: flat[at + 19] === 1,
     stuckRetryMs: flat[at + 20] as number | null,
     stuckLimit: flat[at + 21] as number | null,
+    keepFinishedMs: flat[at + 22] as number | null,
+    keepDeadMs: flat[at + 23] as number | null,
   };
 }
 
@@ -90,8 +94,8 @@ export interface ClaimWire {
 }
 
 /** The columns a claim reads of every job; what all its jobs share is not among them. */
-export const CLAIM_COLUMNS =
-  "seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version, limited";
+export const CLAIM_COLUMNS = `seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version, limited,
+  ${keepText("keep_ms", "keep_dead_ms")}`;
 
 /** What most jobs have never used; read only where PLAIN is false. */
 export const CLAIM_REST = `attempts, crashes, releases, generation, last_delay_ms, deadline_ms, stuck_ms, key, progress, failure,
@@ -101,8 +105,11 @@ export const CLAIM_REST = `attempts, crashes, releases, generation, last_delay_m
 export const PLAIN = `attempts = 0 and crashes = 0 and releases = 0 and generation = 1 and last_delay_ms = 0
   and deadline_ms is null and stuck_ms is null and key is null and progress is null and failure is null`;
 
-/** How many values a claimed job has on the wire: id to limited, its lane, and its CLAIM_REST or null. */
-export const CLAIM_WIDTH = 12;
+/** How many of them go on the wire as they are: all behind its number. */
+export const CLAIM_COUNT = 11;
+
+/** How many values a claimed job has on the wire: id to how long it is kept, its lane, and its CLAIM_REST or null. */
+export const CLAIM_WIDTH = CLAIM_COUNT + 2;
 
 const NO_REST: readonly Value[] = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null, null];
 
@@ -112,8 +119,9 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
   const belongings = new Map(wire.belongings);
   const jobs: ClaimedJob[] = [];
   for (let at = 0; at < flat.length; at += CLAIM_WIDTH) {
-    const of = belongings.get(flat[at + 10] as number) as Belonging;
-    const rest = (flat[at + 11] ?? NO_REST) as readonly Value[];
+    const of = belongings.get(flat[at + CLAIM_COUNT] as number) as Belonging;
+    const keep = keepFromText(flat[at + 10] as string | null);
+    const rest = (flat[at + CLAIM_COUNT + 1] ?? NO_REST) as readonly Value[];
     jobs.push({
       id: flat[at] as string,
       type: of.type,
@@ -132,12 +140,15 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
       updatedAt: now,
       startedAt: now,
       finishedAt: null,
+      expiresAt: null,
       attempts: rest[0] as number,
       maxAttempts: flat[at + 6] as number,
       crashes: rest[1] as number,
       maxCrashes: flat[at + 7] as number,
       version: flat[at + 8] as number,
       limited: flat[at + 9] === 1,
+      keepFinishedMs: keep.keepFinishedMs,
+      keepDeadMs: keep.keepDeadMs,
       releases: rest[2] as number,
       generation: rest[3] as number,
       epoch: (flat[at + 2] as number) + 1,
@@ -161,7 +172,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
 
 /**
  * Verdicts on their way to the store thread: id, epoch, nonce and result of each, flat and in order. Where the verdict
- * is not a completion, or one of which nothing is kept, the place of the result holds the verdict's position among the others.
+ * is not a completion, or says more than its result, the place of the result holds the verdict's position among the others.
  */
 export interface SettleWire {
   readonly flat: Value[];
@@ -170,7 +181,7 @@ export interface SettleWire {
   readonly startedThrough: number;
 }
 
-/** Everything a settlement can say but a completion that is kept. */
+/** Everything a settlement can say but a plain completion. */
 export type OtherVerdict = Settlement["verdict"];
 
 /** Sorts verdicts for the wire. */
@@ -178,7 +189,8 @@ export function packSettle({ settlements, worker, startedThrough }: SettleReques
   const flat: Value[] = [];
   const others: OtherVerdict[] = [];
   for (const { id, epoch, nonce, verdict } of settlements) {
-    if (verdict.kind === "complete" && verdict.keep !== false) flat.push(id, epoch, nonce, verdict.result);
+    if (verdict.kind === "complete" && verdict.keep !== false && !verdict.said)
+      flat.push(id, epoch, nonce, verdict.result);
     else flat.push(id, epoch, nonce, others.push(verdict) - 1);
   }
   return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0 };

@@ -2,14 +2,14 @@
 // they return, not what waits, is parked, or is finished.
 import type { Belonging } from "../../core/job.ts";
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
-import type { ClaimRequest, SettleAnswer } from "../store.ts";
+import type { ClaimRequest, SettleAnswer, Signs } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { Database, Value } from "./driver.ts";
 import { roomOf } from "./groups.ts";
 import type { Lanes } from "./lanes.ts";
 import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";
 import { settler } from "./settle.ts";
-import { CLAIM_COLUMNS, CLAIM_REST, type ClaimWire, PLAIN, type SettleWire } from "./wire.ts";
+import { CLAIM_COLUMNS, CLAIM_COUNT, CLAIM_REST, type ClaimWire, PLAIN, type SettleWire } from "./wire.ts";
 
 /** Numbers of damaged rows can be larger than JavaScript reads; they are cut to this. */
 const MOST = Number.MAX_SAFE_INTEGER;
@@ -25,7 +25,7 @@ export interface WorkVerbs extends Pick<Verbs, "lanes"> {
 /** The verbs that move jobs through their runs. */
 export function workVerbs(db: Database, lanes: Lanes, clock: () => number): WorkVerbs {
   const progress = db.prepare("update worker set started_through = max(started_through, ?) where id = ?");
-  const aside = quarantine(db, lanes.intern, clock);
+  const aside = quarantine(db, lanes, clock);
   return {
     lanes: activeLanes(db, lanes, clock, aside),
     claim: claimer(db, lanes, clock, aside),
@@ -40,14 +40,16 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
      where state = 'queued' and lane > ? order by lane, run_at limit 1`,
   );
   const room = roomOf(db, lanes);
+  const signsNow = signsReader(db);
   return (after, limit) => {
     const now = clock();
+    const signs = signsNow();
     const active: ActiveLane[] = [];
     let nextRunAt: number | null = null;
     let last = after ?? BELOW_ALL_LANES;
     for (let seen = 0; seen < limit; seen++) {
       const [found] = head.all(last) as [number, number][];
-      if (!found) return { lanes: active, next: null, nextRunAt, now };
+      if (!found) return { lanes: active, next: null, nextRunAt, now, signs };
       const [lane, headRunAt] = found;
       last = lane;
       const belonging = lanes.belonging(lane);
@@ -61,7 +63,20 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
         else active.push({ lane, kind: kindOfLane(lane), headRunAt: runAt, ...belonging, room: may });
       }
     }
-    return { lanes: active, next: head.all(last).length > 0 ? last : null, nextRunAt, now };
+    return { lanes: active, next: head.all(last).length > 0 ? last : null, nextRunAt, now, signs };
+  };
+}
+
+function signsReader(db: Database): () => Signs {
+  // A number of a row may be given out again; the times at which workers started are as good as never the same.
+  const read = db.prepare(
+    `select (select version from control), count(*), coalesce(sum(started_at), 0),
+       min(case given_up when 1 then 0 else lease_end end),
+       (select coalesce(sum(version), 0) from cell where name = '' and holder = '') from worker`,
+  );
+  return () => {
+    const [control, workers, newest, lapseAt, cells] = read.all()[0] as [number, number, number, number | null, number];
+    return { control, workers, newest, lapseAt, cells, isHeard: false };
   };
 }
 
@@ -94,8 +109,8 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
     let found: Found[] = [];
     let taken = 0;
     const put = ({ row, lane }: Found): void => {
-      for (let at = 1; at <= 10; at++) flat.push(row[at] as Value);
-      flat.push(lane, row[11] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
+      for (let at = 1; at <= CLAIM_COUNT; at++) flat.push(row[at] as Value);
+      flat.push(lane, row[CLAIM_COUNT + 1] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
       taken += 1;
     };
     /** Takes what was found; of a set with a damaged row, which leaves nothing behind, each for itself. */

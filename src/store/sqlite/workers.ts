@@ -28,6 +28,7 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
     "select id, epoch, nonce from job indexed by job_cancelling where worker = ? and state = 'running' and cancel_requested = 1 order by seq",
   );
   const giveUpLate = db.prepare("update worker set given_up = 1 where given_up = 0 and lease_end <= ?");
+  const giveUpIfLate = db.prepare("update worker set given_up = 1 where given_up = 0 and lease_end <= ? and id = ?");
   const giveUp = db.prepare("update worker set given_up = 1 where id = ?");
   const anyGivenUp = db.prepare("select 1 from worker where given_up = 1 limit 1");
   const held = db.prepare(
@@ -57,8 +58,9 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
       if (beat.run(now + leaseMs, now, startedThrough, worker) === 0) return { alive: false, cancel: [], now };
       return { alive: true, cancel: asked.all(worker).map(leaseFromRow), now };
     },
-    expired({ gone, limit, after = 0, lapsedBy = clock() }) {
-      giveUpLate.run(lapsedBy);
+    expired({ gone, limit, after = 0, lapsedBy = clock(), late }) {
+      if (!late) giveUpLate.run(lapsedBy);
+      for (const id of late ?? []) giveUpIfLate.run(lapsedBy, id);
       for (const id of gone) giveUp.run(id);
       return anyGivenUp.all().length > 0 || hasOrphans(db) ? held.all(after, limit) : [];
     },

@@ -89,7 +89,7 @@ describe("a cancel that meets a run as it is sent back", () => {
       await client.query("select pg_stat_clear_snapshot()");
       return (await client.query(waits, [`${s}.job`])).rowCount;
     };
-    await expect.poll(waiting, { timeout: 8_000 }).toBe(1);
+    await expect.poll(waiting).toBe(1);
     await client.query("commit");
     expect(await answer).toEqual(["cancelled"]);
     expect(await read(store, id)).toMatchObject({ state: "cancelled" });

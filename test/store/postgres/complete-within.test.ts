@@ -1,7 +1,8 @@
 // Completing a job in the same transaction as its effect: both are there, or neither. Whatever the handler does after
 // that cannot make the job run again or count twice.
 import { describe, expect, inject, it } from "vitest";
-import { defineJob, fixed, type JobContext, type WorkerCounts } from "../../../src/index.ts";
+import { defineJob, fixed, type JobContext, permanent, type WorkerCounts } from "../../../src/index.ts";
+import { newJob } from "../../support/new-job.ts";
 import { openQueue, type PostgresQueue } from "../../support/postgres-queue.ts";
 import { TRANSACTIONS, withPg } from "../../support/transaction-kinds.ts";
 
@@ -54,6 +55,21 @@ describe("ctx.complete in a transaction", () => {
     expect(job).toMatchObject({ state: "completed", attempts: 0, result: '{"paid":1}', failure: null });
     expect(counts).toMatchObject(ONCE);
     expect({ heard, ended }).toEqual({ heard: ["job.completed"], ended: 1 });
+  });
+
+  it("writes what the run was judged by, where the job was enqueued by name", async () => {
+    const pay = defineJob("pay", {
+      maxAttempts: 3,
+      keep: { finished: "3d" },
+      run: (_input: null, ctx) => withPg(queue.pool, (tx) => ctx.complete(null, { tx })),
+    });
+    const queue: PostgresQueue = await openQueue(SERVER, { built: true, jobs: [pay] });
+    await queue.redrive.store.enqueue([newJob({ id: "by-name", type: "pay", limited: false })]);
+    await queue.redrive.worker({ poll: 20 }).drain({ grace: "100ms" });
+    const job = await queue.redrive.jobs.get("by-name");
+    const keepFinishedMs = 3 * 86_400_000;
+    const expiresAt = (job?.finishedAt ?? 0) + keepFinishedMs;
+    expect(job).toMatchObject({ state: "completed", maxAttempts: 3, keepFinishedMs, expiresAt });
   });
 
   it("commits together with the effect", async () => {
@@ -146,6 +162,7 @@ describe("ctx.complete in a transaction", () => {
   it.each([
     ["another result", () => "other"],
     ["a snooze", (ctx: JobContext) => ctx.snooze("1h")],
+    ["that it failed", () => permanent("the mail about it failed")],
   ])("stays where the handler returns %s after the commit", async (_what, after) => {
     const { job, counts, heard } = await runOne(async (ctx, { pool }) => {
       await withPg(pool, (tx) => ctx.complete("first", { tx }));
@@ -154,6 +171,17 @@ describe("ctx.complete in a transaction", () => {
     expect(job).toMatchObject({ state: "completed", result: '"first"' });
     expect(counts).toMatchObject(ONCE);
     expect(heard).toEqual(["job.completed"]);
+  });
+
+  it("is refused for an outcome that says the work failed: the transaction is rolled back, and the outcome counts", async () => {
+    const { job, effects, counts } = await runOne((ctx, queue) =>
+      withPg(queue.pool, async (tx) => {
+        await effect(tx, queue, "paid");
+        await ctx.complete(permanent("no such card"), { tx });
+      }),
+    );
+    expect(job).toMatchObject({ state: "dead", failure: { class: "permanent", message: "no such card" } });
+    expect({ effects, dead: counts.dead }).toEqual({ effects: [], dead: 1 });
   });
 
   it("means nothing where the handler rolls back and returns: that is a success like any other", async () => {

@@ -15,7 +15,7 @@ async function open(onTestFinished: (end: () => Promise<void>) => void) {
   const proxy = await startTcpProxy(Number(target.port));
   target.port = String(proxy.port);
   const pool = new pg.Pool({ connectionString: target.href, max: 6, idleTimeoutMillis: 60_000 });
-  const db = openDatabase({ pool, owned: true, prepare: true, system: realSystem, place: "here" });
+  const db = openDatabase({ pool, owned: true, direct: true, system: realSystem, place: "here" });
   onTestFinished(async () => {
     await db.close();
     await proxy.close();
@@ -61,7 +61,7 @@ describe.concurrent("a database", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };
     const pool = new pg.Pool({ connectionString: `postgres://postgres@127.0.0.1:${port}/postgres` });
-    const db = openDatabase({ pool, owned: true, prepare: true, system: realSystem, place: "here" });
+    const db = openDatabase({ pool, owned: true, direct: true, system: realSystem, place: "here" });
     onTestFinished(async () => {
       await db.close();
       server.close();
@@ -69,9 +69,7 @@ describe.concurrent("a database", () => {
     await expect(db.ask(one)).rejects.toMatchObject({ code: "store_unavailable" });
   });
 
-  it("waits for one connection that was forgotten, not for each of them", { timeout: 40_000 }, async ({
-    onTestFinished,
-  }) => {
+  it("waits for one connection that was forgotten, not for each of them", async ({ onTestFinished }) => {
     const { db, proxy } = await open(onTestFinished);
     await Promise.all(Array.from({ length: 6 }, () => db.ask(sleep(0.2))));
     expect(proxy.open).toBe(6);
@@ -79,10 +77,10 @@ describe.concurrent("a database", () => {
     await expect(db.ask(one)).rejects.toMatchObject({ code: "store_unavailable" });
     const asked = performance.now();
     expect(await db.ask(one)).toEqual([[1]]);
-    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(performance.now() - asked).toBeLessThan(12_000);
   });
 
-  it("takes locks from whoever does not go on with a transaction", { timeout: 40_000 }, async ({ onTestFinished }) => {
+  it("takes locks from whoever does not go on with a transaction", async ({ onTestFinished }) => {
     const { db } = await open(onTestFinished);
     const { db: other } = await open(onTestFinished);
     const lock = { text: "select pg_advisory_xact_lock(hashtext('driver test'))" };

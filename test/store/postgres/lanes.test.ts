@@ -4,6 +4,8 @@ import { expect, inject, it, onTestFinished } from "vitest";
 import { createPostgresStore } from "../../../src/store/postgres/index.ts";
 import { newJob } from "../../support/new-job.ts";
 import { freshSchema } from "../../support/postgres-world.ts";
+import { end, take } from "../../support/runs.ts";
+import { complete, dead } from "../../support/verdicts.ts";
 
 const URL = inject("postgres18");
 
@@ -73,10 +75,10 @@ it("are the same for whoever makes them at the same time", async () => {
 it("are waited for where an open transaction makes one of them, and nobody waits for the others", async () => {
   const { store, client, s } = await setup();
   await client.query("begin");
-  await client.query(`insert into ${s}.lane (type, queue, tenant, priority, base) values ($1, $2, 't1', 0, 4000000)`, [
-    newJob().type,
-    newJob().queue,
-  ]);
+  await client.query(
+    `insert into ${s}.lane (type, queue, tenant, priority, base, used_at) values ($1, $2, 't1', 0, 4000000, 1)`,
+    [newJob().type, newJob().queue],
+  );
   const waiting = store.enqueue(ofTenants(3));
   // Somebody who needs only those that nobody holds is not kept from them.
   await store.enqueue([newJob({ tenant: "t0" }), newJob({ tenant: "t2" })]);
@@ -85,4 +87,44 @@ it("are waited for where an open transaction makes one of them, and nobody waits
   const { lanes } = await store.lanes(null, 10);
   expect(new Set(lanes.map(({ tenant }) => tenant))).toEqual(new Set(["t0", "t1", "t2"]));
   expect(lanes.find(({ tenant }) => tenant === "t1")?.lane).toBe(4_000_000);
+});
+
+it("go when nothing is left of them, however old the jobs are that are kept", async () => {
+  const { store, client, s } = await setup();
+  const tenants = async (): Promise<string[]> =>
+    (await client.query(`select tenant from ${s}.lane order by tenant`)).rows.map((row) => row.tenant as string);
+  const keep = { finishedMs: 0, deadMs: null };
+  const prune = async (laneMs: number): Promise<void> => {
+    for (let step = 0; step < 4; step++)
+      await store.prune({ keep, types: [], keyMs: 0, laneMs, limit: 100, isFirst: true });
+  };
+  await store.enqueue(["kept", "gone"].map((tenant) => newJob({ tenant })));
+  for (const job of await take(store)) await end(store, job, job.tenant === "kept" ? dead() : complete());
+  await store.enqueue([newJob({ tenant: "waits" })]);
+  await prune(60_000);
+  expect(await tenants()).toEqual(["gone", "kept", "waits"]);
+  await prune(0);
+  expect(await tenants()).toEqual(["kept", "waits"]);
+});
+
+it("that are retired are not written to before they are in use again", async () => {
+  const { store, client, s } = await setup();
+  await store.enqueue([newJob({ tenant: "a" })]);
+  await client.query(`update ${s}.lane set retired_at = 1`);
+  const jobs = [newJob({ tenant: "a" }), newJob({ tenant: "b" })];
+  expect(await store.enqueue(jobs)).toEqual(jobs.map(({ id }) => ({ kind: "created", id })));
+  const { rows } = await client.query(`select count(*)::int as count from ${s}.lane where retired_at is null`);
+  expect(rows).toEqual([{ count: 2 }]);
+});
+
+it("that a restored server has lost are made again by the process that remembers them", async () => {
+  const { store, client, s } = await setup();
+  await store.enqueue([newJob({ tenant: "a" })]);
+  await client.query(`delete from ${s}.waiting`);
+  await client.query(`delete from ${s}.job`);
+  await client.query(`delete from ${s}.lane`);
+  const jobs = [newJob({ tenant: "a" }), newJob({ tenant: "a", key: "k" })];
+  for (const job of jobs) expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);
+  expect((await take(store)).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
+  expect((await store.deadLetters({ limit: 10 })).items).toEqual([]);
 });

@@ -7,9 +7,7 @@ import { withPg } from "../../support/transaction-kinds.ts";
 const SERVER = inject("postgres18");
 
 describe("two keys in an open transaction", () => {
-  it("are waited for, then refused, while other keys are free; nothing waits on the server", {
-    timeout: 40_000,
-  }, async () => {
+  it("are waited for, then refused, while other keys are free; nothing waits on the server", async () => {
     const { redrive, pool, sql, schema } = await openQueue(SERVER);
     const waiting = () =>
       sql(
@@ -26,12 +24,10 @@ describe("two keys in an open transaction", () => {
         // Each in a write of its own.
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
-      const answers = Promise.allSettled(wanted);
-      for (const key of ["c", "d", "e"]) {
-        const asked = performance.now();
-        await redrive.enqueue("work", key, { key });
-        expect(performance.now() - asked).toBeLessThan(2_000);
-      }
+      let isOver = false;
+      const answers = Promise.allSettled(wanted).finally(() => (isOver = true));
+      for (const key of ["c", "d", "e"]) await redrive.enqueue("work", key, { key });
+      expect(isOver).toBe(false);
       for (const each of await answers)
         expect(each).toMatchObject({
           reason: {
@@ -40,7 +36,6 @@ describe("two keys in an open transaction", () => {
           },
         });
       expect(performance.now() - began).toBeGreaterThan(9_000);
-      expect(performance.now() - began).toBeLessThan(14_000);
       expect(await waiting()).toEqual([{ n: 0 }]);
     });
     expect((await redrive.jobs.count()).queued).toBe(6);

@@ -13,8 +13,8 @@ import { leaseOf, read, signUp, take } from "../../support/runs.ts";
 import { cancel, complete, dead, forgotten, progress, release, retry } from "../../support/verdicts.ts";
 
 const SERVER = inject("postgres18");
-/** Far more than a bounded wait takes, far less than a silent server is given. */
-const SOON_MS = 4_000;
+/** Ten times what a bounded wait takes, less than a silent server is given. */
+const SOON_MS = 12_000;
 
 /** A transaction of the application's that stays open until the test ends it, or ends. */
 async function openTransaction({ pool }: PostgresQueue): Promise<pg.PoolClient> {
@@ -108,8 +108,9 @@ describe("a job in an open transaction", () => {
       host: "host-b",
       isAlive: () => true,
       policyOf: () => retryPolicyOf(undefined),
-      mayJudgeLeases: () => false,
-      slowMs: 10_000,
+      leaseMs: 10_000,
+      hasLasted: () => false,
+      onTold: () => undefined,
       report: () => undefined,
     };
     const evidence = new Map([[worker, { ...retry().failure }]]);

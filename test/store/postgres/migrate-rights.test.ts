@@ -146,7 +146,9 @@ describe("a role that may not make tables", () => {
     fix.now = true;
     await redrive.deadLetters.retry({ type: "work" });
     expect(await redrive.worker({ poll: 20 }).drain({ grace: 0 })).toMatchObject({ completed: 1, dead: 0 });
-    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 100, cursor: null };
+    const types = [{ type: "work", finishedMs: 0, deadMs: 0 }];
+    expect(await redrive.store.retain({ types, after: 0, limit: 100 })).toMatchObject({ moved: 3 });
+    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 100, isFirst: true };
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await redrive.store.prune(retention)).toMatchObject({ completed: 3 });
     expect((await createBench().run(["doctor", "--store", url(schema)])).code).toBe(0);

@@ -6,7 +6,7 @@ import { end, start } from "../../support/runs.ts";
 import { dead, retry } from "../../support/verdicts.ts";
 
 const SERVERS = [inject("postgres18"), inject("postgres15")].filter((url) => url !== null);
-const RETENTION = { keep: { finishedMs: 86_400_000, deadMs: null }, types: [], keyMs: 86_400_000, cursor: null };
+const RETENTION = { keep: { finishedMs: 86_400_000, deadMs: null }, types: [], keyMs: 86_400_000, isFirst: true };
 const JOBS = 13;
 
 it.each(SERVERS)("what is left of jobs that were deleted by hand is pruned, on %s", async (server) => {

@@ -3,7 +3,7 @@ import { describe, expect, inject, it, type TestContext } from "vitest";
 import { busy, pause } from "../../support/busy-workers.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
 
-describe.concurrent("a network", { timeout: 60_000 }, () => {
+describe.concurrent("a network", { timeout: 240_000 }, () => {
   const between = async (
     onTestFinished: TestContext["onTestFinished"],
   ): Promise<{ readonly url: string; readonly proxy: TcpProxy }> => {
@@ -23,9 +23,9 @@ describe.concurrent("a network", { timeout: 60_000 }, () => {
       await pause(400);
     }
     expect(reset).toBeGreaterThan(3);
-    expect(await work.resumes()).toBeLessThan(5_000);
+    await work.resumes();
     await work.endsWell();
-    expect(await work.pickUpMs()).toBeLessThan(1_000);
+    await work.picksUp();
   });
 
   it("that falls silent and goes on costs nothing but time", async ({ onTestFinished }) => {
@@ -34,9 +34,9 @@ describe.concurrent("a network", { timeout: 60_000 }, () => {
     const silence = proxy.fallSilent();
     await pause(3_000);
     silence.goOn();
-    expect(await work.resumes()).toBeLessThan(5_000);
+    await work.resumes();
     await work.endsWell();
-    expect(await work.pickUpMs()).toBeLessThan(1_000);
+    await work.picksUp();
   });
 
   it("that falls silent and then resets costs nothing but time", async ({ onTestFinished }) => {
@@ -45,9 +45,9 @@ describe.concurrent("a network", { timeout: 60_000 }, () => {
     const silence = proxy.fallSilent();
     await pause(3_000);
     silence.drop();
-    expect(await work.resumes()).toBeLessThan(5_000);
+    await work.resumes();
     await work.endsWell();
-    expect(await work.pickUpMs()).toBeLessThan(1_000);
+    await work.picksUp();
   });
 
   it("that forgets its connections without a word is noticed, all of them at once", async ({ onTestFinished }) => {
@@ -57,13 +57,11 @@ describe.concurrent("a network", { timeout: 60_000 }, () => {
     proxy.fallSilent().forget();
     // New connections work from here on; the old ones never answer again, and only patience tells: once for all of
     // them, not for one after the other.
-    await work.endsWell(30_000);
-    expect(await work.pickUpMs()).toBeLessThan(1_000);
+    await work.endsWell();
+    await work.picksUp();
   });
 
-  it("that is silent for long costs nothing but time on a pool of the user's own", { timeout: 90_000 }, async ({
-    onTestFinished,
-  }) => {
+  it("that is silent for long costs nothing but time on a pool of the user's own", async ({ onTestFinished }) => {
     const { url, proxy } = await between(onTestFinished);
     const work = await busy(url, { onTestFinished, server: inject("postgres18"), ownPool: true });
     await work.fillPool();
@@ -71,7 +69,7 @@ describe.concurrent("a network", { timeout: 60_000 }, () => {
     // Longer than patience with a statement, so that connections are asked for that are never answered.
     await pause(20_000);
     silence.forget();
-    expect(await work.resumes(30_000)).toBeLessThan(15_000);
+    await work.resumes();
     await work.endsWell();
   });
 });

@@ -96,7 +96,7 @@ describe("a pool whose server never answers", () => {
       "does not answer",
     );
     // Nobody keeps the places of the pool.
-    await expect.poll(() => pool.totalCount, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => pool.totalCount).toBe(0);
   });
 });
 

@@ -11,6 +11,7 @@ import { lanesText } from "../../../src/store/postgres/look.ts";
 import { claimText, groupClaimText } from "../../../src/store/postgres/work.ts";
 import { newJob } from "../../support/new-job.ts";
 import { type PlanStep, planOf, products, wholeTables } from "../../support/postgres-plan.ts";
+import { blocksRead } from "../../support/postgres-blocks.ts";
 import { freshSchema, storeBeside } from "../../support/postgres-world.ts";
 import { claimBy, nextNonce, signUp } from "../../support/runs.ts";
 
@@ -129,13 +130,10 @@ it("what was prepared on empty tables is as good when they are full and nobody h
   const worker = await signUp(at.store);
   await at.client.query(`alter table ${at.s}.job set (autovacuum_enabled = false)`);
   await at.client.query(`alter table ${at.s}.waiting set (autovacuum_enabled = false)`);
-  const round = async (): Promise<number> => {
-    const began = performance.now();
+  const round = async (): Promise<void> => {
     const { jobs } = await claimBy(at.store, worker, { limit: 100 });
-    const took = performance.now() - began;
     const verdict = { kind: "complete", result: null } as const;
     await at.store.settle({ settlements: jobs.map(({ id, epoch, nonce }) => ({ id, epoch, nonce, verdict })) });
-    return took;
   };
   // More rounds than the pool has connections.
   for (let n = 0; n < 12; n++) await at.store.enqueue([newJob()]).then(round);
@@ -146,12 +144,10 @@ it("what was prepared on empty tables is as good when they are full and nobody h
     return Number((await at.client.query<{ read: number }>(scans, [at.s])).rows[0]?.read);
   };
   const before = await read();
-  const took: number[] = [];
-  for (let n = 0; n < 5; n++) took.push(await round());
+  for (let n = 0; n < 5; n++) await round();
   await at.store.close();
-  expect(Math.min(...took)).toBeLessThan(100);
   // A backend says what it read when it ends.
-  await expect.poll(read, { timeout: 5_000 }).toBeLessThan(before + 30_000);
+  await expect.poll(read).toBeLessThan(before + 30_000);
 });
 
 describe("a claim", () => {
@@ -211,17 +207,21 @@ describe("a settle", () => {
 });
 
 describe("over a million waiting jobs", () => {
-  let store: PostgresStore;
-  let worker: string;
   const s = freshSchema();
   const client = new pg.Client({ connectionString: URL });
+  const open = (): PostgresStore => createPostgresStore({ url: URL, schema: s });
+  /** Of thirty looks or claims: a few blocks of an index each, and what a connection reads at first. */
+  const FEW = 30 * 50;
+  const times = async (act: () => Promise<unknown>): Promise<void> => {
+    for (let n = 0; n < 30; n++) await act();
+  };
 
   beforeAll(async () => {
     await client.connect();
-    store = createPostgresStore({ url: URL, schema: s });
+    const store = open();
     await store.migrate();
-    worker = await signUp(store);
     await store.enqueue([newJob({ type: "later", delayMs: 86_400_000 }), newJob({ type: "parked" })]);
+    await store.close();
     const rows = (count: number, type: string, due: string): string =>
       `insert into ${s}.waiting (lane, run_at, seq) select l.base, ${due} + n, ${count} * 10 + n
        from ${s}.lane l, generate_series(1, ${count}) n where l.type = '${type}'`;
@@ -229,52 +229,41 @@ describe("over a million waiting jobs", () => {
     await client.query(rows(BIG, "later", `${now} + 86400000`));
     await client.query(rows(120_000, "parked", `${now} - 1000000`));
     await client.query(`analyze ${s}.waiting`);
-  }, 60_000);
+  });
   afterAll(async () => {
-    await store.close();
     await client.query(`drop schema ${s} cascade`);
     await client.end();
   });
 
-  /** The quickest of many; the machine has other things to do, but not always. */
-  const quickest = async (act: () => Promise<unknown>): Promise<number> => {
-    const took: number[] = [];
-    for (let n = 0; n < 30; n++) {
-      const began = performance.now();
-      await act();
-      took.push(performance.now() - began);
-    }
-    return Math.min(...took);
-  };
-
-  it("an empty claim takes less than 5 ms", async () => {
-    const { lanes } = await store.lanes(null, 100);
-    const later = (lanes[0]?.lane as number) - 4;
-    const control = (await store.control()).version;
-    const request = {
-      worker,
-      quotas: [{ lane: later, limit: 500 }],
-      limit: 500,
-      control,
-      ticket: 1,
-      startedThrough: 0,
-    };
-    expect((await store.claim({ ...request, nonce: "0".repeat(32) })).jobs).toEqual([]);
-    expect(await quickest(() => store.claim({ ...request, nonce: "1".repeat(32) }))).toBeLessThan(5);
+  it("an empty claim reads a few blocks", async () => {
+    const blocks = await blocksRead(client, s, open(), async (store) => {
+      const worker = await signUp(store);
+      const { lanes } = await store.lanes(null, 100);
+      const quotas = [{ lane: (lanes[0]?.lane as number) - 4, limit: 500 }];
+      const request = { worker, quotas, limit: 500, ticket: 1, startedThrough: 0 };
+      const { version: control } = await store.control();
+      await times(async () =>
+        expect((await store.claim({ ...request, control, nonce: nextNonce() })).jobs).toEqual([]),
+      );
+    });
+    expect(blocks).toBeLessThan(FEW);
   });
 
-  it("a claim behind 120,000 parked jobs takes less than 5 ms, and so does a look", async () => {
-    await store.enqueue(Array.from({ length: 40 }, () => newJob({ type: "wanted" })));
-    expect(await quickest(() => store.lanes(null, 100))).toBeLessThan(5);
-    const wanted = (await store.lanes(null, 100)).lanes.find(({ type }) => type === "wanted");
-    const quotas = [{ lane: wanted?.lane as number, limit: 1 }];
-    const control = (await store.control()).version;
+  it("a claim behind 120,000 parked jobs reads a few blocks, and so does a look", async () => {
+    expect(await blocksRead(client, s, open(), (store) => times(() => store.lanes(null, 100)))).toBeLessThan(FEW);
     let taken = 0;
-    const take = async (): Promise<void> => {
-      const request = { worker, quotas, limit: 1, control, nonce: nextNonce(), ticket: 1, startedThrough: 0 };
-      taken += (await store.claim(request)).jobs.length;
-    };
-    expect(await quickest(take)).toBeLessThan(5);
+    const blocks = await blocksRead(client, s, open(), async (store) => {
+      const worker = await signUp(store);
+      await store.enqueue(Array.from({ length: 40 }, () => newJob({ type: "wanted" })));
+      const wanted = (await store.lanes(null, 100)).lanes.find(({ type }) => type === "wanted");
+      const quotas = [{ lane: wanted?.lane as number, limit: 1 }];
+      const { version: control } = await store.control();
+      await times(async () => {
+        const request = { worker, quotas, limit: 1, control, nonce: nextNonce(), ticket: 1, startedThrough: 0 };
+        taken += (await store.claim(request)).jobs.length;
+      });
+    });
     expect(taken).toBe(30);
+    expect(blocks).toBeLessThan(FEW);
   });
 });

@@ -33,7 +33,7 @@ it("updates the row of a job that completes with a small result in place, so tha
     return (await client.query(text, [s])).rows[0];
   };
   // A backend says what it did when it ends.
-  await expect.poll(counts, { timeout: 5_000 }).toEqual({ updated: 3 * COUNT, in_place: 3 * COUNT });
+  await expect.poll(counts).toEqual({ updated: 3 * COUNT, in_place: 3 * COUNT });
 });
 
 it("does not write the payload to the log again when a job completes", async () => {

@@ -8,7 +8,7 @@ import { newJob } from "../../support/new-job.ts";
 import { planOf } from "../../support/postgres-plan.ts";
 import { freshSchema, postgresWorld } from "../../support/postgres-world.ts";
 import { add, end, finish, start, takeOne } from "../../support/runs.ts";
-import { complete, dead, failure, retry } from "../../support/verdicts.ts";
+import { complete, dead, failure, JUDGED_BY, retry } from "../../support/verdicts.ts";
 
 const SERVERS = [inject("postgres18"), inject("postgres15")].filter((url) => url !== null);
 const VIEWS = ["jobs", "attempts", "dead_letters", "retry_queue", "runs", "item_errors"];
@@ -89,6 +89,14 @@ describe("the views", () => {
     expect(row).toEqual(Array.from({ length: 5 }, () => new Date(clock.now)));
     expect(await ask("SELECT created_at FROM dead_letters")).toEqual([[new Date(clock.now)]]);
     expect(await ask("SELECT pg_typeof(process_after)::text FROM retry_queue")).toEqual([]);
+  });
+
+  it("show the limits that a run was judged by, where its job was enqueued by name", async () => {
+    const { ask, store } = await setup();
+    await finish(store, dead({ said: JUDGED_BY }), { limited: false });
+    expect(await ask("SELECT max_attempts FROM dead_letters")).toEqual([[2]]);
+    expect(await ask("SELECT max_attempts FROM jobs")).toEqual([[2]]);
+    expect(await ask("SELECT max_retries FROM runs")).toEqual([[1]]);
   });
 
   it("show a time before 1970 or far ahead without failing", async () => {

@@ -1,16 +1,18 @@
 // Wake-ups by NOTIFY. A worker that idles hears of new work at once, wherever it was enqueued; nobody is notified while
 // nobody idles, and what a transaction takes back is never announced. The workers here poll so rarely that only a
 // wake-up can explain that they run anything.
+import { EventEmitter } from "node:events";
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createRedrive, defineJob, type Redrive } from "../../../src/index.ts";
 import { Listener, wakeNames } from "../../../src/store/postgres/wake.ts";
-import { realSystem } from "../../../src/system/real.ts";
+import type { System } from "../../../src/system/system.ts";
 import { employ, idlers, idleWorker, until } from "../../support/idle-workers.ts";
 import { newJob } from "../../support/new-job.ts";
 import { openQueue, type PostgresQueue } from "../../support/postgres-queue.ts";
 import { withPg } from "../../support/transaction-kinds.ts";
 import { sql } from "../../support/postgres-world.ts";
+import { onVirtualTime } from "../../support/virtual-time.ts";
 
 const SERVER = inject("postgres18");
 const other = defineJob("other", { run: () => undefined });
@@ -27,28 +29,24 @@ async function ear({ schema }: PostgresQueue): Promise<() => Promise<number>> {
   return async () => client.query("select 1").then(() => heard);
 }
 
-/** Enqueues, and says how long it took until the job had run. */
-async function lateness(redrive: Redrive, ran: readonly number[], n: number): Promise<number> {
+/** Enqueues, and waits until the job has run. How soon that is `npm run bench -- postgres --only pick-up` measures. */
+async function runs(redrive: Redrive, ran: readonly number[], n: number): Promise<void> {
   await redrive.enqueue("note", { n });
-  return until(() => ran.includes(n), `job ${n} ran`);
+  await until(() => ran.includes(n), `job ${n} ran`);
 }
 
 describe("an idle worker", () => {
-  it("is woken within 100 ms by an enqueue elsewhere", async () => {
+  it("is woken by an enqueue elsewhere", async () => {
     const queue = await openQueue(SERVER);
     const { ran } = await idleWorker(queue);
-    const late: number[] = [];
-    for (let n = 0; n < 5; n++) late.push(await lateness(queue.redrive, ran, n));
-    // Of five, because the machine may be busy with something else meanwhile.
-    expect(Math.min(...late)).toBeLessThan(100);
-    expect(Math.max(...late)).toBeLessThan(3_000);
+    for (let n = 0; n < 5; n++) await runs(queue.redrive, ran, n);
   });
 
   it("is woken although jobs that it does not serve are due", async () => {
     const queue = await openQueue(SERVER);
     await queue.redrive.enqueue(other, null);
     const { ran } = await idleWorker(queue);
-    expect(await lateness(queue.redrive, ran, 1)).toBeLessThan(3_000);
+    await runs(queue.redrive, ran, 1);
   });
 
   it("is woken by the end of a pause", async () => {
@@ -58,7 +56,7 @@ describe("an idle worker", () => {
     const { ran } = await idleWorker(queue);
     expect(ran).toEqual([]);
     await queue.redrive.resume({ kind: "type", name: "note" });
-    await until(() => ran.includes(1), "the job ran after the pause", 3_000);
+    await until(() => ran.includes(1), "the job ran after the pause");
   });
 
   it("is woken with the commit of a transaction, and not before or without it", async () => {
@@ -70,7 +68,7 @@ describe("an idle worker", () => {
       await new Promise((resolve) => setTimeout(resolve, 150));
       expect(await heard()).toBe(0);
     });
-    await until(() => ran.includes(1), "the job ran", 3_000);
+    await until(() => ran.includes(1), "the job ran");
     expect(await heard()).toBe(1);
     await until(async () => (await idlers(queue)) === 1, "the worker idles again");
     const undo = withPg(queue.pool, async (tx) => {
@@ -88,7 +86,7 @@ describe("an idle worker", () => {
     const jobs = Array.from({ length: 100 }, () => newJob({ type: "note", payload: '{"n":1}' }));
     await queue.redrive.store.enqueue(jobs);
     expect(await heard()).toBe(1);
-    await until(() => ran.length === 100, "all ran", 5_000);
+    await until(() => ran.length === 100, "all ran");
   });
 });
 
@@ -108,7 +106,7 @@ describe("a worker that begins to idle while a transaction is open", () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
       expect(ran).toEqual([]);
     });
-    await until(() => ran.includes(1), "the job ran", 2_000);
+    await until(() => ran.includes(1), "the job ran");
     expect(await heard()).toBe(0);
   });
 });
@@ -132,58 +130,71 @@ describe("nobody is notified", () => {
     await queue.redrive.enqueue("note", { n: 1 });
     expect(await heard()).toBe(0);
   });
-
-  it("as a rule by those who enqueue for workers that are busy", async () => {
-    const queue = await openQueue(SERVER);
-    await queue.redrive.enqueueMany(
-      "note",
-      Array.from({ length: 600 }, (_, n) => ({ n })),
-    );
-    const { ran } = await employ(queue, { takesMs: 20, concurrency: 5 });
-    await until(() => ran.length > 50, "it works");
-    await until(async () => (await idlers(queue)) === 0, "it does not say that it idles");
-    const heard = await ear(queue);
-    for (let sent = 0; sent < 20; sent++) {
-      await queue.redrive.enqueue(other, null);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    expect(ran.length).toBeLessThan(600);
-    // A worker that is slow to take what it saw passes for idle for a moment.
-    expect(await heard()).toBeLessThan(15);
-  });
 });
 
-describe("a busy process", () => {
-  it("waits once to see what its looks led to, not once for each, and then says that it idles", async () => {
-    const queue = await openQueue(SERVER);
-    let waits = 0;
-    let most = 0;
-    const sleep: typeof realSystem.sleep = async (...args) => {
-      most = Math.max(most, ++waits);
-      await realSystem.sleep(...args);
-      waits -= 1;
-    };
-    const listener = new Listener({
-      names: wakeNames(queue.schema),
-      system: { ...realSystem, sleep },
-      connect: () => new pg.Client({ connectionString: SERVER }),
-      listeners: [],
-    });
-    onTestFinished(() => listener.close());
-    // Watching the connection is a wait too.
-    await until(() => waits === 1, "it listens");
-    for (let look = 0; look < 30; look++) {
-      listener.looked(false);
-      if (look % 10 === 0) listener.took();
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
-    expect(most).toBeLessThan(5);
-    await until(async () => (await idlers(queue)) === 1, "it idles after the looks that led to nothing");
+/** A listener on virtual time, on a connection that answers at once, and what it said there about idling. */
+function listenerOn(system: System) {
+  const said: string[] = [];
+  const client = Object.assign(new EventEmitter(), {
+    connect: async () => undefined,
+    query: async (text: string) => {
+      const [, lock] = /pg_advisory_(\w+)_shared/.exec(text) ?? [];
+      if (lock) said.push(lock === "lock" ? "idle" : "busy");
+      return { rows: [] };
+    },
+    end: async () => undefined,
   });
+  const connect = () => client as unknown as pg.Client;
+  const onPooler = () => void said.push("pooler");
+  return { said, listener: new Listener({ names: wakeNames("s"), system, connect, listeners: [], onPooler }) };
+}
+
+describe("a busy process", () => {
+  it("says that it idles no more once it has found work for a while, and not again while it takes what it sees", () =>
+    onVirtualTime(async (system) => {
+      const { said, listener } = listenerOn(system);
+      await system.sleep(10);
+      listener.looked(true);
+      await system.sleep(10);
+      expect(said).toEqual(["idle"]);
+      for (let look = 0; look < 100; look++) {
+        listener.looked(false);
+        await system.sleep(5);
+        listener.took();
+        await system.sleep(20);
+      }
+      expect(said).toEqual(["idle", "busy"]);
+      await listener.close();
+    }));
+
+  it("waits once to see what its looks led to, not once for each, and then says that it idles", () =>
+    onVirtualTime(async (system) => {
+      let waits = 0;
+      let most = 0;
+      const sleep: System["sleep"] = async (...args) => {
+        most = Math.max(most, ++waits);
+        await system.sleep(...args);
+        waits -= 1;
+      };
+      const { said, listener } = listenerOn({ ...system, sleep });
+      await system.sleep(10);
+      // Watching the connection is a wait too.
+      expect(waits).toBe(1);
+      for (let look = 0; look < 30; look++) {
+        listener.looked(false);
+        if (look % 10 === 0) listener.took();
+        await system.sleep(1);
+      }
+      expect(most).toBeLessThan(5);
+      expect(said).toEqual([]);
+      await system.sleep(100);
+      expect(said).toEqual(["idle"]);
+      await listener.close();
+    }));
 });
 
 describe("a listener that is cut off", () => {
-  it("is replaced within seconds, and wakes again", async () => {
+  it("is replaced, and wakes again", async () => {
     const queue = await openQueue(SERVER);
     const { ran } = await idleWorker(queue);
     const cut = await sql(
@@ -193,9 +204,8 @@ describe("a listener that is cut off", () => {
       [queue.schema],
     );
     expect(cut).toMatchObject([{ cut: true }]);
-    const again = await until(async () => (await idlers(queue)) === 1, "it listens and idles again", 8_000);
-    expect(again).toBeLessThan(5_000);
-    expect(await lateness(queue.redrive, ran, 1)).toBeLessThan(3_000);
+    await until(async () => (await idlers(queue)) === 1, "it listens and idles again");
+    await runs(queue.redrive, ran, 1);
   });
 
   it("misses nothing that was enqueued meanwhile", async () => {
@@ -208,7 +218,7 @@ describe("a listener that is cut off", () => {
       [queue.schema],
     );
     await queue.redrive.enqueue("note", { n: 1 });
-    await until(() => ran.includes(1), "the job ran", 8_000);
+    await until(() => ran.includes(1), "the job ran");
   });
 });
 
@@ -216,7 +226,7 @@ describe("behind a pooler", () => {
   it("nobody listens, and polling finds the work", async () => {
     const queue = await openQueue(SERVER);
     const { ran } = await employ(queue, { pooler: true, poll: "100ms" });
-    expect(await lateness(queue.redrive, ran, 1)).toBeLessThan(5_000);
+    await runs(queue.redrive, ran, 1);
     const listening = await sql(SERVER, "select count(*)::int as n from pg_stat_activity where query ilike $1", [
       `listen redrive_${queue.schema}%`,
     ]);

@@ -167,8 +167,8 @@ describe("numbers and states that the schema forbids", () => {
     expect((await store.deadLetters({ limit: 10 })).items).toHaveLength(1);
     expect(await store.count()).toMatchObject({ queued: 1, running: 0, completed: 0, dead: 1, cancelled: 0 });
     expect((await take(store)).map((job) => job.id)).toEqual([waiting]);
-    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 100, cursor: null };
-    expect(await store.prune(retention)).toEqual({ completed: 0, cancelled: 0, dead: 1, next: null });
+    const retention = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 100, isFirst: true };
+    expect(await store.prune(retention)).toEqual({ completed: 0, cancelled: 0, dead: 1, more: false });
   });
 
   it("a run without its worker's row is listed as expired", async () => {

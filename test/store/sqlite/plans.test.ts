@@ -21,7 +21,7 @@ async function watched() {
       return db.prepare(sql);
     },
   };
-  const lanes = openLanes(watching);
+  const lanes = openLanes(watching, Date.now);
   const plansOf = (act: () => unknown): string[] => {
     prepared.length = 0;
     act();
@@ -43,7 +43,7 @@ describe("a list of jobs", () => {
   it.each<[JobQuery, RegExp]>([
     [{ limit: 5, state: "dead" }, /SEARCH d USING (COVERING )?INDEX dead_letter_live \(job_seq<\?\)/],
     [{ limit: 5, state: "dead", tried: true }, /SEARCH d USING (COVERING )?INDEX dead_letter_live/],
-    [{ limit: 5, state: "running" }, /SEARCH j USING INDEX job_ended \(state=\? AND finished_at=\? AND seq<\?\)/],
+    [{ limit: 5, state: "running" }, /SEARCH j USING INDEX job_ended \(state=\? AND expires_at=\? AND seq<\?\)/],
     [{ limit: 5, key: "k" }, /SEARCH j USING INDEX job_keyed \(key=\? AND seq<\?\)/],
     [{ limit: 5, key: "k", state: "dead" }, /SEARCH j USING INDEX job_keyed/],
     [{ limit: 5, key: "k", state: "completed", due: false }, /SEARCH j USING INDEX job_keyed/],
@@ -89,8 +89,8 @@ describe("a prune", () => {
   it("finds jobs and keys by age, without looking at those it keeps", async () => {
     const { plansOf, db, lanes, clock } = await watched();
     const steps = plansOf(() => retentionVerbs(db, lanes, clock)).join("\n");
-    expect(steps).toMatch(/SEARCH job USING INDEX job_ended \(state=\? AND finished_at=\? AND seq>\?\)/);
-    expect(steps).toMatch(/SEARCH job USING INDEX job_ended \(state=\? AND finished_at>\? AND finished_at<\?\)/);
+    expect(steps).toMatch(/SEARCH job USING INDEX job_ended \(state=\? AND expires_at=\?\)/);
+    expect(steps).toMatch(/SEARCH job USING INDEX job_ended \(state=\? AND expires_at<\?\)/);
     expect(steps).toMatch(/SEARCH k USING INDEX job_key_gone \(created_at<\?\)/);
     expect(steps).not.toMatch(/SCAN (j|k|job|job_key)\b/);
     expect(steps).not.toMatch(/TEMP B-TREE/);

@@ -58,7 +58,9 @@ describe("a dead job that was set back by hand", () => {
     const { id, generation } = await finish(store, older, { type: "fragile" });
     clock.now += 60_000;
     const changed = connect(path)
-      .prepare("update job set state = 'queued', finished_at = null, attempts = 0, run_at = ? where id = ?")
+      .prepare(
+        "update job set state = 'queued', finished_at = null, expires_at = null, attempts = 0, run_at = ? where id = ?",
+      )
       .run(clock.now, id);
     expect(changed).toBe(1);
     const newer = dead({ reason: "permanent", failure: failure({ message: "the newer", fingerprint: "f-new" }) });

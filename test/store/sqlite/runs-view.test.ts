@@ -1,6 +1,7 @@
 // The view `runs` on SQLite: the same as the library says, whatever happened to a job, and fast among many.
 import { describe, expect, it } from "vitest";
 import { createRedrive } from "../../../src/redrive.ts";
+import { cpuMs } from "../../support/cpu-time.ts";
 import { connect, inlineStore, reader } from "../../support/database-file.ts";
 import { newJob } from "../../support/new-job.ts";
 import { asRows, LIVES, live } from "../../support/run-lives.ts";
@@ -42,7 +43,7 @@ describe("the view of runs", () => {
     const history = plan("select * from runs where job_id = 'x' order by generation, retry_count");
     expect(history).not.toMatch(/SCAN (j|a)\b/);
     const running = plan("select * from runs where status = 'running'");
-    expect(running).toMatch(/SEARCH j USING INDEX job_ended \(state=\? AND finished_at=\?\)/);
+    expect(running).toMatch(/SEARCH j USING INDEX job_ended \(state=\? AND expires_at=\?\)/);
   });
 });
 
@@ -62,11 +63,7 @@ describe("with 200,000 waiting retries", () => {
     const ask = reader(path);
     const best = async (act: () => unknown): Promise<number> => {
       const times: number[] = [];
-      for (let turn = 0; turn < 5; turn++) {
-        const from = performance.now();
-        await act();
-        times.push(performance.now() - from);
-      }
+      for (let turn = 0; turn < 5; turn++) times.push(await cpuMs(act));
       return Math.min(...times);
     };
     const first = "select id, next_retry_at from runs where status = 'pending_retry' order by next_retry_at limit 50";
@@ -75,7 +72,7 @@ describe("with 200,000 waiting retries", () => {
     clock.now += 10;
     const redrive = await createRedrive({ store });
     expect((await redrive.stuck.list()).map(({ id }) => id)).toEqual([stuck.id]);
-    // The best of five: whoever shares the machine with a test may slow down any one of them.
+    // Processor time, and the best of five: the first ones compile.
     expect(await best(() => ask(first))).toBeLessThan(50);
     expect(await best(() => redrive.stuck.list())).toBeLessThan(50);
     expect(await best(() => store.list({ limit: 50, state: "queued", tried: true, sort: "due" }))).toBeLessThan(50);

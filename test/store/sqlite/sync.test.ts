@@ -11,6 +11,7 @@ import { newJob } from "../../support/new-job.ts";
 import { threadedStore } from "../../support/store-processes.ts";
 
 const crowd = () => Array.from({ length: 100 }, () => newJob());
+const cell = (kind: string) => ({ kind, name: "a", holder: "", version: null, value: "{}" });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** What the descriptors of this process point to. */
@@ -41,8 +42,12 @@ describe("the threads that sync beside, all busy with something else", () => {
       store.enqueue(crowd()).then(note("enqueued")),
       store.count().then(note("counted")),
       store.register({ id: "w", leaseMs: 1_000, pid: 1, host: "h", release: null }).then(note("registered")),
+      store.setCells([cell("load")]).then(note("load said")),
+      store.setCells([cell("schedule")]).then(note("schedule set")),
+      store.setCells([cell("load"), cell("batch")]).then(note("batch begun")),
     ]);
-    expect(order).toEqual(["counted", "registered", "enqueued", "half the work done"]);
+    const promised = ["enqueued", "schedule set", "batch begun"];
+    expect(order).toEqual(["counted", "registered", "load said", ...promised, "half the work done"]);
   });
 });
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { type Ask, connect, inlineStore, reader } from "../../support/database-file.ts";
 import { add, end, finish, start, takeOne } from "../../support/runs.ts";
-import { complete, dead, failure, retry } from "../../support/verdicts.ts";
+import { complete, dead, failure, JUDGED_BY, retry } from "../../support/verdicts.ts";
 
 const MINUTE = 60_000;
 
@@ -90,6 +90,14 @@ describe("the views", () => {
     const [row] = reader(path)("SELECT created_at, updated_at, started_at, finished_at, run_at FROM jobs");
     expect(row).toEqual(Array.from({ length: 5 }, () => "2026-01-02 03:04:05.067"));
     expect(reader(path)("SELECT created_at FROM dead_letters")).toEqual([["2026-01-02 03:04:05.067"]]);
+  });
+
+  it("show the limits that a run was judged by, where its job was enqueued by name", async () => {
+    const { path, store } = await inlineStore();
+    await finish(store, dead({ said: JUDGED_BY }), { limited: false });
+    expect(reader(path)("SELECT max_attempts FROM dead_letters")).toEqual([[2]]);
+    expect(reader(path)("SELECT max_attempts FROM jobs")).toEqual([[2]]);
+    expect(reader(path)("SELECT max_retries FROM runs")).toEqual([[1]]);
   });
 
   it("show a time before 1970 or after 9999 without failing", async () => {

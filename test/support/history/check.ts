@@ -7,9 +7,10 @@ import { checkDump } from "./final.ts";
 import { checkStaff, noteTold, onReported, onReturned, onStarted, onWatched } from "./handlers.ts";
 import { Holds } from "./holds.ts";
 import { Intake } from "./intake.ts";
+import { settleDoubts } from "./keys.ts";
 import { findRun, Ledger, type Track } from "./ledger.ts";
-import { onClaimed, onSettled, onSettleSent, onSettleUnheard, onStale } from "./leases.ts";
-import { onCancel, onObserved, onRedrive, onReschedule } from "./operations.ts";
+import { onClaimed, onSettled, onSettleHeard, onSettleSent, onSettleUnheard, onStale } from "./leases.ts";
+import { onCancel, onObserved, onRedrive, onRemove, onReschedule } from "./operations.ts";
 import { noteStarted, onContact, onExcused, onListed } from "./presence.ts";
 
 /** True for an answer that is given when its write is on disk; one that found nothing to write says nothing. */
@@ -62,7 +63,7 @@ export class Checker {
       case "settle":
         return this.#onSettle(track, event);
       case "expired":
-        if (event.phase === "ok") onListed(this.#ledger, track, event);
+        if (event.phase === "ok") this.#onListed(track, event);
         return;
       case "cancel":
         return onCancel(this.#ledger, track, event);
@@ -71,10 +72,9 @@ export class Checker {
       case "reschedule":
         return onReschedule(track, event);
       case "observe":
-        return onObserved(this.#ledger, track, event, this.#conservation.purging);
+        return onObserved(this.#ledger, track, event, this.#conservation);
       case "remove":
-        if (event.phase === "invoke") track.removeTried = true;
-        return;
+        return onRemove(track, event);
     }
   }
 
@@ -96,7 +96,7 @@ export class Checker {
       case "count":
         return this.#conservation.onCount(event);
       case "breaker":
-        return this.#holds.onBreaker(event);
+        return this.#holds.breakers.onChange(event);
       case "mark":
         return this.#onMark(event);
     }
@@ -148,14 +148,22 @@ export class Checker {
 
   #onClaimed(track: Track, event: HistoryEvent): void {
     this.#intake.onRun(track, event);
+    settleDoubts(this.#ledger, track, event.epoch, event.since);
     const run = onClaimed(this.#ledger, track, event);
     if (run !== undefined) this.#holds.onClaimed(track, run, event);
+  }
+
+  #onListed(track: Track, event: HistoryEvent): void {
+    // Nobody was told of this claim, so nobody can say when it was made.
+    settleDoubts(this.#ledger, track, event.epoch, 0);
+    onListed(this.#ledger, track, event);
   }
 
   #onRun(track: Track, event: HistoryEvent): void {
     if (event.phase !== "invoke") return onReturned(this.#ledger, track, event);
     this.#intake.onRun(track, event);
     onStarted(this.#ledger, track, event);
+    this.#holds.breakers.onStarted(track, findRun(track, event.epoch), event.since);
   }
 
   #onSettle(track: Track, event: HistoryEvent): void {
@@ -166,6 +174,7 @@ export class Checker {
       }
       return onSettleSent(this.#ledger, track, event);
     }
+    if (event.phase !== "unknown") onSettleHeard(track, event);
     if (event.phase === "ok") {
       if (!track.asked) this.#ledger.flag("R3", "settled although nobody enqueued it", track.id);
       return onSettled(this.#ledger, track, event);

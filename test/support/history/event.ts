@@ -30,7 +30,7 @@ export type Op =
 /** `fail` is certain to have changed nothing; `unknown` may have changed something or nothing. */
 export type Phase = "invoke" | "ok" | "fail" | "unknown";
 
-/** How long finished jobs and keys are kept. */
+/** How long finished jobs and keys are kept, by the word of a prune or of the job itself. */
 export interface Kept {
   readonly completedMs: number;
   readonly cancelledMs: number;
@@ -52,6 +52,8 @@ export interface HistoryEvent {
   readonly asked: string | null;
   /** Type and key as one text. */
   readonly key: string | null;
+  /** What the key means, where it is not one job for each key. */
+  readonly mode: string | null;
   readonly epoch: number;
   readonly nonce: string | null;
   readonly generation: number;
@@ -96,6 +98,7 @@ export function makeEvent(seq: number, since: number, actor: string, op: Op, pha
     job: null,
     asked: null,
     key: null,
+    mode: null,
     epoch: -1,
     nonce: null,
     generation: -1,

@@ -3,6 +3,7 @@
 import { checkCharges, tallyBefore } from "./charges.ts";
 import type { Conservation } from "./conservation.ts";
 import type { FinalDump, FinalJob } from "./event.ts";
+import { mayHaveBody, settleDoubtsFound } from "./keys.ts";
 import { END, findRun, type Ledger, type Track } from "./ledger.ts";
 
 /** Goes over the dump once and over all tracks once. */
@@ -31,8 +32,11 @@ export function checkDump(ledger: Ledger, conservation: Conservation, dump: Fina
 }
 
 function checkKey(ledger: Ledger, track: Track, job: FinalJob, owners: Map<string, string>): void {
-  if (job.payloadHash !== track.payloadHash) ledger.flag("R3", "found with another payload than was enqueued", job.id);
-  if (job.key === null) return;
+  if (!mayHaveBody(ledger, track, job.payloadHash, Number.POSITIVE_INFINITY)) {
+    ledger.flag("R3", "found with another payload than was enqueued", job.id);
+  }
+  settleDoubtsFound(ledger, track, job.epoch);
+  if (job.key === null || track.mode !== null) return;
   const owner = owners.get(job.key);
   if (owner === undefined) {
     owners.set(job.key, job.id);

@@ -1,19 +1,12 @@
 // What holds work back: due times (R11), breakers (R10) and FIFO keys (R12).
+import { Breakers } from "./breakers.ts";
 import type { HistoryEvent } from "./event.ts";
+import { mayBeMoved } from "./keys.ts";
 import { END, findRun, type Ledger, type Run, TERMINAL_ENDS, type Track } from "./ledger.ts";
 
 const LATE_SHARE = 0.01;
-
-interface BreakerTrack {
-  /** Null where nobody can say what holds: the answer to a change was lost. */
-  state: string | null;
-  /** The version that is known, and the changes under way. */
-  version: number;
-  readonly pending: Set<number>;
-  since: number;
-  probes: number;
-  held: Set<Run>;
-}
+/** A job with a crash on its record waits for a worker that is otherwise empty, but no longer than this. */
+const SUSPECT_MS = 300_000;
 
 interface FifoTrack {
   readonly line: Track[];
@@ -23,7 +16,7 @@ interface FifoTrack {
 /** Everything that may forbid a claim. */
 export class Holds {
   readonly #ledger: Ledger;
-  readonly #breakers = new Map<string, BreakerTrack>();
+  readonly breakers: Breakers;
   readonly #fifos = new Map<string, FifoTrack>();
   #healthySince = 0;
   #lateMs = 0;
@@ -32,6 +25,7 @@ export class Holds {
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger;
+    this.breakers = new Breakers(ledger);
   }
 
   /** From here on nothing is wrong in the world, and claims must be on time. */
@@ -47,28 +41,10 @@ export class Holds {
     this.#fifos.set(event.fifo, fifo);
   }
 
-  onBreaker(event: HistoryEvent): void {
-    if (event.service === null) return;
-    const fresh = { state: null, version: 0, pending: new Set<number>(), since: 0, probes: 0, held: new Set<Run>() };
-    const breaker = this.#breakers.get(event.service) ?? fresh;
-    if (event.phase === "invoke") breaker.pending.add(event.seq);
-    else breaker.pending.delete(event.since);
-    if (event.phase === "unknown") breaker.state = null;
-    // Answers may overtake each other; one that lost to another change says nothing.
-    if (event.phase === "ok" && (event.epoch === -1 || event.epoch > breaker.version)) {
-      breaker.state = event.answer;
-      breaker.version = event.epoch;
-      breaker.probes = event.count;
-      breaker.held.clear();
-    }
-    breaker.since = event.seq;
-    this.#breakers.set(event.service, breaker);
-  }
-
   onClaimed(track: Track, run: Run, event: HistoryEvent): void {
     this.#checkDue(track, event);
-    if (event.service !== null && this.#breakers.size > 0) this.#checkBreaker(track, run, event);
-    if (track.fifo !== null) this.#checkFifo(track, run);
+    if (event.service !== null) this.breakers.check(track, run, event);
+    if (track.fifo !== null) this.#checkFifo(track, run, event);
   }
 
   finish(): void {
@@ -79,35 +55,29 @@ export class Holds {
   }
 
   #checkDue(track: Track, event: HistoryEvent): void {
-    const notBefore = notBeforeOf(track, event);
+    const notBefore = notBeforeOf(this.#ledger, track, event);
     const due = Math.max(notBefore, event.runAt);
     if (event.storeTime < due) {
       this.#ledger.flag("R11", `claim ${event.epoch} came ${due - event.storeTime} ms before it was due`, track.id);
     }
-    if (this.#healthySince === 0 || event.since <= this.#healthySince || event.crashes > 0 || event.runAt < 0) return;
-    // Others of its group may have been before it, and the breaker of its service may have been open.
-    if (track.fifo !== null || event.service !== null) return;
+    if (this.#healthySince === 0 || event.since <= this.#healthySince || event.runAt < 0) return;
+    const freeTime = this.#freeTime(track, event);
+    if (freeTime === null) return;
     this.#claims++;
-    if (event.storeTime - due > this.#lateMs) this.#late++;
+    const most = event.crashes > 0 ? this.#lateMs + SUSPECT_MS : this.#lateMs;
+    if (event.storeTime - Math.max(due, freeTime) > most) this.#late++;
   }
 
-  #checkBreaker(track: Track, run: Run, event: HistoryEvent): void {
-    const breaker = this.#breakers.get(event.service as string);
-    // While a change is under way nobody can say what holds.
-    if (breaker === undefined || event.since <= breaker.since || breaker.pending.size > 0) return;
-    if (breaker.state === "open") {
-      this.#ledger.flag("R10", `claim ${event.epoch} while the breaker of ${event.service} was open`, track.id);
-    }
-    if (breaker.state !== "half-open") return;
-    for (const held of breaker.held) if (held.end !== 0 || held.tries > 0) breaker.held.delete(held);
-    breaker.held.add(run);
-    if (breaker.held.size > breaker.probes) {
-      const held = `${breaker.held.size} runs of ${event.service} at once`;
-      this.#ledger.flag("R10", `${held} while its breaker let ${breaker.probes} through`, track.id);
-    }
+  /** When the last thing that may have held the job back was over; null where nobody can say. */
+  #freeTime(track: Track, event: HistoryEvent): number | null {
+    const closed = event.service === null ? 0 : this.breakers.closedSince(event.service, event.since);
+    const holder = track.fifo === null ? null : (this.#fifos.get(track.fifo)?.holder ?? null);
+    if (closed === null || holder === null || holder.track === track) return closed;
+    // Others of its group may have been before it.
+    return holder.track.endKind === null || holder.track.endTime < 0 ? null : Math.max(closed, holder.track.endTime);
   }
 
-  #checkFifo(track: Track, run: Run): void {
+  #checkFifo(track: Track, run: Run, event: HistoryEvent): void {
     const fifo = this.#fifos.get(track.fifo as string);
     if (fifo === undefined) return;
     const { holder } = fifo;
@@ -115,14 +85,26 @@ export class Holds {
       this.#ledger.flag("R12", `claimed while ${holder.track.id} of the same FIFO key was running`, track.id);
     }
     while (fifo.line[0] !== undefined && isOver(fifo.line[0])) fifo.line.shift();
-    const first = fifo.line.find((other) => !isOver(other));
-    // Due times decide who is first, and a clock that steps back or a reschedule changes them.
-    const moved = [track, first].some((each) => each && (each.reschedules > 0 || each.rescheduledAt > 0));
-    if (moved || this.#ledger.clockBackAt !== 0) fifo.holder = { track, run };
-    else if (first !== undefined && first !== track && first.ackedAt < track.askedAt) {
-      this.#ledger.flag("R12", `claimed before ${first.id}, which came earlier under the same FIFO key`, track.id);
-    }
+    // Who holds the place keeps it while it waits for its next try.
+    const passed =
+      holder?.track === track ? undefined : fifo.line.find((other) => this.#goesFirst(other, track, event));
+    if (passed) this.#ledger.flag("R12", `claimed before ${passed.id}, whose turn it was under its FIFO key`, track.id);
     fifo.holder = { track, run };
+  }
+
+  /** Whether the other job of a FIFO key had its turn before this one, which was claimed. */
+  #goesFirst(other: Track, track: Track, event: HistoryEvent): boolean {
+    const unsure = [other, track].some(
+      (each) => each.reschedules > 0 || each.changedLane || mayBeMoved(this.#ledger, each),
+    );
+    if (other === track || unsure || isOver(other) || other.ackedAt === 0 || other.ackedAt > event.since) return false;
+    const run = findRun(other, other.topEpoch);
+    if (run !== undefined) return run.claimedAt !== 0 && run.claimedAt < event.since;
+    if (this.#ledger.clockBackAt === 0 && other.rescheduledAt === 0 && track.rescheduledAt === 0) {
+      return other.ackedAt < track.askedAt;
+    }
+    // A clock that steps back and a reschedule change who is first: due times decide.
+    return event.epoch === 1 && other.place >= 0 && other.rescheduledAt < event.since && other.place < event.runAt;
   }
 }
 
@@ -131,10 +113,15 @@ function isOver(track: Track): boolean {
 }
 
 /** The earliest due time that follows from what is known; -1 where a reschedule may have changed it. */
-function notBeforeOf(track: Track, event: HistoryEvent): number {
-  if (track.reschedules > 0) return -1;
+function notBeforeOf(ledger: Ledger, track: Track, event: HistoryEvent): number {
+  if (track.reschedules > 0 || mayBeMoved(ledger, track)) return -1;
   const before = findRun(track, event.epoch - 1);
   const fresh = before === undefined ? event.epoch === 1 : isLeftBehind(before, event.generation);
+  // One that nothing else moved since is due when the reschedule said.
+  const isLast = track.rescheduledAt !== 0 && track.rescheduledAt < event.since && track.place >= 0;
+  if (isLast && (before === undefined ? fresh : before.end !== 0 && before.endAt < track.rescheduledSince)) {
+    return track.place;
+  }
   if (fresh) return track.rescheduledAt === 0 && track.notBeforeIn === event.generation ? track.notBefore : -1;
   if (before === undefined || before.end === 0 || track.rescheduledAt >= before.endSince) return -1;
   return before.notBefore;

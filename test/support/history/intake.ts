@@ -1,7 +1,8 @@
 // What the history says about new jobs: one job per request (R2), nothing runs that nobody enqueued or with another
 // body (R3), and one job per key (R13).
 import type { HistoryEvent } from "./event.ts";
-import type { Ledger, Track } from "./ledger.ts";
+import { mayHaveBody, onModeAnswered, onModeAsked } from "./keys.ts";
+import { findRun, type Ledger, type Track } from "./ledger.ts";
 
 interface KeyTrack {
   id: string;
@@ -31,8 +32,14 @@ export class Intake {
       asked.unsure = true;
       return;
     }
-    if (event.phase === "fail") return;
     const named = event.job === null || event.job === id ? asked : this.#ledger.track(event.job);
+    if (event.mode !== null) onModeAnswered(this.#ledger, asked, named, event);
+    if (event.phase === "fail") return;
+    if (event.mode !== null && event.answer !== "created") {
+      if (!named.asked) this.#ledger.flag("R13", `named as ${event.answer}, but nobody enqueued it`, named.id);
+      if (named.ackedAt === 0) named.ackedAt = event.seq;
+      return;
+    }
     if (event.answer === "conflict") return this.#onConflict(named, event);
     if (event.answer === "created") this.#onCreated(named, event);
     else this.#onDuplicate(named, asked, event);
@@ -47,9 +54,16 @@ export class Intake {
   /** A run must belong to a job somebody enqueued, with the same body. */
   onRun(track: Track, event: HistoryEvent): void {
     if (!track.asked) this.#ledger.flag("R3", `${event.op} of a job that nobody enqueued`, track.id);
-    else if (event.payloadHash >= 0 && event.payloadHash !== track.payloadHash) {
+    else if (event.payloadHash >= 0 && !this.#isBody(track, event)) {
       this.#ledger.flag("R3", `${event.op} with another payload than was enqueued`, track.id);
     }
+  }
+
+  /** A run has the body of its claim, and a claim one that the job may have had then. */
+  #isBody(track: Track, event: HistoryEvent): boolean {
+    const run = event.op === "run" ? findRun(track, event.epoch) : undefined;
+    if (run !== undefined && run.payloadHash >= 0) return run.payloadHash === event.payloadHash;
+    return mayHaveBody(this.#ledger, track, event.payloadHash, event.since);
   }
 
   #onAsked(track: Track, event: HistoryEvent): void {
@@ -57,7 +71,10 @@ export class Intake {
     if (track.askedAt === 0) track.askedAt = event.seq;
     track.payloadHash = event.payloadHash;
     track.key = event.key;
+    track.mode = event.mode;
+    if (event.mode !== null) onModeAsked(this.#ledger, event);
     track.fifo = event.fifo;
+    track.kept = event.kept;
     if (event.deadlineMs >= 0) track.deadline = true;
   }
 
@@ -67,8 +84,9 @@ export class Intake {
     if (event.storeTime >= 0) {
       track.notBefore = event.storeTime + Math.max(0, event.delayMs);
       track.notBeforeIn = 1;
+      track.place = track.notBefore;
     }
-    if (event.key === null) return;
+    if (event.key === null || event.mode !== null) return;
     const known = this.#keys.get(event.key);
     if (known?.id === track.id) return;
     if (known !== undefined && !this.#mayBeFree(known, event)) {
@@ -121,6 +139,6 @@ export class Intake {
   }
 
   #mayBeGone(track: Track): boolean {
-    return track.removeTried || (track.terminalTried && this.#keyMs !== Number.POSITIVE_INFINITY);
+    return track.removes > 0 || (track.terminalTried && this.#keyMs !== Number.POSITIVE_INFINITY);
   }
 }

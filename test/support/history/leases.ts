@@ -27,6 +27,8 @@ export function onClaimed(ledger: Ledger, track: Track, event: HistoryEvent): Ru
   }
   noteRun(run, event);
   run.service = event.service;
+  run.payloadHash = event.payloadHash;
+  run.claimTime = event.storeTime;
   run.claimedAt = event.seq;
   track.topEpoch = Math.max(track.topEpoch, epoch);
   if (epoch > track.claimedEpoch) {
@@ -79,6 +81,7 @@ export function onSettleSent(ledger: Ledger, track: Track, event: HistoryEvent):
     run.crashMost = run.tried === 0 ? event.crash : Math.max(run.crashMost, event.crash);
   }
   run.tried |= end;
+  run.unheard = [...run.unheard, event.seq];
   if ((end & TERMINAL_ENDS) !== 0 || track.cancels > 0) track.terminalTried = true;
   if (event.epoch > track.topEpoch) track.topEpoch = event.epoch;
 }
@@ -127,6 +130,12 @@ export function onSettled(ledger: Ledger, track: Track, event: HistoryEvent): vo
     generation,
     event,
   );
+}
+
+/** A settle was confirmed or refused, so that nobody need guess what became of it. */
+export function onSettleHeard(track: Track, event: HistoryEvent): void {
+  const run = findRun(track, event.epoch);
+  if (run !== undefined && run.unheard.length > 0) run.unheard = run.unheard.filter((seq) => seq !== event.since);
 }
 
 /** A settle was refused because its lease was not current, which must be true. */

@@ -1,13 +1,16 @@
 // What the checker remembers while a history streams past: a track per job with its last few runs, and a little about
 // every worker. Memory follows the number of jobs, not the number of events.
 import { Crashes } from "./crashes.ts";
-import type { HistoryEvent, Rule, Violation } from "./event.ts";
+import type { HistoryEvent, Kept, Rule, Violation } from "./event.ts";
+import type { ModeKey } from "./keys.ts";
 
 /** Runs of a job that are kept; an answer that comes later than this many claims is not looked at closely. */
 const KEPT_RUNS = 4;
 const MOST_VIOLATIONS = 200;
 const NONE: readonly number[] = [];
 const NO_RUNS: readonly Run[] = [];
+const NO_BODIES: Track["bodies"] = [];
+const NO_DOUBTS: readonly Doubt[] = [];
 
 /** The ways a run can end, as bits, so that everything somebody tried fits one number. */
 export const END = { complete: 1, retry: 2, release: 4, dead: 8, cancel: 16 } as const;
@@ -29,6 +32,13 @@ export interface Run {
   worker: string | null;
   ticket: number;
   service: string | null;
+  /** So many runs of its service were let through when it was claimed, as probes; 0 for as many as there are. */
+  probes: number;
+  /** The body it was claimed with, and the time. */
+  payloadHash: number;
+  claimTime: number;
+  /** Verdicts that were sent and neither confirmed nor refused, by their places in the history. */
+  unheard: readonly number[];
   /** Settles under this lease that may have taken effect. */
   tries: number;
   /** The ends that were tried. */
@@ -72,8 +82,12 @@ export interface Track {
   unsure: boolean;
   payloadHash: number;
   key: string | null;
+  /** What its key means, where that is not one job for each key. */
+  mode: string | null;
   fifo: string | null;
   deadline: boolean;
+  /** How long it says that it is kept; null if it does not. */
+  kept: Kept | null;
   /** The due time that enqueue or redrive gave, and the generation it is for. */
   notBefore: number;
   notBeforeIn: number;
@@ -94,19 +108,40 @@ export interface Track {
   endKind: "completed" | "cancelled" | "dead" | null;
   terminalTried: boolean;
   cancels: number;
+  /** One of them was never answered. */
+  cancelUnheard: boolean;
   redrives: readonly number[];
   /** The highest generation somebody tried to redrive. */
   redriveTried: number;
   /** Reschedules under way or without an answer, and the last one that was answered. */
   reschedules: number;
   rescheduledAt: number;
-  removeTried: boolean;
+  rescheduledSince: number;
+  /** It went to another lane, where it meets others of its group. */
+  changedLane: boolean;
+  /** Removes under way or without an answer, and those that removed it. */
+  removes: number;
+  /** The due time by which it waits in its group; -1 where nobody can say. */
+  place: number;
+  /** Bodies that it was given while it waited, beside that of its enqueue. */
+  bodies: readonly { readonly hash: number; readonly since: number; readonly at: number }[];
+  /** Jobs that were created under its key, perhaps while it held that, after its claim of this epoch. */
+  doubts: readonly Doubt[];
   found: number;
+}
+
+/** A violation if it turns out that no claim was under way at that place in the history. */
+export interface Doubt {
+  readonly epoch: number;
+  readonly seq: number;
+  readonly message: string;
+  readonly job: string;
 }
 
 /** What is known of a worker. */
 export interface WorkerTrack {
   registers: number;
+  leaseMs: number;
   leaseEnd: number;
   /** Where in the history the lease was asked for and confirmed. */
   leaseSince: number;
@@ -137,6 +172,8 @@ export class Ledger {
   /** The last word of every reaper about the time it has been in contact. */
   readonly judging = new Map<string, HistoryEvent>();
   readonly crashes = new Crashes();
+  /** Keys that stand for a job only while it waits or runs. */
+  readonly modeKeys = new Map<string, ModeKey>();
   readonly violations: Violation[] = [];
   readonly totals = { events: 0, lost: 0, doubleAcked: 0, staleRefused: 0, extraRuns: 0, ambiguous: 0, takenBack: 0 };
 
@@ -191,6 +228,15 @@ export function openRun(track: Track, epoch: number, fold: (track: Track, oldest
   return run;
 }
 
+/** A waiting job was given another due time or another lane. */
+export function noteMoved(track: Track, { since, seq, storeTime, delayMs }: HistoryEvent): void {
+  const isAlone = track.rescheduledAt < since && track.ackedAt !== 0 && track.ackedAt < since;
+  if (delayMs < 0) track.changedLane = true;
+  else track.place = isAlone && storeTime >= 0 ? storeTime + delayMs : -1;
+  track.rescheduledAt = seq;
+  track.rescheduledSince = since;
+}
+
 /** Whether a verdict or answer ends a job, by its name. */
 export function endOf(answer: string | null): number {
   return answer !== null && answer in END ? END[answer as keyof typeof END] : 0;
@@ -210,6 +256,7 @@ export function noteRun(run: Run, event: HistoryEvent): void {
 
 const BLANK_WORKER: WorkerTrack = {
   registers: 0,
+  leaseMs: 0,
   leaseEnd: -1,
   leaseSince: 0,
   leaseAt: 0,
@@ -236,6 +283,10 @@ function blankRun(epoch: number): Run {
     worker: null,
     ticket: -1,
     service: null,
+    probes: 0,
+    payloadHash: -1,
+    claimTime: -1,
+    unheard: NONE,
     tries: 0,
     tried: 0,
     chargeLeast: 1,
@@ -264,8 +315,10 @@ function blankTrack(id: string): Track {
     unsure: false,
     payloadHash: -1,
     key: null,
+    mode: null,
     fifo: null,
     deadline: false,
+    kept: null,
     notBefore: -1,
     notBeforeIn: -1,
     runs: NO_RUNS,
@@ -282,11 +335,17 @@ function blankTrack(id: string): Track {
     endKind: null,
     terminalTried: false,
     cancels: 0,
+    cancelUnheard: false,
     redrives: NONE,
     redriveTried: 0,
     reschedules: 0,
     rescheduledAt: 0,
-    removeTried: false,
+    rescheduledSince: 0,
+    changedLane: false,
+    removes: 0,
+    place: -1,
+    bodies: NO_BODIES,
+    doubts: NO_DOUBTS,
     found: 0,
   };
 }

@@ -1,7 +1,8 @@
 // What the history says about operators and observers: cancel and redrive (R4, R9, R14), and what people saw of jobs and
 // their dead letters (R1, R7, R8, R9).
+import type { Conservation } from "./conservation.ts";
 import type { HistoryEvent } from "./event.ts";
-import { END, findRun, type Ledger, type Track } from "./ledger.ts";
+import { END, findRun, type Ledger, noteMoved, type Track } from "./ledger.ts";
 import { noteEnd } from "./leases.ts";
 
 /** A cancel, sent or answered. */
@@ -16,6 +17,7 @@ export function onCancel(ledger: Ledger, track: Track, event: HistoryEvent): voi
   }
   if (event.phase === "unknown") {
     track.terminalTried = true;
+    track.cancelUnheard = true;
     return;
   }
   if (event.answer === "requested") track.terminalTried = true;
@@ -54,20 +56,26 @@ export function onRedrive(ledger: Ledger, track: Track, event: HistoryEvent): vo
   }
 }
 
-/** A change of due time or priority: from now on the due time is known only once nothing is under way any more. */
+/** A change of due time or priority: while it is under way nobody knows when the job is due. */
 export function onReschedule(track: Track, event: HistoryEvent): void {
   if (event.phase === "invoke") track.reschedules++;
   if (event.phase === "ok" || event.phase === "fail") track.reschedules--;
-  if (event.phase === "ok") track.rescheduledAt = event.seq;
+  if (event.phase === "ok" && event.answer === "changed") noteMoved(track, event);
+}
+
+/** A removal by its id, sent or answered. */
+export function onRemove(track: Track, event: HistoryEvent): void {
+  if (event.phase === "invoke") track.removes++;
+  if (event.phase === "fail" || (event.phase === "ok" && event.count === 0)) track.removes--;
 }
 
 /** Somebody looked at a job and at its dead letters. */
-export function onObserved(ledger: Ledger, track: Track, event: HistoryEvent, pruned: boolean): void {
+export function onObserved(ledger: Ledger, track: Track, event: HistoryEvent, conservation: Conservation): void {
   if (event.phase !== "ok") return;
   const state = event.answer;
   if (state === "missing") {
     const known = track.ackedAt !== 0 && track.ackedAt < event.since;
-    if (known && !pruned && !track.removeTried)
+    if (known && !conservation.mayBePurged(track))
       ledger.flag("R1", "not found although its enqueue was confirmed", track.id);
     return;
   }

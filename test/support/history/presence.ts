@@ -11,6 +11,7 @@ export function onContact(ledger: Ledger, event: HistoryEvent): void {
   const worker = ledger.worker(event.worker);
   if (event.phase === "invoke") {
     if (event.op === "register") worker.registers++;
+    worker.leaseMs = event.leaseMs;
     worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
     return;
   }
@@ -71,12 +72,13 @@ export function onListed(ledger: Ledger, track: Track, event: HistoryEvent): voi
   if (event.epoch > track.topEpoch) track.topEpoch = event.epoch;
 }
 
-/** Whoever judges others by their leases must have been in contact for a full lease. */
+/** Whoever judges a worker by its lease must have been in contact for all of that lease. */
 function checkReaper(ledger: Ledger, track: Track, event: HistoryEvent): void {
   const worker = ledger.worker(event.worker ?? "");
   const judging = ledger.judging.get(event.actor);
   if (judging === undefined || judging.seq !== event.since - 1 || worker.excused || worker.givenUpAt !== 0) return;
-  if (judging.delayMs >= judging.leaseMs) return;
-  const contact = `${judging.delayMs} of ${judging.leaseMs} ms`;
+  const leaseMs = worker.leaseMs || judging.leaseMs;
+  if (judging.delayMs >= leaseMs) return;
+  const contact = `${judging.delayMs} of ${leaseMs} ms`;
   ledger.flag("R9", `run ${event.epoch} was judged by a reaper in contact for ${contact}`, track.id);
 }

@@ -1,5 +1,7 @@
 // Writes the history of calls into a store: one line per job concerned when a call is sent, and one when its answer
 // comes, does not come, or says no. Reads that no rule looks at leave no line.
+import type { NewJob } from "../../../src/core/new-job.ts";
+import type { JobKeep } from "../../../src/core/job.ts";
 import { recordFrom } from "../../../src/core/service-record.ts";
 import type { Retention, Store } from "../../../src/store/store.ts";
 import type { Verb } from "../../../src/store/verbs.ts";
@@ -87,7 +89,15 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
       jobs.map(({ id, type, key, payload, delayMs, deadlineMs, maxAttempts, service, ...job }) => {
         const fifo = job.groupConcurrency === 1 ? `${type}/${job.group}` : null;
         const base = { job: id, key: keyName(type, key), payloadHash: hashText(payload), fifo };
-        return { ...base, delayMs, deadlineMs: deadlineMs ?? -1, maxAttempts, service };
+        return {
+          ...base,
+          delayMs,
+          deadlineMs: deadlineMs ?? -1,
+          maxAttempts,
+          service,
+          mode: modeOf(key, job),
+          kept: keptFor(job),
+        };
       }),
     answered: ([jobs], answers, sent) =>
       answers.map((answer, i) => ({ ...sent[i], job: answer.id, asked: jobs[i]?.id ?? null, answer: answer.kind })),
@@ -169,8 +179,12 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   },
   remove: {
     op: "remove",
-    sent: ([ids]) => [{}, ...ids.map((job) => ({ job }))],
-    answered: (_args, count) => [{ count }],
+    sent: ([targets]) => [{}, ...targets.map((target) => ({ job: idOf(target) }))],
+    // Of several nobody is told which ones were removed.
+    answered: ([targets], count, [, ...sent]) => [
+      { count },
+      ...(count === 0 || targets.length === 1 ? sent.map((line, i) => ({ ...line, count, of: i + 1 })) : []),
+    ],
   },
   prune: {
     op: "prune",
@@ -181,19 +195,33 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   },
   setService: {
     op: "breaker",
-    sent: ([service, version]) => [{ service, epoch: version + 1 }],
-    answered([, , value], written, [sent]) {
-      if (!written) return [{ ...sent, phase: "fail" }];
+    sent([service, version, value]) {
       const { breaker } = recordFrom(value);
       const isHalf = breaker.state === "half_open";
       const answer = isHalf ? "half-open" : breaker.state === "closed" ? "closed" : "open";
-      return [{ ...sent, answer, count: isHalf ? breaker.probes.length : 0 }];
+      return [{ service, epoch: version + 1, answer, count: isHalf ? breaker.probes.length : 0 }];
     },
+    answered: (_args, written, [sent]) => [written ? { ...sent } : { ...sent, phase: "fail" }],
   },
   count: { op: "count", sent: () => [{}], answered: (_args, counts) => [{ counts }] },
 };
 
-/** What a prune may take of any type. */
+/** What a key means; null where there is none, or where it is one job for each key. */
+function modeOf(key: string | null, { unique }: Pick<NewJob, "unique">): string | null {
+  return key === null || unique === "key" ? null : unique;
+}
+
+/** How long a job says that it is kept; null if it does not. */
+function keptFor({ keepFinishedMs, keepDeadMs }: JobKeep): Kept | null {
+  if (keepFinishedMs === null || keepDeadMs === null) return null;
+  return { completedMs: keepFinishedMs, cancelledMs: keepFinishedMs, deadMs: keepDeadMs, keyMs: 0 };
+}
+
+function idOf(target: Args<"remove">[0][number]): string {
+  return typeof target === "string" ? target : target.id;
+}
+
+/** What a prune may take of any type, of jobs that do not say how long they are kept. */
 function keptBy({ keep, types, keyMs }: Retention): Kept {
   const all = [keep, ...types];
   const finishedMs = Math.min(...all.map((each) => each.finishedMs));

@@ -1,4 +1,4 @@
-// Looking at schedules costs what there is of them, however many jobs wait.
+// Looking at schedules costs what there is of them, however many jobs wait. Judged by the clock: `npm run prove -- timed`.
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { begun, everyTick } from "../../src/core/schedule.ts";
 import { readSchedules } from "../../src/queue/schedule-views.ts";

@@ -1,5 +1,5 @@
 // The scenes of an outage on Postgres, in real time and shorter: several members of a fleet in one process, each with a
-// pool of its own.
+// pool of its own. Judged by the clock, so `npm run prove -- timed` plays them; the tests do so on virtual time.
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createRedrive, defineJob, type Redrive, type RedriveOptions } from "../../src/index.ts";
 import { startFlakyServer } from "../support/flaky-server.ts";

@@ -1,0 +1,90 @@
+// What a handler says of its work: done, transient or permanent. Outcomes carry a registered mark, so that those of
+// another copy of this library count, and a result that happens to look like one stays a result.
+import { type Duration, parseDuration } from "./duration.ts";
+import { messageOf, read } from "./error-shape.ts";
+import { parseOptions } from "./options.ts";
+
+const OUTCOME = Symbol.for("redrive.outcome");
+
+/** What became of a job, or of one item of a batch; made by `done`, `transient` and `permanent`. */
+export type ItemOutcome<Result = unknown> = DoneOutcome<Result> | FailedOutcome;
+
+interface DoneOutcome<Result> {
+  readonly [OUTCOME]: true;
+  readonly status: "done";
+  readonly result: Result;
+}
+
+/** The outcome of work that failed by its handler's own word. */
+export type FailedOutcome =
+  | {
+      readonly [OUTCOME]: true;
+      readonly status: "transient";
+      readonly error: unknown;
+      readonly delayMs: number | null;
+    }
+  | { readonly [OUTCOME]: true; readonly status: "permanent"; readonly error: unknown };
+
+/** The results among what a function returns: those of `done` as they are, failures left out. */
+export type ResultOf<Returned> = Returned extends { readonly [OUTCOME]: true }
+  ? Returned extends DoneOutcome<infer Result>
+    ? Result
+    : never
+  : Returned;
+
+/** The work succeeded. */
+export function done(): ItemOutcome<undefined>;
+/** The work succeeded with this result; an outcome in its place stands for itself. */
+export function done<Result>(result: Result): ItemOutcome<ResultOf<Result>>;
+export function done(result?: unknown): ItemOutcome {
+  return isOutcome(result) ? result : { [OUTCOME]: true, status: "done", result };
+}
+
+/** The work failed and is worth another try: a message or an error, and where known the wait before it. */
+export function transient(error: unknown, options: { readonly delay?: Duration } = {}): ItemOutcome<never> {
+  const { delay } = parseOptions(options, ["delay"], "transient");
+  const delayMs = delay === undefined ? null : parseDuration(delay, "transient.delay");
+  return { [OUTCOME]: true, status: "transient", error, delayMs };
+}
+
+/** The work failed and never will succeed: a message or an error. */
+export function permanent(error: unknown): ItemOutcome<never> {
+  return { [OUTCOME]: true, status: "permanent", error };
+}
+
+/** True for an outcome made by any copy of this library. */
+export function isOutcome(value: unknown): value is ItemOutcome {
+  if (typeof value !== "object" || value === null || read(value, OUTCOME) !== true) return false;
+  const status = read(value, "status");
+  return status === "done" || status === "transient" || status === "permanent";
+}
+
+/** True for an outcome that says of the work that it failed, returned or thrown. */
+export function isFailed(value: unknown): value is FailedOutcome {
+  return isOutcome(value) && value.status !== "done";
+}
+
+/** The result in what a function returned; throws where that says that the work failed. */
+export function resultOf(returned: unknown): unknown {
+  if (!isOutcome(returned)) return returned;
+  if (isFailed(returned)) throw new OutcomeError(returned);
+  return returned.result;
+}
+
+/** A failed outcome for callers that expect a rejection. It is an outcome itself, so that it means the same further out. */
+class OutcomeError extends Error {
+  readonly [OUTCOME] = true;
+  readonly status: FailedOutcome["status"];
+  readonly delayMs: number | null;
+
+  constructor(outcome: FailedOutcome) {
+    super(messageOf(outcome.error), { cause: outcome.error });
+    this.name = "OutcomeError";
+    this.status = outcome.status;
+    this.delayMs = outcome.status === "transient" ? outcome.delayMs : null;
+  }
+
+  get error(): unknown {
+    return this.cause;
+  }
+}

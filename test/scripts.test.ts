@@ -1,0 +1,43 @@
+// The scripts of the checkout that nothing else runs: what they say, and what they refuse.
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const script = (name: string, ...args: string[]) => {
+  const path = fileURLToPath(new URL(`../scripts/${name}.mjs`, import.meta.url));
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...args], { encoding: "utf8" });
+  return { status, stdout, stderr };
+};
+
+describe("prepare", () => {
+  it("says of each tool in a line whether it is here, and fetches nothing, with --check", () => {
+    const { status, stdout } = script("prepare", "--check");
+    expect(status).toBe(0);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.map((line) => line.replace(/: .*/, ""))).toEqual(
+      expect.arrayContaining(["Postgres 15", "chromium", "Redis", "Spark"]),
+    );
+    for (const line of lines) expect(line).toMatch(/: is (not )?here$/);
+  });
+
+  it("refuses what it does not know", () => {
+    const { status, stderr } = script("prepare", "--brwoser");
+    expect([status, stderr]).toEqual([2, expect.stringContaining("Usage: node scripts/prepare.mjs")]);
+  });
+});
+
+describe("npm run prove", () => {
+  it.each([
+    [["steady", "--runs", "none"], "--runs must be a whole number from 1 to 99; got none."],
+    [["simulate", "--store", "postgres", "--seed", "5"], "takes neither --seed nor --seeds"],
+    [["tiemd"], 'There is nothing to prove called "tiemd".'],
+    [["mutate", "--mutants", "many"], "--mutants must be a whole number"],
+  ])("refuses %j", (args, message) => {
+    const { status, stderr } = script("prove", ...args);
+    expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
+
+describe("the tests", () => {
+  it("run without `__proto__`", () => expect("__proto__" in {}).toBe(false));
+});

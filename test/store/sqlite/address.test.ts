@@ -1,0 +1,30 @@
+// The URL of a SQLite store: the path, and how safely it is written.
+import { describe, expect, it } from "vitest";
+import { readSqliteUrl, sqliteUrl } from "../../../src/store/sqlite/address.ts";
+
+describe("the URL of a SQLite store", () => {
+  it.each([
+    ["sqlite:jobs.db", "jobs.db", "full"],
+    ["sqlite:/a b/jobs.db?sync=full", "/a b/jobs.db", "full"],
+    ["sqlite:jobs.db?sync=normal", "jobs.db", "normal"],
+    ["sqlite:what?.db?sync=normal", "what?.db", "normal"],
+  ])("%s names a file and how it is written", (url, path, sync) => {
+    expect(readSqliteUrl(url)).toEqual({ path, sync });
+  });
+
+  it.each(["off", "NORMAL", "", "normal&x=1", "full&sync=normal"])("refuses sync=%s", (sync) => {
+    expect(() => readSqliteUrl(`sqlite:jobs.db?sync=${sync}`)).toThrow(/expected \?sync=full or \?sync=normal/);
+  });
+
+  it("refuses anything else behind the path", () => {
+    expect(() => readSqliteUrl("sqlite:jobs.db?mode=ro")).toThrow(/got "\?mode=ro"/);
+  });
+
+  it("is null for another store, and comes out as it went in", () => {
+    expect(readSqliteUrl("postgres://localhost/db?sync=normal")).toBeNull();
+    for (const url of ["sqlite:a.db", "sqlite:a.db?sync=normal"]) {
+      const read = readSqliteUrl(url);
+      expect(read && sqliteUrl(read)).toBe(url);
+    }
+  });
+});
