@@ -10,19 +10,19 @@ const LONGEST = [
   "worker/heartbeat",
   "worker/outage-sqlite",
   "simulation/simulation",
-  "worker/service-outage",
+  "services/service-outage",
   "conformance/sqlite-threaded",
   "store/postgres/outage",
   "store/postgres/own-pool",
   "conformance/model",
-  "upkeep/isolation",
-  "upkeep/schedules",
+  "worker/isolation",
+  "schedules/schedules",
   "store/postgres/outage-network",
   "bench/smoke",
   "simulation/planted",
   "cli/process",
   "store/postgres/locked-keys",
-  "worker/service-outage-killed",
+  "services/service-outage-killed",
 ];
 
 class LongestFirst extends BaseSequencer {

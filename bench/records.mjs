@@ -1,4 +1,4 @@
-// Records through `processBatch`: read from a file of NDJSON, called, results written to a file, beside a plain loop that does
+// Records through `processRecords`: read from a file of NDJSON, called, results written to a file, beside a plain loop that does
 // the same without retries and without a store, which is the limit. Then whether the peak of memory depends on how many there
 // are. Medians of three with their spread; only ratios travel from one machine to another.
 //   node bench/records.mjs [--short] [--records N] [--only sqlite,postgres]
@@ -66,7 +66,7 @@ async function taken(task) {
   const { count, input } = task;
   const longestMs = 120_000 + (count / LEAST_PER_SECOND) * 2_000;
   if (ended.by) throw new Error(ended.by);
-  process.stderr.write(`${count} records ${task.store ? "through processBatch" : "in a plain loop"}\n`);
+  process.stderr.write(`${count} records ${task.store ? "through processRecords" : "in a plain loop"}\n`);
   actor = startActor("./actors/records.mjs", { ...task, output: `${input}.out`, longestMs });
   await actor.ready;
   actor.say("go");

@@ -13,7 +13,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
   postgres  the same on Postgres, beside the equal-work limit, graphile-worker, pg-boss and BullMQ
   tenants   many tenants, and limits that nobody reaches, on SQLite and Postgres
-  records   records through processBatch, on SQLite and Postgres, beside a plain loop without retries
+  records   records through processRecords, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
 
   --short      a quick look with few jobs: nothing crashes, the figures say little

@@ -1,4 +1,4 @@
-// `npm run docs`: writes docs/reference/options.md from the types and doc comments of src, so that every default, unit and
+// `npm run docs`: writes the rooms of src into docs/internals/architecture.md, docs/reference/options.md from the types and doc comments of src, so that every default, unit and
 // bound is said once, where it is declared, and docs/reference/cli.md from the program's own help (which needs a build).
 // `--check` writes nothing and fails if a page is not what the source says now.
 
@@ -7,9 +7,11 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseAst } from "vitest/node";
 import { cliPage } from "./docs-cli.mjs";
+import { roomsTable } from "./rooms.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const PAGE = "docs/reference/options.md";
+const ARCHITECTURE = "docs/internals/architecture.md";
 
 /** The sections of the page: a type of the public surface, where its options are given, and a type that adds to it. */
 const SECTIONS = [
@@ -217,11 +219,19 @@ function docBefore(source, start) {
     .trim();
 }
 
+/** The page about the inside, with the rooms as they are now between its two marks. */
+function withRooms(page) {
+  const names = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  const files = names.map((name) => ({ path: `src/${name}`, text: readFileSync(join(root, "src", name), "utf8") }));
+  return page.replace(/(<!-- rooms[^>]*-->\n)[^]*?(<!-- \/rooms -->)/, `$1\n${roomsTable(files)}\n\n$2`);
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const { run } = await import("../dist/cli/main.js");
   const pages = new Map([
     [PAGE, optionsPage().text],
     ["docs/reference/cli.md", await cliPage(run)],
+    [ARCHITECTURE, withRooms(readFileSync(join(root, ARCHITECTURE), "utf8"))],
   ]);
   for (const [page, text] of pages) {
     const path = join(root, page);

@@ -15,7 +15,7 @@ const NEEDED = [
   "dist/index.js",
   "dist/index.d.ts",
   "dist/store/sqlite/thread.js",
-  "dist/cli/isolated.js",
+  "dist/isolated-child.js",
 ];
 
 const PROGRAM = `

@@ -53,7 +53,7 @@ const INCLUDED = {
   ],
   simulate: ["test/simulation/prove.ts"],
   postgres: ["test/simulation/postgres.test.ts"],
-  batch: ["test/cli/batch.test.ts", "test/worker/subprocess.test.ts"],
+  batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],

@@ -23,10 +23,10 @@ export type { RateOptions } from "./core/rate.ts";
 export type { CatchUp, Overlap } from "./core/schedule.ts";
 export type { ServiceOptions, TenantOptions, WhenOpen } from "./core/service.ts";
 export { PRESETS, type PresetName } from "./core/policy.ts";
-export type { AttemptContext } from "./queue/retryable-attempt.ts";
-export { type BreakerCounts, type CircuitBreaker, createBreaker } from "./queue/retryable-breaker.ts";
-export type { RetryableOptions, RetryNotice } from "./queue/retryable-settings.ts";
-export { retryable, type Retryable, type RetryableDecorator, type Retried } from "./queue/retryable.ts";
+export type { AttemptContext } from "./retryable/attempt.ts";
+export { type BreakerCounts, type CircuitBreaker, createBreaker } from "./services/call-breaker.ts";
+export type { RetryableOptions, RetryNotice } from "./retryable/settings.ts";
+export { retryable, type Retryable, type RetryableDecorator, type Retried } from "./retryable/retryable.ts";
 export type {
   AttemptRecord,
   DeadLetter,
@@ -43,9 +43,9 @@ export {
   type BatchOptions,
   type BatchReturned,
   type RunBatch,
-} from "./queue/batch.ts";
-export type { Breakers, BreakerView } from "./queue/breakers.ts";
-export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./queue/dead-letters.ts";
+} from "./jobs/batch-handler.ts";
+export type { Breakers, BreakerView } from "./operate/breakers.ts";
+export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./operate/dead-letters.ts";
 export {
   type BatchJobOptions,
   defineJob,
@@ -56,31 +56,31 @@ export {
   type Snooze,
   snooze,
   type TypeOptions,
-} from "./queue/define-job.ts";
-export type { EventKind, EventOf, RedriveEvent } from "./queue/events.ts";
-export type { ExportFormat, ExportOptions } from "./queue/export.ts";
-export type { JobDetails, JobFilter, Jobs, JobTarget, RescheduleOptions } from "./queue/jobs.ts";
-export type { LimitView } from "./queue/limit-views.ts";
-export type { Middleware } from "./queue/middleware.ts";
-export type { EnqueueOptions } from "./queue/new-jobs.ts";
-export type { RunQuery, Runs } from "./queue/runs.ts";
-export type { Stuck, StuckFilter, StuckRun } from "./queue/stuck.ts";
-export type { RunOutcome } from "./queue/outcome.ts";
-export type { EnqueueManyOptions, EnqueueSummary } from "./queue/enqueue-stream.ts";
-export type { EnqueuedJob } from "./queue/enqueued.ts";
-export type { QueueView } from "./queue/queue-views.ts";
-export type { ScheduleOptions } from "./queue/schedule-options.ts";
-export type { AnyScheduleView, ScheduleView, UpkeepView } from "./queue/schedule-views.ts";
-export type { Schedules } from "./queue/schedules.ts";
-export type { StandardSchema } from "./queue/schema.ts";
+} from "./jobs/define-job.ts";
+export type { EventKind, EventOf, RedriveEvent } from "./report/events.ts";
+export type { ExportFormat, ExportOptions } from "./operate/export.ts";
+export type { JobDetails, JobFilter, Jobs, JobTarget, RescheduleOptions } from "./operate/jobs.ts";
+export type { LimitView } from "./operate/limit-views.ts";
+export type { Middleware } from "./jobs/middleware.ts";
+export type { EnqueueOptions } from "./enqueue/new-jobs.ts";
+export type { RunQuery, Runs } from "./operate/runs.ts";
+export type { Stuck, StuckFilter, StuckRun } from "./operate/stuck.ts";
+export type { RunOutcome } from "./enqueue/await-job.ts";
+export type { EnqueueManyOptions, EnqueueSummary } from "./enqueue/enqueue-stream.ts";
+export type { EnqueuedJob } from "./enqueue/enqueue-result.ts";
+export type { QueueView } from "./operate/queue-views.ts";
+export type { ScheduleOptions } from "./schedules/schedule-options.ts";
+export type { AnyScheduleView, ScheduleView, UpkeepView } from "./schedules/schedule-views.ts";
+export type { Schedules } from "./schedules/schedules.ts";
+export type { StandardSchema } from "./jobs/schema.ts";
 export type { Alert, AlertOptions } from "./core/alerts.ts";
-export type { BatchSummary, ProcessBatchOptions, RecordResult } from "./process-batch.ts";
-export type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
+export type { RecordsSummary, ProcessRecordsOptions, RecordResult } from "./records/process-records.ts";
+export type { RedriveConfig, WorkerConfig } from "./config/redrive-config.ts";
 export { createRedrive, type Redrive } from "./redrive.ts";
 export type { RedriveOptions } from "./redrive-options.ts";
-export type { RedriveWorker, RedriveWorkerOptions } from "./redrive-worker.ts";
+export type { RedriveWorker, RedriveWorkerOptions } from "./worker/redrive-worker-api.ts";
 export type { CauseCount, Page, Pause, PauseTarget, Store, Tally } from "./store/store.ts";
 export type { Log, LogLevel } from "./system/log.ts";
-export type { WorkerCounts } from "./worker/report.ts";
+export type { WorkerCounts } from "./report/reporter.ts";
 export type { WorkerOptions } from "./worker/settings.ts";
-export { subprocess, type SubprocessOptions } from "./worker/subprocess.ts";
+export { subprocess, type SubprocessOptions } from "./jobs/subprocess.ts";

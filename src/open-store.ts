@@ -3,7 +3,7 @@ import { RedriveError } from "./core/errors.ts";
 import { redactText } from "./core/redact.ts";
 import { createMemoryStore } from "./store/memory/index.ts";
 import { createPostgresStore } from "./store/postgres/index.ts";
-import { isPostgresUrl } from "./store/postgres/place.ts";
+import { isPostgresUrl } from "./store/postgres/address.ts";
 import { readSqliteUrl } from "./store/sqlite/address.ts";
 import { createSqliteStore } from "./store/sqlite/index.ts";
 import type { Store } from "./store/store.ts";

@@ -3,8 +3,8 @@ import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
 import { invalid, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
-import { isJobDefinition, type JobDefinition, withDefaults } from "./queue/define-job.ts";
-import { type Middleware, wrapped } from "./queue/middleware.ts";
+import { isJobDefinition, type JobDefinition, withDefaults } from "./jobs/define-job.ts";
+import { type Middleware, wrapped } from "./jobs/middleware.ts";
 import type { Store } from "./store/store.ts";
 import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
 

@@ -1,70 +1,33 @@
 // A worker as users of the library see it: durations as they write them, upkeep and a health port along with it.
 import { existsSync } from "node:fs";
-import { type Duration, parseDuration } from "./core/duration.ts";
+import { parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { textOf } from "./core/failure.ts";
 import { checkInteger, checkText } from "./core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, PRESETS, resolvePolicy } from "./core/policy.ts";
 import type { Limits } from "./core/service.ts";
-import type { JobDefinition } from "./queue/define-job.ts";
-import type { Events } from "./queue/events.ts";
+import type { JobDefinition } from "./jobs/define-job.ts";
+import type { Events } from "./report/events.ts";
 import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
-import { archiveTo } from "./upkeep/archive.ts";
-import { openRecords } from "./upkeep/records.ts";
+import { archiveTo } from "./operate/archive.ts";
+import { openRecords } from "./upkeep/upkeep-records.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
-import { scheduleService } from "./upkeep/schedules.ts";
+import { scheduleService } from "./schedules/schedule-service.ts";
 import { stuckService } from "./upkeep/stuck-runs.ts";
 import { type Service, startUpkeep, type UpkeepOptions } from "./upkeep/upkeep.ts";
-import { childIsolation } from "./worker/child-isolation.ts";
-import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health.ts";
+import { childIsolation } from "./child-isolation.ts";
+import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health-port.ts";
 import type { Isolation } from "./worker/isolation.ts";
-import type { WorkerParts } from "./worker/parts.ts";
-import { openReporter, type WorkerCounts } from "./worker/report.ts";
-import { resolveWorker, type WorkerOptions, type WorkerSettings } from "./worker/settings.ts";
+import type { WorkerDependencies } from "./worker/dependencies.ts";
+import { openReporter } from "./report/reporter.ts";
+import type { RedriveWorker, RedriveWorkerOptions } from "./worker/redrive-worker-api.ts";
+import { resolveWorker, type WorkerSettings } from "./worker/settings.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
 import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS } from "./worker/wind-down.ts";
 import { createWorker, type QueueWorker } from "./worker/worker.ts";
-
-/** What users write about a worker; durations as `"5s"` or milliseconds. */
-export interface RedriveWorkerOptions extends WorkerOptions {
-  /** Opens a port that answers `/live` and `/ready`; 0 lets the system choose. Default none. */
-  readonly health?: { readonly port: number; readonly host?: string };
-  /**
-   * A file to which dead letters of the types defined here are appended before their retention deletes them; workers
-   * without it leave those letters alone. Default none.
-   */
-  readonly archive?: string;
-  /**
-   * The file that exports these job definitions. With it, a job with its last crash left runs in a process of its own,
-   * and its death leaves evidence; without it, such a job runs alone in this process. Needs a store given by its URL.
-   * Middleware and defaults of this program do not reach that process.
-   */
-  readonly jobsFile?: string;
-  /** How such a process is started, in place of `jobsFile`. */
-  readonly isolation?: (settings: WorkerSettings) => Isolation;
-}
-
-/** A worker. Nothing happens before `start` or `drain`; one that has stopped refuses both with `closed`. */
-export interface RedriveWorker extends AsyncDisposable {
-  /** Its present id; a worker that was given up comes back under a new one. */
-  readonly id: string;
-  /** What it has done so far. */
-  readonly counts: Readonly<WorkerCounts>;
-  /** The health port, once it is open. */
-  readonly healthPort: number | null;
-  /** In contact with the store and taking work. */
-  readonly isReady: boolean;
-  /** Half of its slots are lost to handlers that ignore their abort; the process should be replaced. */
-  readonly isSpent: boolean;
-  start(): Promise<void>;
-  /** Stops claiming, lets runs finish within the time (default 25 s), then aborts and releases them uncharged. */
-  stop(options?: { readonly within?: Duration }): Promise<void>;
-  /** Works until nothing is held, nothing is due and nothing falls due within the grace (default 1 s); then stops. */
-  drain(options?: { readonly grace?: Duration }): Promise<WorkerCounts>;
-}
 
 /** What the worker shares with its Redrive. */
 export interface WorkerSurroundings {
@@ -75,7 +38,7 @@ export interface WorkerSurroundings {
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   readonly limits: Limits;
-  readonly process: WorkerParts["process"];
+  readonly process: WorkerDependencies["process"];
   /** The address of the store; null for one that the user opened. */
   readonly url: string | null;
   /** Hears that a worker begins to work, may refuse it, and returns what is called when it has stopped. */

@@ -6,33 +6,39 @@ import { RedriveError } from "./core/errors.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { PRESETS } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
-import { type Breakers, openBreakers } from "./queue/breakers.ts";
-import { type DeadLetters, openDeadLetters } from "./queue/dead-letters.ts";
-import { isJobDefinition, type JobDefinition } from "./queue/define-job.ts";
-import { openEndings } from "./queue/endings.ts";
-import { type Events, openEvents } from "./queue/events.ts";
-import { type Jobs, openJobs } from "./queue/jobs.ts";
-import { type LimitView, readLimits } from "./queue/limit-views.ts";
-import type { EnqueueOptions } from "./queue/new-jobs.ts";
-import { type RunOutcome, runToEnd } from "./queue/outcome.ts";
-import type { EnqueueManyOptions, EnqueueSummary } from "./queue/enqueue-stream.ts";
-import type { EnqueuedJob } from "./queue/enqueued.ts";
-import { openProducer, type Producer } from "./queue/producer.ts";
-import { openRuns, type Runs } from "./queue/runs.ts";
-import { openStuck, type Stuck } from "./queue/stuck.ts";
-import { type QueueView, readPauses, readQueues } from "./queue/queue-views.ts";
-import { openSchedules, type Schedules } from "./queue/schedules.ts";
-import type { CircuitBreaker } from "./queue/retryable-breaker.ts";
-import { openSharedBreakers } from "./queue/shared-breaker.ts";
+import { type Breakers, openBreakers } from "./operate/breakers.ts";
+import { type DeadLetters, openDeadLetters } from "./operate/dead-letters.ts";
+import { isJobDefinition, type JobDefinition } from "./jobs/define-job.ts";
+import { openEndings } from "./enqueue/endings.ts";
+import { type Events, openEvents } from "./report/events.ts";
+import { type Jobs, openJobs } from "./operate/jobs.ts";
+import { type LimitView, readLimits } from "./operate/limit-views.ts";
+import type { EnqueueOptions } from "./enqueue/new-jobs.ts";
+import { type RunOutcome, runToEnd } from "./enqueue/await-job.ts";
+import type { EnqueueManyOptions, EnqueueSummary } from "./enqueue/enqueue-stream.ts";
+import type { EnqueuedJob } from "./enqueue/enqueue-result.ts";
+import { openProducer, type Producer } from "./enqueue/producer.ts";
+import { openRuns, type Runs } from "./operate/runs.ts";
+import { openStuck, type Stuck } from "./operate/stuck.ts";
+import { type QueueView, readPauses, readQueues } from "./operate/queue-views.ts";
+import { openSchedules, type Schedules } from "./schedules/schedules.ts";
+import type { CircuitBreaker } from "./services/call-breaker.ts";
+import { openSharedBreakers } from "./services/shared-breaker.ts";
 import type { Pause, PauseTarget, Store } from "./store/store.ts";
 import { hostId, isAlive } from "./system/processes.ts";
 import { realSystem } from "./system/real.ts";
 import type { System } from "./system/system.ts";
-import { type BatchSummary, processRecords, type ProcessBatchOptions, recordsCall } from "./process-batch.ts";
+import {
+  type RecordsSummary,
+  drainRecords,
+  type ProcessRecordsOptions,
+  recordsCall,
+} from "./records/process-records.ts";
 import { type RedriveOptions, type RedriveSettings, resolveRedrive } from "./redrive-options.ts";
-import { openWorker, type RedriveWorker, type RedriveWorkerOptions } from "./redrive-worker.ts";
-import type { WorkerParts } from "./worker/parts.ts";
-import { openReporter, zeroCounts } from "./worker/report.ts";
+import type { RedriveWorker, RedriveWorkerOptions } from "./worker/redrive-worker-api.ts";
+import { openWorker } from "./redrive-worker.ts";
+import type { WorkerDependencies } from "./worker/dependencies.ts";
+import { openReporter, zeroCounts } from "./report/reporter.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
 
 /** A queue: the way in, the way to look, and workers. Close it when you are done, or declare it with `await using`. */
@@ -81,11 +87,11 @@ export interface Redrive extends AsyncDisposable {
    * Takes new records and what is due, runs both, and ends when nothing is left: each record is done, waits for its
    * retry, or is a dead letter. Records whose id is known already are skipped, so the same source can be read again.
    */
-  processBatch<Input, Result, Item = Input>(
+  processRecords<Input, Result, Item = Input>(
     job: JobDefinition<Input, Result>,
     records: Iterable<Item> | AsyncIterable<Item>,
-    options: ProcessBatchOptions<Item, Result>,
-  ): Promise<BatchSummary>;
+    options: ProcessRecordsOptions<Item, Result>,
+  ): Promise<RecordsSummary>;
   /** A worker for the job types of this program; it does nothing before `start` or `drain`. */
   worker(options?: RedriveWorkerOptions): RedriveWorker;
   /** The fleet's breaker of a service, to give to `retryable`: its calls are refused and counted with the workers'. */
@@ -109,7 +115,7 @@ export interface Redrive extends AsyncDisposable {
 /** What differs between production and tests. */
 export interface Surroundings {
   readonly system: System;
-  readonly process: WorkerParts["process"];
+  readonly process: WorkerDependencies["process"];
   /** Where events are told and heard; default a hub of its own. */
   readonly events?: Events;
 }
@@ -169,9 +175,9 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
         onBegin: joining(workers, gone.signal),
       });
     },
-    processBatch: async (job, records, batchOptions) => {
-      const call = recordsCall(job as JobDefinition, records, batchOptions as ProcessBatchOptions, redrive.worker);
-      return processRecords({ ...parts, producer }, call);
+    processRecords: async (job, records, batchOptions) => {
+      const call = recordsCall(job as JobDefinition, records, batchOptions as ProcessRecordsOptions, redrive.worker);
+      return drainRecords({ ...parts, producer }, call);
     },
     breaker: shared.of,
     ...pausing(store),

@@ -190,7 +190,7 @@ describe("the reference pages", () => {
     const page = read("docs/reference/options.md");
     const sources = {
       createRedrive: "src/redrive-options.ts",
-      enqueue: "src/queue/new-jobs.ts",
+      enqueue: "src/enqueue/new-jobs.ts",
       worker: "src/worker/settings.ts",
     };
     for (const path of Object.values(sources)) {

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadConfig } from "../src/cli/config.ts";
+import { loadConfig } from "../src/config/load-config.ts";
 import { openDatabase } from "../src/store/sqlite/driver.ts";
 import { type Bench, createBench } from "./support/cli.ts";
 

@@ -13,16 +13,17 @@ import {
   changeLog,
   documentedExports,
   fileNames,
-  importArrows,
   loadsAlone,
   lockfileHosts,
   type Longer,
   machinePaths,
   oneDoor,
   openingComment,
+  roomOrder,
   type Rule,
   sizes,
   type TextRule,
+  typesDeclaredOnce,
 } from "./support/tidy-rules.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -57,7 +58,8 @@ describe("the tree", () => {
     (parsed ??= code.filter(({ path }) => /^(src|scripts|bin)\//.test(path)).map((f) => readSource(f.path, f.text)));
   const none = (problems: string[]): void => expect(problems.join("\n")).toBe("");
 
-  it("follows the import arrows", () => none(sources().flatMap(importArrows)));
+  it("keeps the rooms in their order", () => none(code.flatMap(roomOrder)));
+  it("gives every exported type a name of its own", () => none(typesDeclaredOnce(code)));
   it("touches clock, dice, threads, console and environment only where they live", () =>
     none(sources().flatMap(bannedUses)));
   it("writes to terminals and logs through one door", () => none(sources().flatMap(oneDoor)));
@@ -83,30 +85,17 @@ describe("the rules", () => {
   const excused = sizes({ "src/core/a.ts": { lines: 310, reason: "Sample." } });
 
   const samples: [rule: Rule, path: string, bad: string, expected: RegExp][] = [
-    [importArrows, "src/core/a.ts", 'import { b } from "../store/store.ts";', /core must not import store/],
-    [importArrows, "src/core/a.ts", '\nexport * from "node:fs";', /a\.ts:2: core is pure .* node:fs/],
-    [importArrows, "src/system/a.ts", 'import type { B } from "../queue/b.ts";', /system must not import queue/],
-    [importArrows, "src/store/sqlite/a.ts", 'import "../memory/b.ts";', /store\/sqlite must not import store\/memory/],
-    [importArrows, "src/store/a.ts", 'import "./memory/b.ts";', /store must not import store\/memory/],
-    [importArrows, "src/worker/a.ts", 'await import("../store/sqlite/b.ts");', /worker must not import store\/sqlite/],
-    [importArrows, "src/upkeep/a.ts", 'type B = import("../cli/b.ts").B;', /upkeep must not import cli/],
-    [importArrows, "src/testing/a.ts", 'import "../http/b.ts";', /testing must not import http/],
-    [importArrows, "src/index.ts", 'export { b } from "./cli/b.ts";', /index must not import cli/],
-    [importArrows, "src/queue/a.ts", 'import z from "zod";', /queue must not import zod; packages belong to/],
-    [importArrows, "src/queue/a.ts", 'import "../../test/b.ts";', /queue must not import test\/b\.ts/],
-    [importArrows, "src/queue/a.ts", 'import "fs";', /write node:fs/],
-    [importArrows, "src/extra/a.ts", "", /unknown folder extra/],
     [bannedUses, "src/core/a.ts", "\nDate.now();", /a\.ts:2: Date\.now is only for src\/system; use `now`/],
     [bannedUses, "src/cli/a.ts", "new Date();", /new Date\(\)/],
-    [bannedUses, "src/queue/a.ts", "setTimeout(f, 1);", /setTimeout .* use the timers/],
-    [bannedUses, "src/queue/a.ts", "globalThis.setInterval(f, 1);", /setInterval/],
-    [bannedUses, "src/queue/a.ts", "const wait = { setImmediate };", /setImmediate/],
-    [bannedUses, "src/queue/a.ts", 'import { setTimeout as sleep } from "node:timers/promises";', /node:timers/],
-    [bannedUses, "src/queue/a.ts", "Math.random();", /Math\.random/],
-    [bannedUses, "src/queue/a.ts", "crypto.getRandomValues(a);", /crypto\.getRandomValues/],
-    [bannedUses, "src/queue/a.ts", 'import { randomUUID } from "node:crypto";', /node:crypto\.randomUUID/],
-    [bannedUses, "src/queue/a.ts", 'import * as c from "node:crypto"; c.randomBytes(1);', /node:crypto\.randomBytes/],
-    [bannedUses, "src/queue/a.ts", "AbortSignal.timeout(1);", /AbortSignal\.timeout/],
+    [bannedUses, "src/enqueue/a.ts", "setTimeout(f, 1);", /setTimeout .* use the timers/],
+    [bannedUses, "src/enqueue/a.ts", "globalThis.setInterval(f, 1);", /setInterval/],
+    [bannedUses, "src/enqueue/a.ts", "const wait = { setImmediate };", /setImmediate/],
+    [bannedUses, "src/enqueue/a.ts", 'import { setTimeout as sleep } from "node:timers/promises";', /node:timers/],
+    [bannedUses, "src/enqueue/a.ts", "Math.random();", /Math\.random/],
+    [bannedUses, "src/enqueue/a.ts", "crypto.getRandomValues(a);", /crypto\.getRandomValues/],
+    [bannedUses, "src/enqueue/a.ts", 'import { randomUUID } from "node:crypto";', /node:crypto\.randomUUID/],
+    [bannedUses, "src/enqueue/a.ts", 'import * as c from "node:crypto"; c.randomBytes(1);', /node:crypto\.randomBytes/],
+    [bannedUses, "src/enqueue/a.ts", "AbortSignal.timeout(1);", /AbortSignal\.timeout/],
     [bannedUses, "src/store/sqlite/a.ts", "new Worker(url);", /new Worker is only for src\/system/],
     [bannedUses, "src/worker/a.ts", 'import { spawn } from "node:child_process";', /the processes of src\/system/],
     [bannedUses, "src/system/a.ts", "console.log(1);", /console is only for src\/cli/],
@@ -133,6 +122,25 @@ describe("the rules", () => {
   }
 
   const textSamples: [rule: TextRule, path: string, bad: string, expected: RegExp][] = [
+    [
+      roomOrder,
+      "src/core/a.ts",
+      'import { b } from "../store/store.ts";',
+      /core must not use store, which comes after/,
+    ],
+    [roomOrder, "src/core/a.ts", '\nexport * from "node:fs";', /a\.ts:2: core is pure .* node:fs/],
+    [roomOrder, "src/system/a.ts", 'import type { B } from "../jobs/b.ts";', /system must not use jobs/],
+    [roomOrder, "src/store/sqlite/a.ts", 'import "../memory/b.ts";', /sqlite must not use store\/memory/],
+    [roomOrder, "src/store/a.ts", 'import "./memory/b.ts";', /store must not use store\/memory/],
+    [roomOrder, "src/worker/a.ts", 'await import("../store/sqlite/b.ts");', /worker must not use store\/sqlite/],
+    [roomOrder, "src/upkeep/a.ts", 'type B = import("../cli/b.ts").B;', /upkeep must not use cli/],
+    [roomOrder, "src/worker/a.ts", 'new URL("../isolated-child.js", import.meta.url);', /worker must not use redrive/],
+    [roomOrder, "src/index.ts", 'export { b } from "./cli/b.ts";', /redrive must not use cli/],
+    [roomOrder, "src/index.ts", 'export type { B } from "./testing/b.ts";', /redrive must not use testing/],
+    [roomOrder, "src/enqueue/a.ts", 'import z from "zod";', /enqueue must not import zod; packages belong to/],
+    [roomOrder, "src/enqueue/a.ts", 'import "../../test/b.ts";', /enqueue must not use test\/b\.ts/],
+    [roomOrder, "src/enqueue/a.ts", 'import "fs";', /write node:fs/],
+    [roomOrder, "src/extra/a.ts", "", /unknown room extra/],
     [openingComment, "src/a.ts", 'import "a";', /opens without a comment/],
     [fileNames, "src/helpers/a.ts", "", /helpers says nothing; name it/],
     [fileNames, "src/core/job-utils.test.ts", "", /job-utils\.test\.ts says nothing/],
@@ -167,9 +175,9 @@ export function wait(timers: { setTimeout(ms: number): void }, now: number): unk
 }
 export { claim };
 `;
-    const source = readSource("src/queue/wait.ts", text);
+    const source = readSource("src/enqueue/wait.ts", text);
     const rules = [
-      importArrows,
+      roomOrder,
       bannedUses,
       oneDoor,
       sizes({}),

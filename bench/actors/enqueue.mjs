@@ -1,5 +1,5 @@
 // Callers that each enqueue one job and wait for the answer, again and again; gives how many a second went through.
-import { openEnqueuer } from "../../dist/queue/enqueuer.js";
+import { openEnqueuer } from "../../dist/enqueue/enqueuer.js";
 import { createSqliteStore } from "../../dist/store/sqlite/index.js";
 import { realSystem } from "../../dist/system/real.js";
 import { actor } from "../actor.mjs";

@@ -1,6 +1,6 @@
 // The job types of the benchmarks: one that does nothing, one that fails once, one that may kill its process.
 import { immediate } from "../../dist/core/backoff.js";
-import { defineJob } from "../../dist/queue/define-job.js";
+import { defineJob } from "../../dist/jobs/define-job.js";
 import { stamp } from "../actor.mjs";
 
 /** How long after it was enqueued each job with a stamp began. */

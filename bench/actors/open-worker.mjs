@@ -1,6 +1,6 @@
 // Puts a worker together as the command line does, for the actors of the benchmarks.
 import { fileURLToPath } from "node:url";
-import { childIsolation } from "../../dist/worker/child-isolation.js";
+import { childIsolation } from "../../dist/child-isolation.js";
 import { lineLog } from "../../dist/system/log.js";
 import { resolveLimits } from "../../dist/core/service.js";
 import { hostId, isAlive } from "../../dist/system/processes.js";

@@ -1,4 +1,4 @@
-// Takes the records of a file through one call each and writes the results to another: with processBatch, through the library as
+// Takes the records of a file through one call each and writes the results to another: with processRecords, through the library as
 // users have it, or without a store in a plain loop. `again` feeds the same file a second time, when all is known.
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -54,7 +54,7 @@ async function loop(task) {
 
 async function batch(redrive, job, task) {
   return toFile(task, (write) =>
-    redrive.processBatch(job, recordsIn(task.input), { id: ({ id }) => id, grace: 0, onResult: write }),
+    redrive.processRecords(job, recordsIn(task.input), { id: ({ id }) => id, grace: 0, onResult: write }),
   );
 }
 

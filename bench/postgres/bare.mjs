@@ -3,7 +3,7 @@
 import pg from "pg";
 import { BOTTOM } from "../../dist/store/postgres/floors.js";
 import { createPostgresStore } from "../../dist/store/postgres/index.js";
-import { PLANS } from "../../dist/store/postgres/parts.js";
+import { PLANS } from "../../dist/store/postgres/dependencies.js";
 import { claimText } from "../../dist/store/postgres/work.js";
 import { realSystem } from "../../dist/system/real.js";
 import { statements } from "./database.mjs";

@@ -1,7 +1,7 @@
 // Redrive as a contender, through its public face and with default settings; `forget` deletes what is completed.
 import pg from "pg";
 import { immediate } from "../../dist/core/backoff.js";
-import { defineJob } from "../../dist/queue/define-job.js";
+import { defineJob } from "../../dist/jobs/define-job.js";
 import { createRedrive } from "../../dist/redrive.js";
 import { contend } from "./contender.mjs";
 import { hearStatements } from "./statements.mjs";

@@ -1,16 +1,16 @@
 // What a call of `redrive batch` asks for: its flags, its variables and its command, checked before anything is written.
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, resolve } from "node:path";
-import type { BatchPlan } from "../batch-run.ts";
-import { digestOf } from "../batch-state.ts";
+import type { BatchPlan } from "../batch-command/batch-run.ts";
+import { digestOf } from "../batch-command/batch-state.ts";
 import { parseDuration } from "../core/duration.ts";
 import { checkInteger, checkName } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
-import { BATCH_BOUNDS } from "../queue/batch.ts";
-import { checkVariable, commandHandler, type Printed } from "../worker/subprocess.ts";
+import { BATCH_BOUNDS } from "../jobs/batch-handler.ts";
+import { checkVariable, commandHandler, type Printed } from "../jobs/subprocess.ts";
 import { batchItems } from "./batch-input.ts";
 import { type Flags, numeric, textual } from "./command.ts";
-import { wholeNumber } from "./environment.ts";
+import { wholeNumber } from "../config/environment.ts";
 import type { Session } from "./session.ts";
 
 /** Flags before variables before defaults. */

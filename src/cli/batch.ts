@@ -1,15 +1,15 @@
 // `redrive batch`: a list of items through a command, a batch at a time, then what failed once more; killed at any moment
 // and started again it goes on.
-import { type BatchCaller, type BatchRound, type BatchWait, workThrough } from "../batch-rounds.ts";
-import { type BatchBooks, batchJob, type BatchPlan, booksOf } from "../batch-run.ts";
-import { type BatchState, beginRun, changeRun } from "../batch-state.ts";
+import { type BatchCaller, type BatchRound, type BatchWait, workThrough } from "../batch-command/rounds.ts";
+import { type BatchBooks, batchJob, type BatchPlan, booksOf } from "../batch-command/batch-run.ts";
+import { type BatchState, beginRun, changeRun } from "../batch-command/batch-state.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { Job } from "../core/job.ts";
 import { redactJson } from "../core/redact.ts";
 import { createRedrive } from "../redrive.ts";
-import type { RedriveWorker } from "../redrive-worker.ts";
+import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { realSystem } from "../system/real.ts";
-import { zeroCounts } from "../worker/report.ts";
+import { zeroCounts } from "../report/reporter.ts";
 import { atMost } from "../worker/wind-down.ts";
 import { planOf } from "./batch-plan.ts";
 import { type Cli, collected, examples, type Flags } from "./command.ts";
@@ -17,7 +17,7 @@ import { EXIT } from "./exit.ts";
 import { oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { supervise } from "./supervise.ts";
-import { bar, counted } from "./words.ts";
+import { bar, counted } from "./format.ts";
 
 const NOTES = `
 Every item is a job: \`jobs list\`, \`dlq list\` and the view item_errors show them.

@@ -4,15 +4,15 @@ import { parseDuration } from "../core/duration.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { didYouMean } from "../core/options.ts";
 import { RedriveError } from "../core/errors.ts";
-import type { BreakerView } from "../queue/breakers.ts";
-import { isoTime } from "../queue/json-form.ts";
+import type { BreakerView } from "../operate/breakers.ts";
+import { isoTime } from "../operate/json-form.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, defined, examples, textual } from "./command.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { relativeTime } from "./words.ts";
+import { relativeTime } from "./format.ts";
 
 /** Registers `breakers`. */
 export function registerBreakers(cli: Cli): void {

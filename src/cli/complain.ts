@@ -1,6 +1,6 @@
 // How an error is told: one line on stderr, one document on stdout for those who asked for JSON, one exit code.
 import { isRedriveError } from "../core/errors.ts";
-import { jsonText } from "../queue/json-form.ts";
+import { jsonText } from "../operate/json-form.ts";
 import { put, shownAs } from "../system/output.ts";
 import { complaintOf, EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";

@@ -1,7 +1,7 @@
 // A look at a database file without opening it as a store: nothing is made, nothing is brought up to date.
 import { existsSync } from "node:fs";
 import { RedriveError } from "../core/errors.ts";
-import { type Database, openDatabase } from "../store/sqlite/driver.ts";
+import { type SqliteDatabase, openDatabase } from "../store/sqlite/driver.ts";
 import { refuseForeign } from "../store/sqlite/file.ts";
 import { MIGRATIONS } from "../store/sqlite/schema.ts";
 
@@ -9,8 +9,8 @@ import { MIGRATIONS } from "../store/sqlite/schema.ts";
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Reads something from the file; throws `store_unavailable` where that is not possible. */
-export function lookInto<T>(path: string, look: (db: Database) => T): T {
-  let db: Database | null = null;
+export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
+  let db: SqliteDatabase | null = null;
   try {
     if (path !== ":memory:") refuseForeign(path);
     db = openDatabase(path);

@@ -2,7 +2,7 @@
 // day itself is in demo/day.ts; here it is prepared, watched and summed up.
 import { invalid } from "../core/options.ts";
 import { openStore } from "../open-store.ts";
-import { openDeadLetters } from "../queue/dead-letters.ts";
+import { openDeadLetters } from "../operate/dead-letters.ts";
 import type { CauseCount } from "../store/store.ts";
 import { put } from "../system/output.ts";
 import { realSystem } from "../system/real.ts";

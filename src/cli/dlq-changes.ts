@@ -6,10 +6,10 @@ import { type Cli, examples, textual } from "./command.ts";
 import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
-import { nothingFits } from "./nothing-fits.ts";
+import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
-import { counted } from "./words.ts";
+import { counted } from "./format.ts";
 
 /** Registers `dlq retry`. */
 export function registerRetry(cli: Cli, dlq: Command): void {
@@ -31,7 +31,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
     if (!Array.isArray(target) && !session.json) {
       const { total } = await redrive.deadLetters.stats(target as object);
       if (total === 0) {
-        const said = await nothingFits(redrive, flags);
+        const said = await noMatchHint(redrive, flags);
         session.answer(null, () => `${safeLine(said)}; nothing was redriven.\n`);
         return EXIT.ok;
       }
@@ -67,7 +67,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
     const target = oneTarget(ids, filter, flags.all === true);
     const count = Array.isArray(target) ? target.length : (await redrive.deadLetters.stats(target as object)).total;
     if (count === 0 && !session.json) {
-      const said = await nothingFits(redrive, flags);
+      const said = await noMatchHint(redrive, flags);
       session.answer(null, () => `${safeLine(said)}; nothing was removed.\n`);
       return EXIT.ok;
     }

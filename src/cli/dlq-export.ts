@@ -3,14 +3,14 @@ import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { invalid } from "../core/options.ts";
-import { EXPORT_FORMATS } from "../queue/export.ts";
+import { EXPORT_FORMATS } from "../operate/export.ts";
 import { put } from "../system/output.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import type { Session } from "./session.ts";
 import { streamDocument } from "./streamed-document.ts";
 import { openWhole } from "./whole-file.ts";
-import { counted } from "./words.ts";
+import { counted } from "./format.ts";
 
 const CSV_REMEDY = "leave --json out and stdout is the CSV, or add --output FILE";
 

@@ -2,12 +2,12 @@
 import type { Tally } from "../store/store.ts";
 import type { Flags } from "./command.ts";
 import { letterFilter } from "./job-flags.ts";
-import { nothingFits } from "./nothing-fits.ts";
+import { noMatchHint } from "./no-match-hint.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { isoTime } from "../queue/json-form.ts";
+import { isoTime } from "../operate/json-form.ts";
 import { cutTo, widthOf } from "./table.ts";
-import { bar, counted } from "./words.ts";
+import { bar, counted } from "./format.ts";
 
 const BAR_WIDTH = 24;
 const TOP_CAUSES = 10;
@@ -16,7 +16,7 @@ const TOP_CAUSES = 10;
 export async function dlqStats(session: Session, flags: Flags): Promise<void> {
   const redrive = await session.openExisting();
   const tally = await redrive.deadLetters.stats(await letterFilter(flags, async () => redrive.store));
-  const none = tally.total === 0 && !session.json ? `${safeLine(await nothingFits(redrive, flags))}.\n` : "";
+  const none = tally.total === 0 && !session.json ? `${safeLine(await noMatchHint(redrive, flags))}.\n` : "";
   session.show(tallyForm(tally), () => (tally.total === 0 ? none : tallyText(tally, session)));
 }
 

@@ -1,8 +1,8 @@
 // `redrive dlq`: look at dead letters, send them back to work, remove or export them.
 import type { DeadLetter } from "../core/job.ts";
 import type { Holding } from "../core/holding.ts";
-import { readHolding } from "../queue/holding.ts";
-import { letterForm } from "../queue/json-form.ts";
+import { readHolding } from "../services/holding.ts";
+import { letterForm } from "../operate/json-form.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, examples, numeric, textual } from "./command.ts";
 import { registerRemove, registerRetry } from "./dlq-changes.ts";
@@ -10,11 +10,11 @@ import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import { showLetter } from "./jobs-show.ts";
-import { nothingFits } from "./nothing-fits.ts";
+import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { errorLine, relativeTime } from "./words.ts";
+import { errorLine, relativeTime } from "./format.ts";
 
 /** Registers `dlq`. */
 export function registerDlq(cli: Cli): void {
@@ -30,7 +30,7 @@ export function registerDlq(cli: Cli): void {
     const query = { ...filter, ...page };
     const [{ items, next }, holding] = await Promise.all([redrive.deadLetters.list(query), readHolding(redrive.store)]);
     const forms = session.json ? await formsOf(items, redrive, holding) : [];
-    const none = items.length === 0 && !session.json ? `${safeLine(await nothingFits(redrive, flags))}.\n` : "";
+    const none = items.length === 0 && !session.json ? `${safeLine(await noMatchHint(redrive, flags))}.\n` : "";
     session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, holding.now, session)));
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });

@@ -8,7 +8,7 @@ import { doubtsAbout } from "../system/trusted-file.ts";
 import { lookInto, SCHEMA_VERSION } from "./database-file.ts";
 import { oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { quoted } from "./words.ts";
+import { quoted } from "./format.ts";
 
 /** One line of the doctor. */
 export interface Finding {

@@ -2,12 +2,12 @@
 import { formatDuration } from "../core/duration.ts";
 import { RESERVATION_CELL, reservationFrom } from "../core/reservation.ts";
 import type { Store } from "../store/store.ts";
-import { readHolding } from "../queue/holding.ts";
-import { type DueLane, dueLanes } from "../upkeep/due-work.ts";
-import { gatherHealth, type HealthFacts, unarchivedText } from "../upkeep/health.ts";
-import { isUpkeepLate, upkeepTroubles } from "../upkeep/upkeep-health.ts";
+import { readHolding } from "../services/holding.ts";
+import { type DueLane, dueLanes } from "../operate/due-work.ts";
+import { gatherHealth, type HealthFacts, unarchivedText } from "../operate/health.ts";
+import { isUpkeepLate, upkeepTroubles } from "../operate/upkeep-health.ts";
 import { finding, type Finding } from "./doctor-machine.ts";
-import { counted } from "./words.ts";
+import { counted } from "./format.ts";
 
 /** Due work that waits longer than this has nobody who takes it. */
 const STUCK_MS = 60_000;

@@ -2,17 +2,17 @@
 import { resolve } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
-import type { BatchSummary } from "../process-batch.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { RecordsSummary } from "../records/process-records.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Redrive } from "../redrive.ts";
-import type { RedriveWorker } from "../redrive-worker.ts";
+import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { type Flags, textual } from "./command.ts";
 import { formatOf, idIn, openInput, type PlacedRecord, recordsOf } from "./records-in.ts";
 import { queryRecords } from "./records-query.ts";
 import { openResults, resultFormatOf, type ResultsOut } from "./results-out.ts";
 import type { Session } from "./session.ts";
-import { storeAddress } from "./store-address.ts";
-import { counted, grouped } from "./words.ts";
+import { storeAddress } from "../config/store-address.ts";
+import { counted, grouped } from "./format.ts";
 
 /** A record with its id. */
 interface TextRecord extends PlacedRecord {
@@ -93,11 +93,11 @@ export async function drainInto(
   { definition, records, out }: DrainRecords,
   grace: string,
   { io, config }: Session,
-): Promise<BatchSummary> {
+): Promise<RecordsSummary> {
   const stopping = new AbortController();
   const forget = io.onSignal(() => stopping.abort());
   try {
-    const summary = await redrive.processBatch(definition, records, {
+    const summary = await redrive.processRecords(definition, records, {
       id: ({ id }) => id,
       text: ({ text }) => text,
       place: ({ place }) => place,
@@ -139,7 +139,7 @@ export function missingText(count: number): string {
 }
 
 /** What became of the records, in a few lines. */
-export function recordsText(summary: BatchSummary): string {
+export function recordsText(summary: RecordsSummary): string {
   const { records, enqueued, known, conflicts, successRate, averageRetries, retryQueue, deadLetters } = summary;
   const read = [`${grouped(enqueued)} new`, `${grouped(known)} known`];
   if (conflicts > 0) read.push(`${grouped(conflicts)} known with another body`);

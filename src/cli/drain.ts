@@ -1,12 +1,12 @@
 // `redrive drain`: works until nothing is left to do, says what it did, and ends with a status. For cron and its likes.
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
-import { heldJobs, unservedJobs } from "../upkeep/due-work.ts";
+import { heldJobs, unservedJobs } from "../operate/due-work.ts";
 import { type Alert, alertsFrom, resolveAlerts } from "../core/alerts.ts";
-import { type BatchSummary, countRetries, successRateOf } from "../process-batch.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import { type RecordsSummary, countRetries, successRateOf } from "../records/process-records.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Redrive } from "../redrive.ts";
-import type { WorkerCounts } from "../worker/report.ts";
+import type { WorkerCounts } from "../report/reporter.ts";
 import { type Cli, examples, type Flags, textual } from "./command.ts";
 import { drainInto, drainRecords, missingText, recordsText } from "./drain-records.ts";
 import { EXIT } from "./exit.ts";
@@ -75,7 +75,7 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   const hide = session.quiet
     ? () => undefined
     : session.progress.show(() => `drain: ${runsText(worker.counts)}, ${elapsed(from)}`);
-  let summary: BatchSummary | null = null;
+  let summary: RecordsSummary | null = null;
   const work = async (): Promise<void> => {
     if (taken) summary = await drainInto(redrive, worker, taken, grace, session);
     else await worker.drain({ grace });
@@ -91,12 +91,12 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   // After a signal the store is closed already.
   const left = code === null ? await leftIn(redrive, jobs, options.queues) : null;
   const alerts =
-    (summary as BatchSummary | null)?.alerts ?? (left ? await alertsOf(redrive, jobs, counts, ms, session) : []);
+    (summary as RecordsSummary | null)?.alerts ?? (left ? await alertsOf(redrive, jobs, counts, ms, session) : []);
   const text = `${summary ? recordsText(summary) : ""}${runsText(counts)} in ${formatDuration(ms)}\n`;
   if (flags.output === "-") for (const line of text.trimEnd().split("\n")) session.say(line);
-  else session.answer({ ...counts, ...(summary as BatchSummary | null), ms, ...left, alerts }, () => text);
+  else session.answer({ ...counts, ...(summary as RecordsSummary | null), ms, ...left, alerts }, () => text);
   const lines = left ? [...unservedLines(left.unserved, jobFileNames(session, flags)), ...heldLines(left.held)] : [];
-  const missing = (summary as BatchSummary | null)?.missing ?? 0;
+  const missing = (summary as RecordsSummary | null)?.missing ?? 0;
   if (missing > 0) lines.push(missingText(missing));
   for (const line of [...lines, ...alerts.map(({ message }) => `alert: ${message}`)]) session.say(line);
   return code ?? (counts.dead + alerts.length + missing > 0 ? EXIT.failed : EXIT.ok);

@@ -2,9 +2,9 @@
 // the way. What comes before a bad line is enqueued, what comes after it is not.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "../queue/new-jobs.ts";
-import type { EnqueuedJob } from "../queue/enqueued.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "../enqueue/new-jobs.ts";
+import type { EnqueuedJob } from "../enqueue/enqueue-result.ts";
 import type { Redrive } from "../redrive.ts";
 import { EXIT } from "./exit.ts";
 import type { StopSignal } from "./io.ts";
@@ -13,10 +13,10 @@ import { keyIn } from "./record-key.ts";
 import type { Session } from "./session.ts";
 import { type StreamedDocument, streamDocument } from "./streamed-document.ts";
 import { listen } from "./supervise.ts";
-import { counted } from "./words.ts";
+import { counted } from "./format.ts";
 
 /** What the stream is enqueued as. */
-export interface StreamOptions {
+export interface LinesOptions {
   readonly known: KnownType;
   readonly definition: JobDefinition | null;
   readonly jobs: readonly JobDefinition[];
@@ -42,7 +42,7 @@ interface Sum {
 }
 
 /** Enqueues every line of stdin; answers the exit code. */
-export async function enqueueStream(session: Session, options: StreamOptions): Promise<number> {
+export async function enqueueStream(session: Session, options: LinesOptions): Promise<number> {
   const sum: Sum = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
   const ids = session.json ? streamDocument(session.io, "ids") : null;
   const hide = session.quiet ? () => undefined : session.progress.show(() => `enqueue: ${summary(sum)}`);
@@ -84,7 +84,7 @@ function interrupted(session: Session, signal: StopSignal, unanswered: number): 
 /** Enqueues the lines; answers for how many of them the store has not answered. */
 async function enqueueLines(
   session: Session,
-  options: StreamOptions,
+  options: LinesOptions,
   sum: Sum,
   ids: StreamedDocument | null,
   stop: Stop,
@@ -211,7 +211,7 @@ function withBooks(trouble: unknown, { enqueued, duplicates, replaced }: Sum): u
 }
 
 /** The options of a line; throws with its number where it may not be enqueued. */
-async function checked({ number, text }: NumberedLine, options: StreamOptions): Promise<EnqueueOptions> {
+async function checked({ number, text }: NumberedLine, options: LinesOptions): Promise<EnqueueOptions> {
   const { known, fields, keyField } = options;
   try {
     const payload = await payloadOfText(known, text);

@@ -1,5 +1,5 @@
 // `redrive health`: one word, one score, and why.
-import { gatherHealth, judgeHealth } from "../upkeep/health.ts";
+import { gatherHealth, judgeHealth } from "../operate/health.ts";
 import { type Cli, examples } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { stateStyle } from "./paint.ts";

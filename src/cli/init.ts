@@ -3,10 +3,10 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
-import { jsonText } from "../queue/json-form.ts";
+import { jsonText } from "../operate/json-form.ts";
 import { put } from "../system/output.ts";
 import { type Cli, examples } from "./command.ts";
-import { CONFIG_NAMES } from "./config.ts";
+import { CONFIG_NAMES } from "../config/load-config.ts";
 import type { GlobalOptions } from "./session.ts";
 
 const CONFIG = (jobs: string): string => `# Config of Redrive. Flags and environment variables beat what stands here.

@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { DEATH_REASONS, FAILURE_CLASSES, STATES } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
-import type { DeadLetterFilter } from "../queue/dead-letters.ts";
-import type { JobFilter } from "../queue/jobs.ts";
+import type { DeadLetterFilter } from "../operate/dead-letters.ts";
+import type { JobFilter } from "../operate/jobs.ts";
 import type { Store } from "../store/store.ts";
 import { defined, type Flags, numeric, textual } from "./command.ts";
 

@@ -1,11 +1,11 @@
 // `redrive jobs explain`: why a job is not running, each reason with what happens next and when.
 import type { Reason } from "../core/explain.ts";
-import { isoTime } from "../queue/json-form.ts";
+import { isoTime } from "../operate/json-form.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { withWholeId } from "./whole-ids.ts";
-import { fullTime } from "./words.ts";
+import { fullTime } from "./format.ts";
 
 /** Explains one job. */
 export async function explainToPeople(session: Session, id: string): Promise<void> {

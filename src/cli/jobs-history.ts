@@ -1,13 +1,13 @@
 // `redrive jobs history`: every run of one job with its retries.
 import { formatDuration } from "../core/duration.ts";
 import type { RunRecord } from "../core/run-record.ts";
-import { isoTime } from "../queue/json-form.ts";
+import { isoTime } from "../operate/json-form.ts";
 import { stateStyle } from "./paint.ts";
 import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { withWholeId } from "./whole-ids.ts";
-import { relativeTime, shortTime } from "./words.ts";
+import { relativeTime, shortTime } from "./format.ts";
 
 /** Shows the runs of a job, oldest first. */
 export async function showHistory(session: Session, id: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { EXIT } from "./exit.ts";
 import type { Session } from "./session.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
-import { counted } from "./words.ts";
+import { counted } from "./format.ts";
 
 const PAGE = 200;
 

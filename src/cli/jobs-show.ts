@@ -3,14 +3,14 @@ import { formatDuration } from "../core/duration.ts";
 import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
 import { isNextRound } from "../core/round.ts";
-import { readHolding } from "../queue/holding.ts";
-import { attemptForm, jobForm, letterForm } from "../queue/json-form.ts";
+import { readHolding } from "../services/holding.ts";
+import { attemptForm, jobForm, letterForm } from "../operate/json-form.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, readableJson, safeLine, safeText } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Cell, type Column, tableText } from "./table.ts";
+import { type TableCell, type Column, tableText } from "./table.ts";
 import { withWholeId } from "./whole-ids.ts";
-import { errorLine, fullTime, ofLimit, shortTime, triesOf } from "./words.ts";
+import { errorLine, fullTime, ofLimit, shortTime, triesOf } from "./format.ts";
 
 /** `jobs show`. */
 export async function showJob(session: Session, id: string): Promise<void> {
@@ -119,7 +119,7 @@ const COLUMNS: readonly Column[] = [
   { title: "ERROR", least: 16, optional: true },
 ];
 
-function badRun(type: string, run: AttemptRecord): readonly Cell[] {
+function badRun(type: string, run: AttemptRecord): readonly TableCell[] {
   const { attempt, startedAt, endedAt, worker, delayMs, failure } = run;
   const again = (ms: number): string =>
     isNextRound(type, ms) ? "again in the next round" : `again in ${formatDuration(ms)}`;
@@ -129,7 +129,7 @@ function badRun(type: string, run: AttemptRecord): readonly Cell[] {
 }
 
 /** The run that went well leaves no record of its own; the job itself says when it was. */
-function goodRun(job: Job): readonly Cell[] {
+function goodRun(job: Job): readonly TableCell[] {
   const { startedAt, finishedAt, worker } = job;
   const took = finishedAt === null ? "-" : tookText(startedAt, finishedAt);
   const then = { text: "completed", style: stateStyle("completed") };
@@ -140,7 +140,7 @@ function tookText(startedAt: number | null, endedAt: number): string {
   return startedAt === null ? "-" : formatDuration(endedAt - startedAt);
 }
 
-function attemptsTable({ paint, width }: Session, rows: readonly (readonly Cell[])[]): string {
+function attemptsTable({ paint, width }: Session, rows: readonly (readonly TableCell[])[]): string {
   return indented(tableText(COLUMNS, rows, { width, paint, indent: 2 }));
 }
 

@@ -4,10 +4,10 @@ import { parseDuration } from "../core/duration.ts";
 import { type Holding, shownState } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
-import { readHolding } from "../queue/holding.ts";
-import { jobForm } from "../queue/json-form.ts";
-import type { JobFilter } from "../queue/jobs.ts";
-import { instantOf } from "../queue/new-jobs.ts";
+import { readHolding } from "../services/holding.ts";
+import { jobForm } from "../operate/json-form.ts";
+import type { JobFilter } from "../operate/jobs.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Page } from "../store/store.ts";
 import { type Cli, defined, examples, numeric, textual } from "./command.ts";
@@ -18,14 +18,14 @@ import { explainToPeople } from "./jobs-explain.ts";
 import { showHistory } from "./jobs-history.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
-import { noJobFits } from "./nothing-fits.ts";
+import { noJobHint } from "./no-match-hint.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { isNextRound } from "../core/round.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
-import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./words.ts";
+import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./format.ts";
 
 /** Registers `jobs`. */
 export function registerJobs(cli: Cli): void {
@@ -79,7 +79,7 @@ function registerList(cli: Cli): void {
       ? redrive.jobs.list(query)
       : listHeld(redrive, query, state, holding));
     session.show({ items: items.map((job) => jobForm(job, holding)), next }, () =>
-      items.length === 0 ? `${safeLine(noJobFits(flags))}.\n` : jobsTable(items, holding, session),
+      items.length === 0 ? `${safeLine(noJobHint(flags))}.\n` : jobsTable(items, holding, session),
     );
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });

@@ -1,11 +1,11 @@
 // `redrive limits`: rate limits, retry budgets and weights, as workers were configured with, and what is left of them.
 import { formatDuration } from "../core/duration.ts";
-import { isoTime } from "../queue/json-form.ts";
-import type { LimitView } from "../queue/limit-views.ts";
+import { isoTime } from "../operate/json-form.ts";
+import type { LimitView } from "../operate/limit-views.ts";
 import { type Cli, examples } from "./command.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { relativeTime } from "./words.ts";
+import { relativeTime } from "./format.ts";
 
 /** Registers `limits`. */
 export function registerLimits(cli: Cli): void {

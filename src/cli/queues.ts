@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { didYouMean, invalid } from "../core/options.ts";
-import { isoTime } from "../queue/json-form.ts";
-import type { QueueView } from "../queue/queue-views.ts";
+import { isoTime } from "../operate/json-form.ts";
+import type { QueueView } from "../operate/queue-views.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Pause, PauseTarget } from "../store/store.ts";
 import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
@@ -13,7 +13,7 @@ import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { relativeTime } from "./words.ts";
+import { relativeTime } from "./format.ts";
 
 /** Registers `queues`. */
 export function registerQueues(cli: Cli): void {

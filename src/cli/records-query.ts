@@ -5,7 +5,7 @@ import { invalid } from "../core/options.ts";
 import { RedriveError } from "../core/errors.ts";
 import { openDatabase } from "../store/sqlite/driver.ts";
 import type { PlacedRecord } from "./records-in.ts";
-import type { StoreAddress } from "./store-address.ts";
+import type { StoreAddress } from "../config/store-address.ts";
 
 /** Rows fetched at once from a server. */
 const PAGE = 500;

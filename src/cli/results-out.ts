@@ -3,7 +3,7 @@ import { existsSync, fstatSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { csvCell } from "../core/csv.ts";
 import { invalid } from "../core/options.ts";
-import type { RecordResult } from "../process-batch.ts";
+import type { RecordResult } from "../records/process-records.ts";
 import { put } from "../system/output.ts";
 import type { Io } from "./io.ts";
 import { openWhole, partOf } from "./whole-file.ts";

@@ -1,11 +1,11 @@
 // Schedules and upkeep as a table and as JSON.
 import { formatDuration } from "../core/duration.ts";
-import { isoTime, rawJson } from "../queue/json-form.ts";
-import type { AnyScheduleView } from "../queue/schedule-views.ts";
+import { isoTime, rawJson } from "../operate/json-form.ts";
+import type { AnyScheduleView } from "../schedules/schedule-views.ts";
 import { stateStyle } from "./paint.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { relativeTime } from "./words.ts";
+import { relativeTime } from "./format.ts";
 
 /** A row of the list as it appears outside. */
 export function scheduleForm(view: AnyScheduleView): object {

@@ -2,17 +2,17 @@
 import { checkPayloadText } from "../core/payload.ts";
 import { didYouMean, invalid } from "../core/options.ts";
 import { type CatchUp, type Overlap, OVERLAPS } from "../core/schedule.ts";
-import { typesByName } from "../queue/schedule-jobs.ts";
-import type { ScheduleOptions } from "../queue/schedule-options.ts";
-import type { ScheduleView } from "../queue/schedule-views.ts";
-import { checkSchedule } from "../queue/schedules.ts";
+import { typesByName } from "../schedules/schedule-jobs.ts";
+import type { ScheduleOptions } from "../schedules/schedule-options.ts";
+import type { ScheduleView } from "../schedules/schedule-views.ts";
+import { checkSchedule } from "../schedules/schedules.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
 import type { Session } from "./session.ts";
-import { relativeTime } from "./words.ts";
+import { relativeTime } from "./format.ts";
 import { definitions, jobFiles } from "./worker-flags.ts";
 
 const NOTES = `

@@ -6,8 +6,8 @@ import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import { redactJson } from "../core/redact.ts";
 import { openStore } from "../open-store.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import { jsonText } from "../queue/json-form.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import { jsonText } from "../operate/json-form.ts";
 import { createRedrive, type Redrive } from "../redrive.ts";
 import { refuseForeign } from "../store/sqlite/file.ts";
 import type { PostgresStore } from "../store/postgres/index.ts";
@@ -15,13 +15,13 @@ import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
 import { put } from "../system/output.ts";
 import { cliLog, levelFrom } from "./cli-log.ts";
-import { type Config, findConfig, loadConfig, NO_CONFIG } from "./config.ts";
+import { type Config, findConfig, loadConfig, NO_CONFIG } from "../config/load-config.ts";
 import type { Io } from "./io.ts";
 import { type Paint, paintFor } from "./paint.ts";
 import { openProgressLine, type ProgressLine } from "./progress-line.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
-import { DEFAULT_STORE, type StoreAddress, storeAddress } from "./store-address.ts";
-import { quoted } from "./words.ts";
+import { DEFAULT_STORE, type StoreAddress, storeAddress } from "../config/store-address.ts";
+import { quoted } from "./format.ts";
 
 /** The options that every command takes. */
 export interface GlobalOptions {

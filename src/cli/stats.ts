@@ -3,7 +3,7 @@ import { STATES } from "../core/job.ts";
 import { type Cli, examples } from "./command.ts";
 import { stateStyle } from "./paint.ts";
 import { tableText } from "./table.ts";
-import { livingAmong } from "../queue/holding.ts";
+import { livingAmong } from "../services/holding.ts";
 
 /** Registers `stats`. */
 export function registerStats(cli: Cli): void {

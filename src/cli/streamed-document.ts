@@ -1,6 +1,6 @@
 // One JSON document with a long list in it, written as it comes, so that ten million items need no memory.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
-import { jsonText } from "../queue/json-form.ts";
+import { jsonText } from "../operate/json-form.ts";
 import { put, shownAs } from "../system/output.ts";
 import { complaintOf } from "./exit.ts";
 import type { Io } from "./io.ts";

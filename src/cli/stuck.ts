@@ -1,13 +1,13 @@
 // `redrive stuck`: runs that take longer than they may, and ending them now.
 import { formatDuration } from "../core/duration.ts";
-import { isoTime } from "../queue/json-form.ts";
-import type { StuckFilter, StuckRun } from "../queue/stuck.ts";
+import { isoTime } from "../operate/json-form.ts";
+import type { StuckFilter, StuckRun } from "../operate/stuck.ts";
 import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
 import type { Command } from "commander";
 import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { counted, relativeTime } from "./words.ts";
+import { counted, relativeTime } from "./format.ts";
 
 /** Registers `stuck`. */
 export function registerStuck(cli: Cli): void {

@@ -5,7 +5,7 @@
 //                                   ── signal ───► the same, at once and without the store if need be
 import type { Duration } from "../core/duration.ts";
 import type { Redrive } from "../redrive.ts";
-import type { RedriveWorker } from "../redrive-worker.ts";
+import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { realSystem } from "../system/real.ts";
 import { EXIT } from "./exit.ts";
 import type { Io, StopSignal } from "./io.ts";

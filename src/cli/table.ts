@@ -13,7 +13,7 @@ export interface Column {
 }
 
 /** A cell, with a style where it has one. */
-export type Cell = string | number | { readonly text: string; readonly style: Style | undefined };
+export type TableCell = string | number | { readonly text: string; readonly style: Style | undefined };
 
 const GAP = "  ";
 
@@ -27,7 +27,11 @@ export interface TablePlace {
 }
 
 /** The lines of a table, and one more where columns had to be left out. */
-export function tableText(columns: readonly Column[], rows: readonly (readonly Cell[])[], place: TablePlace): string {
+export function tableText(
+  columns: readonly Column[],
+  rows: readonly (readonly TableCell[])[],
+  place: TablePlace,
+): string {
   const { width, paint, indent = 0 } = place;
   const room = width - indent;
   const left = leftOut(columns, rows, room);
@@ -42,7 +46,7 @@ export function tableText(columns: readonly Column[], rows: readonly (readonly C
 }
 
 /** The columns for which there is no room, however far the others give way. */
-function leftOut(columns: readonly Column[], rows: readonly (readonly Cell[])[], width: number): number[] {
+function leftOut(columns: readonly Column[], rows: readonly (readonly TableCell[])[], width: number): number[] {
   const texts = rows.map((row) => row.map((cell) => safeLine(textOf(cell))));
   const natural = naturalWidths(columns, texts);
   const optional = columns.flatMap((column, at) => (column.optional ? [at] : []));
@@ -58,7 +62,7 @@ function totalOf(widths: readonly number[]): number {
   return widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1));
 }
 
-function linesOf(columns: readonly Column[], rows: readonly (readonly Cell[])[], place: TablePlace): string {
+function linesOf(columns: readonly Column[], rows: readonly (readonly TableCell[])[], place: TablePlace): string {
   const texts = rows.map((row) => row.map((cell) => safeLine(textOf(cell))));
   const natural = naturalWidths(columns, texts);
   const widths = fitted(columns, natural, place.width);
@@ -77,18 +81,18 @@ function linesOf(columns: readonly Column[], rows: readonly (readonly Cell[])[],
     columns.map(({ title }) => title),
     () => "dim",
   );
-  const styleOf = (row: readonly Cell[], at: number): Style | undefined => {
+  const styleOf = (row: readonly TableCell[], at: number): Style | undefined => {
     const cell = row[at];
     return typeof cell === "object" ? cell.style : undefined;
   };
-  return head + texts.map((row, n) => line(row, (at) => styleOf(rows[n] as Cell[], at))).join("");
+  return head + texts.map((row, n) => line(row, (at) => styleOf(rows[n] as TableCell[], at))).join("");
 }
 
 function naturalWidths(columns: readonly Column[], texts: readonly (readonly string[])[]): number[] {
   return columns.map(({ title }, at) => Math.max(widthOf(title), ...texts.map((row) => widthOf(row[at] ?? ""))));
 }
 
-function textOf(cell: Cell): string {
+function textOf(cell: TableCell): string {
   return typeof cell === "object" ? cell.text : String(cell);
 }
 

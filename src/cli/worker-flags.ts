@@ -4,14 +4,14 @@ import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import type { RedriveWorkerOptions } from "../redrive-worker.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import type { RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
 import { resolveWorker, WORKER_DEFAULTS } from "../worker/settings.ts";
 import { checkArchive } from "./archive-file.ts";
 import { collected, defined, type Flags, numeric, textual } from "./command.ts";
-import { type EnvironmentOf, mergedDefaults, policyFromEnvironment } from "./environment.ts";
-import { childIsolation } from "../worker/child-isolation.ts";
-import { loadJobs } from "./load-jobs.ts";
+import { type EnvironmentOf, mergedDefaults, policyFromEnvironment } from "../config/environment.ts";
+import { childIsolation } from "../child-isolation.ts";
+import { loadJobs } from "../config/load-jobs.ts";
 import type { Session } from "./session.ts";
 
 /** Adds the flags about a worker. */

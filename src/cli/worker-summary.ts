@@ -1,7 +1,7 @@
 // What a worker has done, in one line, and what it left to nobody.
-import { COUNTED_MOST, type HeldBack } from "../upkeep/due-work.ts";
-import type { WorkerCounts } from "../worker/report.ts";
-import { counted, grouped } from "./words.ts";
+import { COUNTED_MOST, type HeldBack } from "../operate/due-work.ts";
+import type { WorkerCounts } from "../report/reporter.ts";
+import { counted, grouped } from "./format.ts";
 
 /** `12 runs: 10 completed, 1 retried, 1 dead`; what seldom happens only where it did. */
 export function runsText({ claimed, completed, retried, dead, released, cancelled }: WorkerCounts): string {

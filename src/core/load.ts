@@ -1,7 +1,7 @@
 // What a worker tells about itself: what it serves and how much fits into its hands. A plain value, kept as JSON in a cell
 // of the worker's own, so that a job can be asked why nobody takes it, and its runs can be judged by whoever knows no more
 // of its type than the name.
-import type { SaidLimits } from "./said-limits.ts";
+import type { DeclaredLimits } from "./declared-limits.ts";
 
 /** What a worker serves, and how much of it at a time. */
 export interface WorkerLoad {
@@ -22,7 +22,7 @@ export interface ServedType {
   /** How many jobs of the type one slot takes at most; absent where each takes its own. */
   readonly batch?: number;
   /** What its runs of jobs that were enqueued by name may take; absent where nobody said anything. */
-  readonly limits?: SaidLimits;
+  readonly limits?: DeclaredLimits;
   /** Its handler runs in a process of its own; absent where it does not. */
   readonly isOutside?: boolean;
 }

@@ -50,7 +50,7 @@ export interface TenantSettings {
 }
 
 /** What was said about one name. */
-export type Said = ServiceSettings | TenantSettings | { readonly rate: RateSettings };
+export type NamedSettings = ServiceSettings | TenantSettings | { readonly rate: RateSettings };
 
 /** Settings by name, with those for names nobody mentioned. */
 export interface Limits {
@@ -60,7 +60,7 @@ export interface Limits {
   /** Whether anything is spread over time: a rate limit or a budget. */
   readonly areSpread: boolean;
   /** What somebody said about a name, for people: `service:pricing`, `tenant:*`, `type:mail`. */
-  readonly said: ReadonlyMap<string, Said>;
+  readonly said: ReadonlyMap<string, NamedSettings>;
 }
 
 const SERVICE_FIELDS = ["breaker", "whenOpen", "ramp", "budget", "rateLimit"] as const;
@@ -105,7 +105,7 @@ export function resolveLimits(given: {
     tenant: (name) => tenants.get(name) ?? anyTenant,
     type: (name) => types.get(name) ?? null,
     areSpread: [...services.values(), ...tenants.values()].some(isSpread) || types.size > 0,
-    said: new Map<string, Said>([
+    said: new Map<string, NamedSettings>([
       ...[...services].map(([name, settings]) => [`service:${name}`, settings] as const),
       ...[...tenants].map(([name, settings]) => [`tenant:${name}`, settings] as const),
       ...[...types].map(([name, rate]) => [`type:${name}`, { rate }] as const),

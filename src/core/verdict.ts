@@ -68,19 +68,19 @@ export interface Charge {
 }
 
 /** What the run was judged by, to be written with the verdict; absent where the job carries it already. */
-export interface Said {
+export interface JudgedBy {
   readonly said?: Terms;
 }
 
 /** What the store is to do with the job. */
 export type Verdict =
-  | (Said & {
+  | (JudgedBy & {
       readonly kind: "complete";
       readonly result: string | null;
       /** The job goes with its run, and nothing of it stays. */
       readonly keep?: false;
     })
-  | (Said & {
+  | (JudgedBy & {
       readonly kind: "retry";
       readonly delayMs: number;
       readonly lane: LaneKind;
@@ -96,13 +96,13 @@ export type Verdict =
       /** As for `retry`. */
       readonly batchMost?: number;
     }
-  | (Said & {
+  | (JudgedBy & {
       readonly kind: "dead";
       readonly reason: DeathReason;
       readonly charge: Charge;
       readonly failure: Failure;
     })
-  | (Said & { readonly kind: "cancel" });
+  | (JudgedBy & { readonly kind: "cancel" });
 
 /** The part of a policy that judging needs. */
 export interface RetryPolicy {
@@ -126,7 +126,7 @@ export type JudgedJob = Pick<
   | "cancelRequested"
   | "failure"
 > &
-  Said;
+  JudgedBy;
 
 const FAILED: Charge = { attempts: 1, crashes: 0 };
 const UNCHARGED: Charge = { attempts: 0, crashes: 0 };

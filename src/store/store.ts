@@ -9,7 +9,7 @@ import type { AttemptRecord, DeadLetter, Job, Lease, State, Terms } from "../cor
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
-import type { Said, Verdict } from "../core/verdict.ts";
+import type { JudgedBy, Verdict } from "../core/verdict.ts";
 import type { Cell, CellChange, CellQuery } from "./cells.ts";
 import type { Control, PauseTarget } from "./control.ts";
 import type {
@@ -252,7 +252,7 @@ export interface ClaimRequest {
 }
 
 /** A job with its lease, and its place in the order of its worker; what its verdicts are to say is the worker's own note. */
-export interface ClaimedJob extends Job, Said {
+export interface ClaimedJob extends Job, JudgedBy {
   readonly nonce: string;
   readonly ticket: number;
 }

@@ -5,8 +5,8 @@ import { type Duration, formatDuration, parseDuration } from "../core/duration.t
 import type { DeathReason, FailureClass, Job } from "../core/job.ts";
 import { parseOptions } from "../core/options.ts";
 import { nothingHeld, shownState } from "../core/holding.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import { instantOf } from "../queue/new-jobs.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
 import type { Verbs } from "../store/verbs.ts";
 import { matches } from "./matching.ts";
 

@@ -4,11 +4,11 @@ import { AssertionError } from "node:assert";
 import { formatDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { plan } from "../core/plan.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import { realSystem } from "../system/real.ts";
-import { grantsOf } from "../worker/grants.ts";
+import { grantsOf } from "../services/grants.ts";
 import type { Life, Wish } from "./life.ts";
-import type { Holding, ObservedStore } from "./observed-store.ts";
+import type { ObservedRun, ObservedStore } from "./observed-store.ts";
 import type { Ticks } from "./ticks.ts";
 import { settled, type Timeline } from "./timeline.ts";
 
@@ -208,7 +208,7 @@ export class Driver {
   }
 
   /** Something on the fake clock can end the run: a timeout, a stuck limit, or a cancel that was asked for. */
-  #mayEnd({ id, type }: Holding): boolean {
+  #mayEnd({ id, type }: ObservedRun): boolean {
     const [job] = this.#options.observed.verbs.get([id]);
     const definition = this.#options.jobs.find((each) => each.type === type);
     if (!job || job.cancelRequested) return true;
@@ -216,7 +216,7 @@ export class Driver {
     return (stuckMs ?? definition?.policy.timeoutMs ?? null) !== null;
   }
 
-  #atWork(): Holding[] {
+  #atWork(): ObservedRun[] {
     return [...this.#options.observed.holdings.values()].filter(({ waits }) => !waits);
   }
 
@@ -264,7 +264,7 @@ export class Driver {
   }
 
   /** The error for a handler that nothing would ever end. */
-  #stuck({ name }: Goal, { id, type }: Holding): AssertionError {
+  #stuck({ name }: Goal, { id, type }: ObservedRun): AssertionError {
     const spent = formatDuration(this.#options.patienceMs);
     const message = `${name}: the handler of ${type} (job ${id}) is still at work after ${spent} of real time, and has no timeout that the fake clock could reach. Give it one, or more \`patience\` if it does real work.`;
     return new AssertionError({ message });

@@ -1,6 +1,6 @@
 // The outside world of a test: the fake clock, and dice that follow from a seed.
 import type { System } from "../system/system.ts";
-import type { Owner, Timeline } from "./timeline.ts";
+import type { EntryOwner, Timeline } from "./timeline.ts";
 
 /** A source of 32 random bits at a time. */
 export type Dice = () => number;
@@ -30,7 +30,7 @@ function mixed(text: string, start: number): number {
 }
 
 /** A system on the fake clock; nothing it waits for happens once its owner is dead. */
-export function fakeSystem(timeline: Timeline, dice: Dice, owner: Owner = { alive: true }): System {
+export function fakeSystem(timeline: Timeline, dice: Dice, owner: EntryOwner = { alive: true }): System {
   const bornAt = timeline.now;
   let lastId = 0;
   const hex = (digits: number): string => {

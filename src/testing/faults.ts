@@ -1,7 +1,7 @@
 // Faults that a test asks for, by job type: what is to happen instead of the handler, or before it.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { parseNumber, parseOptions } from "../core/options.ts";
-import type { JobContext, JobDefinition } from "../queue/define-job.ts";
+import type { JobContext, JobDefinition } from "../jobs/define-job.ts";
 import type { System } from "../system/system.ts";
 
 /** How often a fault happens. */

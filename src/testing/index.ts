@@ -5,5 +5,5 @@ export { delays } from "./delays.ts";
 export type { FaultOptions } from "./faults.ts";
 export { perform, type Performed, type PerformOptions } from "./perform.ts";
 export type { RunReport } from "./report.ts";
-export type { DrainSummary, Runs } from "./runs.ts";
+export type { DrainSummary, RunsOnDemand } from "./runs.ts";
 export { createTestRedrive, type TestClock, type TestRedrive, type TestRedriveOptions } from "./test-redrive.ts";

@@ -2,8 +2,8 @@
 // given work only as far as somebody asks for some.
 import { assemble } from "../redrive.ts";
 import type { RedriveOptions } from "../redrive-options.ts";
-import type { RedriveWorker } from "../redrive-worker.ts";
-import type { RedriveEvent } from "../queue/events.ts";
+import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
+import type { RedriveEvent } from "../report/events.ts";
 import type { Store } from "../store/store.ts";
 import { VERB_NAMES } from "../store/verbs.ts";
 import type { System } from "../system/system.ts";

@@ -15,7 +15,7 @@ import type { ClaimRequest, SettleRequest, Store } from "../store/store.ts";
 import { ring, storeFrom, type Verb, type Verbs } from "../store/verbs.ts";
 
 /** A run in somebody's hands. */
-export interface Holding extends Pick<Lease, "id" | "epoch"> {
+export interface ObservedRun extends Pick<Lease, "id" | "epoch"> {
   readonly type: string;
   readonly worker: string;
   readonly since: number;
@@ -31,7 +31,7 @@ export class ObservedStore {
   readonly store: Store;
   /** The same without its outages and without waiting, for the test's own machinery. */
   readonly verbs: Verbs;
-  readonly holdings = new Map<string, Holding>();
+  readonly holdings = new Map<string, ObservedRun>();
   /** Runs of workers that died, until somebody has judged them. */
   readonly lost = new Set<string>();
   /** Down until this instant. */

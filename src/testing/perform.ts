@@ -3,14 +3,14 @@
 import type { Failure } from "../core/job.ts";
 import { parseNumber, parseOptions } from "../core/options.ts";
 import type { Verdict } from "../core/verdict.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import { knownType, newJobOf, payloadOf } from "../queue/new-jobs.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import { knownType, newJobOf, payloadOf } from "../enqueue/new-jobs.ts";
 import { createMemoryStore } from "../store/memory/index.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import { execute } from "../worker/executor.ts";
 import type { Settler } from "../worker/settler.ts";
-import { OPEN_GATE } from "../worker/gate.ts";
+import { OPEN_GATE } from "../services/service-gate.ts";
 import { collectLog, type CollectedLog } from "./collect-log.ts";
 import { fakeSystem, seededDice } from "./fake-system.ts";
 import { reportOf, type RunReport } from "./report.ts";

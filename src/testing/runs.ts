@@ -4,9 +4,9 @@ import { RedriveError } from "../core/errors.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { pausedMs } from "../core/paused.ts";
 import type { Verdict } from "../core/verdict.ts";
-import { noJob } from "../queue/jobs.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import type { RedriveEvent } from "../queue/events.ts";
+import { noJob } from "../operate/jobs.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import type { RedriveEvent } from "../report/events.ts";
 import type { Driver, Goal } from "./driver.ts";
 import type { ObservedStore } from "./observed-store.ts";
 import { reportOf, type RunReport } from "./report.ts";
@@ -24,13 +24,13 @@ export interface DrainSummary {
 }
 
 /** Work on demand. */
-export interface Runs {
-  /** Runs the job that a worker would take next; null if nothing is due. */
+export interface RunsOnDemand {
+  /** RunsOnDemand the job that a worker would take next; null if nothing is due. */
   runNext(): Promise<RunReport | null>;
-  /** Runs this job, due or not. */
+  /** RunsOnDemand this job, due or not. */
   runJob(job: string | { readonly id: string }): Promise<RunReport>;
   /**
-   * Runs everything that is due now, and what falls due through that. With `until: "idle"` time passes until nothing is
+   * RunsOnDemand everything that is due now, and what falls due through that. With `until: "idle"` time passes until nothing is
    * left that could run; refuses to go on after 10,000 runs or a year.
    */
   drain(options?: { readonly until?: "idle" }): Promise<DrainSummary>;
@@ -39,7 +39,7 @@ export interface Runs {
 }
 
 /** The end of a run. */
-export type Ended = Extract<RedriveEvent, { readonly verdict: Verdict }>;
+export type RunEnd = Extract<RedriveEvent, { readonly verdict: Verdict }>;
 const COUNTED = ["completed", "retried", "dead", "released", "cancelled"] as const;
 
 /** Everything that a run needs to be asked for. */
@@ -49,18 +49,18 @@ export interface RunsOptions {
   readonly timeline: Timeline;
   readonly jobs: readonly JobDefinition[];
   /** Listens to the ends of runs; returns the way to stop. */
-  readonly onEnded: (listener: (event: Ended) => void) => () => void;
+  readonly onEnded: (listener: (event: RunEnd) => void) => () => void;
 }
 
 /** Work on demand. */
-export function openRuns(options: RunsOptions): Runs {
+export function openRuns(options: RunsOptions): RunsOnDemand {
   const { driver, observed, onEnded } = options;
   const { verbs } = observed;
 
   /** Drives until one run has ended; null if there was none to take. */
   const one = async (name: string, first: string | null, isTaken: boolean): Promise<RunReport | null> => {
     let taken = isTaken ? first : null;
-    let ended: Ended | null = null;
+    let ended: RunEnd | null = null;
     const stop = onEnded((event) => {
       if (event.job.id === taken) ended ??= event;
     });
@@ -71,7 +71,7 @@ export function openRuns(options: RunsOptions): Runs {
       done: () => ended !== null || (first === null && taken === null && driver.isQuiet() && !driver.isDue()),
     };
     await driver.drive(goal).finally(stop);
-    const end = ended as Ended | null;
+    const end = ended as RunEnd | null;
     if (end === null) return null;
     const [job] = verbs.get([end.job.id]);
     if (!job) throw noJob(end.job.id);

@@ -1,5 +1,5 @@
 // When fake clocks begin.
-import { instantOf } from "../queue/new-jobs.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
 
 /** The same for every test that does not say otherwise, so that ids and times can be compared: 2026-01-01. */
 const START = Date.UTC(2026, 0, 1);

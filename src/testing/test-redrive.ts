@@ -1,14 +1,14 @@
 // A Redrive for tests: memory store, fake clock, seeded dice, and the real worker, which works when it is told to.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
-import { type Events, openEvents, type RedriveEvent } from "../queue/events.ts";
-import { instantOf } from "../queue/new-jobs.ts";
-import { checkSource } from "../queue/producer.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import { type Events, openEvents, type RedriveEvent } from "../report/events.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
+import { checkSource } from "../enqueue/producer.ts";
 import { assemble, type Redrive } from "../redrive.ts";
-import type { BatchSummary, ProcessBatchOptions } from "../process-batch.ts";
+import type { RecordsSummary, ProcessRecordsOptions } from "../records/process-records.ts";
 import type { RedriveOptions } from "../redrive-options.ts";
-import type { RedriveWorker } from "../redrive-worker.ts";
+import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { LOG_LEVELS, type LogLevel, lineLog, type Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { type Assertions, assertionsOn } from "./assertions.ts";
@@ -18,7 +18,7 @@ import { fakeSystem, seededDice } from "./fake-system.ts";
 import { type FaultOptions, Faults } from "./faults.ts";
 import { beginLife, waitsIn, type Wish } from "./life.ts";
 import { ObservedStore } from "./observed-store.ts";
-import { type Ended, openRuns, type Runs } from "./runs.ts";
+import { type RunEnd, openRuns, type RunsOnDemand } from "./runs.ts";
 import { startOf } from "./start.ts";
 import { Ticks } from "./ticks.ts";
 import { Timeline } from "./timeline.ts";
@@ -47,7 +47,7 @@ export interface TestClock {
 }
 
 /** A Redrive on a fake clock; nothing runs before it is asked to. Close it, or declare it with `await using`. */
-export interface TestRedrive extends Redrive, Runs, Assertions {
+export interface TestRedrive extends Redrive, RunsOnDemand, Assertions {
   readonly clock: TestClock;
   /** Everything that was logged. */
   readonly log: CollectedLog;
@@ -83,7 +83,7 @@ export async function createTestRedrive(options: TestRedriveOptions = {}): Promi
     on: hub.on,
     run: (job, input, given) => driven(world, "run", waiter.run(job, input, given)),
     worker: (given) => drivenWorker(world, main.worker(given)),
-    async processBatch(job, records, given) {
+    async processRecords(job, records, given) {
       checkSource("records", records);
       return drivenRecords(world, main, job, records, given);
     },
@@ -232,8 +232,8 @@ function drivenRecords<Input, Result, Item>(
   main: Redrive,
   job: JobDefinition<Input, Result>,
   records: Iterable<Item> | AsyncIterable<Item>,
-  given: ProcessBatchOptions<Item, Result>,
-): Promise<BatchSummary> {
+  given: ProcessRecordsOptions<Item, Result>,
+): Promise<RecordsSummary> {
   let reading = false;
   const note = (now: boolean): void => {
     reading = now;
@@ -253,8 +253,8 @@ function drivenRecords<Input, Result, Item>(
   }
   // One driver at a time: a driven worker is asked as what it drives.
   const own = DRIVEN.get(given?.worker as RedriveWorker);
-  const work = main.processBatch(job, attended(), own ? { ...given, worker: own } : given);
-  return driven(world, "processBatch", work, "none", () => reading);
+  const work = main.processRecords(job, attended(), own ? { ...given, worker: own } : given);
+  return driven(world, "processRecords", work, "none", () => reading);
 }
 
 /** What each driven worker drives. */
@@ -274,7 +274,7 @@ function drivenWorker(world: World, worker: RedriveWorker): RedriveWorker {
 }
 
 /** Hears of every run that has ended, whatever became of it. */
-function onEnded(hub: Events, listener: (event: Ended) => void): () => void {
+function onEnded(hub: Events, listener: (event: RunEnd) => void): () => void {
   return hub.on("*", (event) => {
     if ("verdict" in event && event.kind !== "job.stale") listener(event);
   });

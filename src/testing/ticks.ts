@@ -1,8 +1,8 @@
 // Schedules on the fake clock: when the next tick is, and the way to have its jobs made. It is upkeep's own code that
 // makes them.
 import { scheduleFrom } from "../core/schedule.ts";
-import { SCHEDULE_CELLS } from "../queue/schedule-jobs.ts";
-import { scheduleService, type SchedulerOptions } from "../upkeep/schedules.ts";
+import { SCHEDULE_CELLS } from "../schedules/schedule-jobs.ts";
+import { scheduleService, type SchedulerOptions } from "../schedules/schedule-service.ts";
 import type { Service } from "../upkeep/upkeep.ts";
 import type { ObservedStore } from "./observed-store.ts";
 

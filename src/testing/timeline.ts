@@ -2,13 +2,13 @@
 // in which it was asked for.
 
 /** Whose entries these are; those of a dead owner never happen. */
-export interface Owner {
+export interface EntryOwner {
   alive: boolean;
 }
 
 interface Entry {
   readonly at: number;
-  readonly owner: Owner;
+  readonly owner: EntryOwner;
   readonly act: () => void;
 }
 
@@ -29,7 +29,7 @@ export class Timeline {
   }
 
   /** Lets something happen after the delay; returns the way to take it back. */
-  add(ms: number, owner: Owner, act: () => void): () => void {
+  add(ms: number, owner: EntryOwner, act: () => void): () => void {
     const entry = { at: this.now + Math.max(0, Math.ceil(ms)), owner, act };
     const behind = this.#entries.findIndex(({ at }) => at > entry.at);
     this.#entries.splice(behind < 0 ? this.#entries.length : behind, 0, entry);

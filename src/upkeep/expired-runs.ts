@@ -5,7 +5,7 @@ import { lapsedWorkers, type TimeReading } from "../core/lapse.ts";
 import { type RetryPolicy, verdict } from "../core/verdict.ts";
 import type { ExpiredRun, Store, WorkerRecord } from "../store/store.ts";
 import type { System } from "../system/system.ts";
-import type { Reporter } from "../worker/report.ts";
+import type { Reporter } from "../report/reporter.ts";
 import { type JudgedRun, settleJudged } from "./judged-runs.ts";
 
 /** Runs judged in one settle. */

@@ -3,7 +3,7 @@
 import { isRedriveError } from "../core/errors.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { ExpiredRun, Store } from "../store/store.ts";
-import type { Reporter } from "../worker/report.ts";
+import type { Reporter } from "../report/reporter.ts";
 
 /** A run of somebody else's, and what it deserves. */
 export interface JudgedRun {

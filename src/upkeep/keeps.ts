@@ -1,7 +1,7 @@
 // How long each type keeps its ended jobs, as all programs on a store know it: a note per type of what was last said and
 // applied, and one per type whose dead letters go only through an archive. So a program that does not define a type still
 // deletes nothing of it too early.
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Cell, CellChange, Keep, Store, TypeKeep } from "../store/store.ts";
 
 const KEEP_CELLS = "keep";

@@ -3,7 +3,7 @@
 // types defined here are on disk before they are deleted.
 import type { DeadLetter } from "../core/job.ts";
 import type { Policy } from "../core/policy.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { PruneAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { applyKeeps, noteArchive, readKeeps, refreshKeeps, retentionBy, typeKeep } from "./keeps.ts";

@@ -3,8 +3,8 @@
 import { textOf } from "../core/failure.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
-import type { Contact } from "../worker/contact.ts";
-import type { Records } from "./records.ts";
+import type { Contact } from "../store/store-contact.ts";
+import type { Records } from "./upkeep-records.ts";
 
 /** Something that is done again and again. */
 export interface Service {

@@ -12,7 +12,7 @@ import {
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
-import type { Hands } from "./hands.ts";
+import type { InFlight } from "./in-flight.ts";
 
 /** How often a worker asks whether it may reserve itself. */
 const ASK_MS = 1_000;
@@ -24,7 +24,7 @@ export interface AloneReservationOptions {
   readonly system: Pick<System, "monotonic">;
   readonly log: Log;
   readonly worker: () => string;
-  readonly hands: Pick<Hands, "isIdle" | "aloneMs" | "free">;
+  readonly hands: Pick<InFlight, "isIdle" | "aloneMs" | "free">;
 }
 
 /** What this worker wrote when it last did. */

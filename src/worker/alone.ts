@@ -5,20 +5,20 @@ import type { Job } from "../core/job.ts";
 import { pausedMs } from "../core/paused.ts";
 import { parkedSpans, recordFrom } from "../core/service-record.ts";
 import type { Outcome } from "../core/verdict.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
-import { openContact } from "./contact.ts";
+import { openContact } from "../store/store-contact.ts";
 import { execute } from "./executor.ts";
-import type { Gate } from "./gate.ts";
+import type { Gate } from "../services/service-gate.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import type { AloneReport } from "./isolation.ts";
-import type { Reporter } from "./report.ts";
+import type { Reporter } from "../report/reporter.ts";
 import type { Run } from "./run.ts";
 import type { WorkerSettings } from "./settings.ts";
 import { openSettler } from "./settler.ts";
-import { stopTaken } from "./taken-runs.ts";
+import { stopRevoked } from "./revoked-runs.ts";
 
 /** What the child is given. */
 export interface AloneOptions {
@@ -89,7 +89,7 @@ async function runOne(
     startedThrough: () => 0,
     onAnswer: ({ alive, cancel }) => {
       if (!alive) run?.stop("lease_lost");
-      else if (run) stopTaken({ ...taken, runs: new Set([run]) }).catch(() => undefined);
+      else if (run) stopRevoked({ ...taken, runs: new Set([run]) }).catch(() => undefined);
       if (cancel.length > 0) run?.stop("cancel");
     },
     onFailure: () => undefined,

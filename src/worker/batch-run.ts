@@ -12,10 +12,10 @@ import {
   noOutcome,
   outcomesOf,
   outcomeWords,
-} from "../queue/batch.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+} from "../jobs/batch-handler.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import { type ExecutorOptions, judgeThrown, makeReady, outcomeOfStop, settle } from "./executor.ts";
-import { type Fetched, isAgain } from "./gathering.ts";
+import { type Fetched, isAgain } from "./batch-forming.ts";
 import { abortError, itemOf, Run, type StopReason } from "./run.ts";
 
 /** Hears of the end of items, and of the end of the batch: `returned` is false if its handler ignored the abort. */

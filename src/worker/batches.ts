@@ -1,10 +1,10 @@
 // The batches that a worker has in its hands: which slots they take, and how many jobs a slot takes in turn.
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { Bag } from "./bag.ts";
 import { BatchRun } from "./batch-run.ts";
 import type { ExecutorOptions } from "./executor.ts";
-import { type Fetched, Gathering, mostWith } from "./gathering.ts";
+import { type Fetched, BatchForming, mostWith } from "./batch-forming.ts";
 import type { Run } from "./run.ts";
 
 /** What batches need. */
@@ -23,7 +23,7 @@ export interface BatchesOptions {
 
 /** The batches of one worker. */
 export class Batches {
-  readonly gathering: Gathering;
+  readonly gathering: BatchForming;
   /** False where no type of the worker is run in batches. */
   readonly areUsed: boolean;
   readonly #options: BatchesOptions;
@@ -35,7 +35,7 @@ export class Batches {
 
   constructor(options: BatchesOptions) {
     this.#options = options;
-    this.gathering = new Gathering(options.executor.system, options.onGathered);
+    this.gathering = new BatchForming(options.executor.system, options.onGathered);
     this.areUsed = [...options.definitions.values()].some(({ batch }) => batch !== null);
     for (const { type, batch } of options.definitions.values()) if (batch) this.#perSlot.set(type, batch.size);
   }

@@ -7,11 +7,11 @@
 import { type ActiveLane, firstLane, isSuspect, type LaneKind } from "../core/lane.ts";
 import { jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
 import type { Control, LanePage } from "../store/store.ts";
-import { openBell } from "./bell.ts";
+import { openSleep } from "./wakeable-sleep.ts";
 import type { ClaimLoopOptions } from "./claim-options.ts";
 import { LastLanes } from "./last-lanes.ts";
-import { CLAIM_MOST } from "./pace.ts";
-import { Survey } from "./survey.ts";
+import { CLAIM_MOST } from "./prefetch.ts";
+import { LaneScan } from "./lane-scan.ts";
 
 /** Plans in one turn, where what comes first turns out to be used up. */
 const PASSES = 3;
@@ -33,7 +33,7 @@ type Lower = (grants: ReadonlyMap<string, number>) => ReadonlyMap<string, number
 /** A loop that takes work until its signal fires. */
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions;
-  readonly #bell: ReturnType<typeof openBell>;
+  readonly #bell: ReturnType<typeof openSleep>;
   #turn = 0;
   #control: Control | null = null;
   /** When that was read, and whether looks tell of its changes. */
@@ -49,7 +49,7 @@ export class ClaimLoop {
   #dropped = false;
   /** The highest priority of which something was taken since the look; null for nothing. */
   #took: number | null = null;
-  readonly #survey: Survey;
+  readonly #survey: LaneScan;
   readonly #lasts: LastLanes;
   /** The grants without what is known to be used up for now. */
   readonly #withoutSpent: Lower = (grants) => this.#options.spread()?.spentUp(grants) ?? grants;
@@ -63,8 +63,8 @@ export class ClaimLoop {
 
   constructor(options: ClaimLoopOptions) {
     this.#options = options;
-    this.#bell = openBell(options.system);
-    this.#survey = new Survey(options.store, options.served);
+    this.#bell = openSleep(options.system);
+    this.#survey = new LaneScan(options.store, options.served);
     this.#lasts = new LastLanes(options.store, options.served, options.system);
     this.#askedForUnknownAt = options.system.monotonic();
   }

@@ -3,8 +3,8 @@ import type { ActiveLane } from "../core/lane.ts";
 import type { Appetite, Quota } from "../core/plan.ts";
 import type { ClaimedJob, Control, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
-import type { Allowances } from "./allowances.ts";
-import type { Contact } from "./contact.ts";
+import type { Allowances } from "../services/allowances.ts";
+import type { Contact } from "../store/store-contact.ts";
 import type { LastSigns } from "./last-signs.ts";
 import type { WorkerSettings } from "./settings.ts";
 

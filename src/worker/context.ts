@@ -4,7 +4,7 @@ import { resultOf } from "../core/item-outcome.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { encodePayload, encodeResult } from "../core/payload.ts";
-import { type JobContext, snooze } from "../queue/define-job.ts";
+import { type JobContext, snooze } from "../jobs/define-job.ts";
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { Run } from "./run.ts";

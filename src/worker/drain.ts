@@ -5,7 +5,7 @@ import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { lostProcesses } from "../upkeep/expired-runs.ts";
 import type { Look } from "./claim-options.ts";
-import type { Contact } from "./contact.ts";
+import type { Contact } from "../store/store-contact.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What a drain watches. */

@@ -8,14 +8,14 @@ import type { Failure, Job } from "../core/job.ts";
 import { encodeResult } from "../core/payload.ts";
 import { isPromise } from "../core/promise.ts";
 import { type Outcome, pastDeadline, runtimeFailure, type Verdict, verdict } from "../core/verdict.ts";
-import { type JobDefinition, snoozeMs } from "../queue/define-job.ts";
-import { isMisfit, validated } from "../queue/schema.ts";
+import { type JobDefinition, snoozeMs } from "../jobs/define-job.ts";
+import { isMisfit, validated } from "../jobs/schema.ts";
 import type { ClaimedJob, Store } from "../store/store.ts";
 import { isLogged, type Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { RunContext } from "./context.ts";
-import type { Gate } from "./gate.ts";
-import type { Reporter } from "./report.ts";
+import type { Gate } from "../services/service-gate.ts";
+import type { Reporter } from "../report/reporter.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Done, Settler } from "./settler.ts";
 

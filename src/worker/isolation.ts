@@ -1,9 +1,9 @@
 // The last chance of a suspect: a child process that is a worker of its own, takes one job of the lane, runs it and
 // ends. If the job kills it, the crash is charged to that job alone, with the child's end as evidence.
+import type { Settled } from "../core/after-verdict.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { type Outcome, runtimeFailure, type Verdict } from "../core/verdict.ts";
 import type { ChildEnd } from "../system/processes.ts";
-import type { Settled } from "./settler.ts";
 
 /** Starts a child that runs one job of a lane under this worker id, and waits for its end. */
 export type Isolation = (request: {

@@ -4,14 +4,14 @@ import { isRedriveError } from "../core/errors.ts";
 import type { BeatAnswer, Lease, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
-import type { Contact } from "./contact.ts";
+import type { Contact } from "../store/store-contact.ts";
 import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
-import { type Runs, stopTaken } from "./taken-runs.ts";
-import { Notice, type NoticeOptions } from "./notice.ts";
+import { type LiveRuns, stopRevoked } from "./revoked-runs.ts";
+import { PublishedLoad, type PublishedLoadOptions } from "./published-load.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** Whom presence speaks for and to. */
-export interface PresenceOptions extends NoticeOptions {
+export interface PresenceOptions extends PublishedLoadOptions {
   readonly store: Store;
   readonly system: System;
   readonly contact: Contact;
@@ -19,7 +19,7 @@ export interface PresenceOptions extends NoticeOptions {
   readonly log: Log;
   readonly process: { readonly pid: number; readonly host: string };
   readonly startedThrough: () => number;
-  readonly runs: Runs;
+  readonly runs: LiveRuns;
   /** True while a verdict about the run is on its way. */
   readonly isSettling: (lease: Lease) => boolean;
   /** A beat was answered. */
@@ -41,7 +41,7 @@ export class Presence {
   id: string;
   readonly #options: PresenceOptions;
   #heartbeat: Heartbeat | null = null;
-  #notice: Notice | null = null;
+  #notice: PublishedLoad | null = null;
   #heardAt = 0;
   #comingBack: Promise<void> | null = null;
 
@@ -87,7 +87,7 @@ export class Presence {
       onSilence: this.#options.onSilence,
     });
     if (isStart && store.remote && !store.pulse) this.#options.log.warn({ worker: id }, BEATS_HERE);
-    this.#notice = new Notice(id, this.#options);
+    this.#notice = new PublishedLoad(id, this.#options);
     // Nobody waits for it: whoever is given up meanwhile must be able to come back.
     void this.#notice.begin();
   }
@@ -134,16 +134,16 @@ export class Presence {
     else {
       this.#options.onBeat();
       if (cancel.length > 0) this.#options.onCancel(cancel);
-      void this.#stopTaken();
+      void this.#stopRevoked();
     }
   }
 
-  /** Runs that somebody gave up are told so with the next beat. */
-  async #stopTaken(): Promise<void> {
+  /** LiveRuns that somebody gave up are told so with the next beat. */
+  async #stopRevoked(): Promise<void> {
     const { store, system, settings, contact, runs, isSettling } = this.#options;
     const beganBefore = system.monotonic() - 2 * settings.heartbeatMs;
     const look = { store, worker: this.id, runs, beganBefore, isSettling };
-    await contact.attempt("held", () => stopTaken(look)).catch((error: unknown) => contact.complain("held", error));
+    await contact.attempt("held", () => stopRevoked(look)).catch((error: unknown) => contact.complain("held", error));
   }
 
   /** Counts as a broken contact; what is no outage is a defect and said so. */

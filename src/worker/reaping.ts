@@ -6,12 +6,12 @@ import type { Signs, Store, WorkerRecord } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Log } from "../system/log.ts";
 import { lostProcesses, reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
-import type { Records } from "../upkeep/records.ts";
-import type { Contact } from "./contact.ts";
+import type { Records } from "../upkeep/upkeep-records.ts";
+import type { Contact } from "../store/store-contact.ts";
 import type { LastSigns } from "./last-signs.ts";
-import type { Reporter } from "./report.ts";
+import type { Reporter } from "../report/reporter.ts";
 import { evidenceOf, type Isolation, reportsOf } from "./isolation.ts";
-import type { Services } from "./services.ts";
+import type { Services } from "../services/services.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What reaping works with. */

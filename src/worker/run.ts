@@ -1,8 +1,8 @@
 // One run of one job while it is in the hands of a worker: why it was asked to stop, and the signal that tells it.
 import type { Lease } from "../core/job.ts";
 import type { Verdict } from "../core/verdict.ts";
-import type { BatchItem } from "../queue/batch.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import type { BatchItem } from "../jobs/batch-handler.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
 /** Why a run was asked to stop. */

@@ -3,27 +3,21 @@
 // waited for beside all others.
 import { textOf } from "../core/failure.ts";
 import type { Lease } from "../core/job.ts";
-import { isSettledBy } from "../core/settled.ts";
+import { isSettledBy, type Settled } from "../core/after-verdict.ts";
 import { runtimeFailure } from "../core/verdict.ts";
 import type { ClaimedJob, SettleAnswer, Settlement, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { Bag } from "./bag.ts";
-import type { Contact } from "./contact.ts";
+import type { Contact } from "../store/store-contact.ts";
 import { type LockedVerdicts, openLocked } from "./locked-verdicts.ts";
 import { isUnder } from "./run.ts";
-import { type Sharing, sharing, type Weight, WRITE_LENGTH } from "../store/sharing.ts";
+import { type GroupCommit, groupCommit, type Weight, WRITE_LENGTH } from "../store/group-commit.ts";
 
 /** Verdicts per commit at most; bounds how long a heartbeat can wait behind one. */
 const GROUP = 1_000;
 
 /** Length of what a verdict says; the lists of a large group would be sent, and read, as one. */
 const WEIGHT: Weight<Entry> = { of: ({ settlement }) => lengthOf(settlement.verdict), most: WRITE_LENGTH };
-
-/**
- * What became of a verdict: it counted, its lease was lost, or it is not known: because it could not be written, or because
- * only its answer was lost and it would have left nothing of the job.
- */
-export type Settled = "counted" | "stale" | "unwritten" | "unanswered";
 
 /** Hears what became of a verdict, and which one it was that counted. */
 export type Done = (settled: Settled, counted: Settlement["verdict"]) => void;
@@ -110,7 +104,7 @@ export function openSettler(options: SettlerOptions): Settler {
     tell(entry, "unwritten");
   };
   const clock = openStopwatch(options.system.monotonic);
-  const shared = sharing((group: Entry[]) => clock.during(() => write(group)), GROUP, 1, WEIGHT);
+  const shared = groupCommit((group: Entry[]) => clock.during(() => write(group)), GROUP, 1, WEIGHT);
   const locked = openLocked(write, GROUP, (ms) => options.system.sleep(ms, options.giveUp));
   return {
     settle(job, verdict, done, completion = null) {
@@ -138,7 +132,7 @@ function settlementOf({ id, epoch, nonce, group }: ClaimedJob, verdict: Settleme
 }
 
 /** What was locked may be shared again, and the other way round. */
-async function bothIdle(shared: Sharing<Entry>, locked: LockedVerdicts<Entry>): Promise<void> {
+async function bothIdle(shared: GroupCommit<Entry>, locked: LockedVerdicts<Entry>): Promise<void> {
   for (await shared.idle(); locked.size > 0; await shared.idle()) await locked.idle();
 }
 

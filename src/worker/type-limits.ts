@@ -3,9 +3,9 @@
 // so it does for whether the handler runs in a process of its own, which is the worker's business and not the job's.
 import type { Job } from "../core/job.ts";
 import { loadFrom } from "../core/load.ts";
-import { limitsFrom, type SaidOfType, termsFor } from "../core/said-limits.ts";
-import type { Said } from "../core/verdict.ts";
-import type { JobDefinition } from "../queue/define-job.ts";
+import { limitsFrom, type DeclaredByType, termsFor } from "../core/declared-limits.ts";
+import type { JudgedBy } from "../core/verdict.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Store } from "../store/store.ts";
 
 /** The store, handing out jobs enqueued by name with the limits that their type says to whoever runs them. */
@@ -40,7 +40,7 @@ export function withTypeLimits(store: Store, definitions: readonly JobDefinition
 }
 
 /** The job as it is judged; what it does not carry itself is written with the verdict. */
-function judgeable<J extends Job>(job: J, word: Word | undefined): J & Said {
+function judgeable<J extends Job>(job: J, word: Word | undefined): J & JudgedBy {
   const terms = word ? termsFor(job, word) : null;
   return terms === null ? job : { ...job, ...terms, said: terms };
 }
@@ -48,7 +48,7 @@ function judgeable<J extends Job>(job: J, word: Word | undefined): J & Said {
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** What a worker says of a type. */
-interface Word extends SaidOfType {
+interface Word extends DeclaredByType {
   readonly isOutside: boolean;
 }
 

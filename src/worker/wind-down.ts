@@ -1,7 +1,7 @@
 // How a worker gets out of its work: give back what has not started, let runs finish, then abort them, then release them
 // over their heads; nothing is charged on the way.
 import type { System } from "../system/system.ts";
-import type { Hands } from "./hands.ts";
+import type { InFlight } from "./in-flight.ts";
 import type { Reaping } from "./reaping.ts";
 import type { Settler } from "./settler.ts";
 
@@ -20,7 +20,7 @@ export async function atMost(system: System, work: Promise<unknown>, ms: number,
 /** Empties a worker's hands within the time; `hurry` cuts every wait short. */
 export async function windDown(
   worker: {
-    readonly hands: Hands;
+    readonly hands: InFlight;
     readonly reaping: Reaping;
     readonly settler: Settler;
     readonly claimed: Promise<unknown>;

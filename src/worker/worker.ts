@@ -1,22 +1,22 @@
 // A worker: one process that takes work. Puts the parts together (claim loop, hands, settler, presence, reaping) and
 // owns their common life: start, stop, drain.
 import { textOf } from "../core/failure.ts";
-import { type JobDefinition, retryPolicyOf } from "../queue/define-job.ts";
+import { type JobDefinition, retryPolicyOf } from "../jobs/define-job.ts";
 import type { ReaperOptions } from "../upkeep/expired-runs.ts";
 import { AloneReservation } from "./alone-reservation.ts";
 import { ClaimLoop } from "./claim-loop.ts";
 import type { Look } from "./claim-options.ts";
-import { type Contact, openContact } from "./contact.ts";
+import { type Contact, openContact } from "../store/store-contact.ts";
 import { drained } from "./drain.ts";
-import { Hands } from "./hands.ts";
+import { InFlight } from "./in-flight.ts";
 import { LastSigns } from "./last-signs.ts";
-import type { WorkerParts } from "./parts.ts";
+import type { WorkerDependencies } from "./dependencies.ts";
 import { Presence } from "./presence.ts";
 import { Reaping } from "./reaping.ts";
-import { openReporter, type Reporter, unbreakable, type WorkerCounts, zeroCounts } from "./report.ts";
+import { openReporter, type Reporter, unbreakable, type WorkerCounts, zeroCounts } from "../report/reporter.ts";
 import { openSettler, type Settler } from "./settler.ts";
-import { Services } from "./services.ts";
-import { releaseUnknown } from "./unknown-claim.ts";
+import { Services } from "../services/services.ts";
+import { releaseLost } from "./lost-claim.ts";
 import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS, windDown } from "./wind-down.ts";
 
 /** A worker. Nothing happens before `start`; `start` and `stop` may be called twice. */
@@ -27,12 +27,12 @@ export class QueueWorker {
   readonly contact: Contact;
   /** The signs of its last look, for whoever works beside it. */
   readonly signs: LastSigns;
-  readonly #parts: WorkerParts;
+  readonly #parts: WorkerDependencies;
   readonly #definitions: ReadonlyMap<string, JobDefinition>;
   readonly #report: Reporter;
   readonly #settler: Settler;
   readonly #services: Services;
-  readonly #hands: Hands;
+  readonly #hands: InFlight;
   readonly #presence: Presence;
   readonly #reaping: Reaping;
   readonly #alone: AloneReservation;
@@ -46,7 +46,7 @@ export class QueueWorker {
   #started: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
 
-  constructor(parts: WorkerParts) {
+  constructor(parts: WorkerDependencies) {
     const { system, log, events, jobs } = parts;
     this.#parts = { ...parts, events: unbreakable(events, log) };
     this.#definitions = new Map(jobs.map((definition) => [definition.type, definition]));
@@ -181,10 +181,10 @@ export class QueueWorker {
     });
   }
 
-  #openHands(): Hands {
+  #openHands(): InFlight {
     const { system, log, settings, events, store } = this.#parts;
     const { concurrency, abortGraceMs } = settings;
-    return new Hands({
+    return new InFlight({
       system,
       concurrency,
       isRemote: store.remote,
@@ -307,7 +307,7 @@ export class QueueWorker {
       },
       isolate: isolation && ((lane, control) => this.#reaping.isolate(lane, control)),
       onUnknown: () =>
-        releaseUnknown(store, this.id, log, (lease) => hands.holds(lease) || this.#settler.isSettling(lease)),
+        releaseLost(store, this.id, log, (lease) => hands.holds(lease) || this.#settler.isSettling(lease)),
       onGivenUp: () => this.#presence.comeBack(),
       onLook: async (look) => {
         this.#look = look;
@@ -319,6 +319,6 @@ export class QueueWorker {
 }
 
 /** Puts a worker together. */
-export function createWorker(parts: WorkerParts): QueueWorker {
+export function createWorker(parts: WorkerDependencies): QueueWorker {
   return new QueueWorker(parts);
 }

@@ -33,7 +33,7 @@ export interface Course {
   readonly troubles: readonly string[];
 }
 
-const SUSPECT_PROGRAM = fileURLToPath(new URL("../../src/cli/isolated.js", import.meta.url));
+const SUSPECT_PROGRAM = fileURLToPath(new URL("../../src/isolated-child.js", import.meta.url));
 const PRODUCERS = 2;
 /** After the faults of a burst, every worker must be busy again within this. */
 const BUSY_MS = 30_000;

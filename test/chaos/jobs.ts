@@ -3,7 +3,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { exponential } from "../../src/core/backoff.ts";
 import { PermanentError } from "../../src/core/errors.ts";
-import { defineJob, type JobContext, type JobOptions } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext, type JobOptions } from "../../src/jobs/define-job.ts";
 import { hashText } from "../support/history/event.ts";
 import { ownScribe } from "./file-scribe.ts";
 

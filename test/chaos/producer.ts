@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRedriveError } from "../../src/core/errors.ts";
 import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
-import type { JobDefinition } from "../../src/queue/define-job.ts";
+import type { JobDefinition } from "../../src/jobs/define-job.ts";
 import { realSystem } from "../../src/system/real.ts";
 import type { Dice } from "../simulation/dice.ts";
 import { createDice } from "../simulation/dice.ts";

@@ -26,7 +26,7 @@ export function told(what: keyof typeof TOLD): string {
 /** The name under which this process writes its history; the child of a suspect has its and its parent's pid. */
 export function ownName(): string {
   const [, program = "", name = "conductor"] = process.argv;
-  if (program.endsWith("isolated.js")) return `isolated-${process.pid}-${process.ppid}`;
+  if (program.endsWith("isolated-child.js")) return `isolated-${process.pid}-${process.ppid}`;
   return program.endsWith("actor.js") ? name : "conductor";
 }
 

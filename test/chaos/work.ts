@@ -2,8 +2,8 @@
 import { resolveLimits } from "../../src/core/service.ts";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { childIsolation } from "../../src/worker/child-isolation.ts";
-import { loadJobs } from "../../src/cli/load-jobs.ts";
+import { childIsolation } from "../../src/child-isolation.ts";
+import { loadJobs } from "../../src/config/load-jobs.ts";
 import { lineLog } from "../../src/system/log.ts";
 import { hostId, isAlive } from "../../src/system/processes.ts";
 import { realSystem } from "../../src/system/real.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Board } from "../../src/cli/demo/board.ts";
-import { balance, type Evidence } from "../../src/cli/demo/books.ts";
+import { balance, type BooksEvidence } from "../../src/cli/demo/books.ts";
 import { frame } from "../../src/cli/demo/frame.ts";
 import { News } from "../../src/cli/demo/news.ts";
 import { planOrders } from "../../src/cli/demo/orders.ts";
@@ -124,7 +124,7 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
 });
 
 /** Four jobs: two completed, one of which was taken over and ran twice, and two dead. */
-function evidence(change: Partial<Evidence> = {}): Evidence {
+function evidence(change: Partial<BooksEvidence> = {}): BooksEvidence {
   return {
     planned: 4,
     enqueued: ["a", "b", "c", "d"],
@@ -152,7 +152,7 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
 
 describe("the books", () => {
   const jobs = evidence().jobs;
-  const wrong = (change: Partial<Evidence>): string[] => {
+  const wrong = (change: Partial<BooksEvidence>): string[] => {
     const { balanced, checks } = balance(evidence(change));
     expect(balanced).toBe(false);
     return checks.filter(({ ok }) => !ok).map(({ name }) => name);
@@ -168,7 +168,7 @@ describe("the books", () => {
     expect(balance(evidence({ completions: new Map([["a", 1]]) })).balanced).toBe(true);
   });
 
-  it.each<[what: string, change: Partial<Evidence>, found: string[]]>([
+  it.each<[what: string, change: Partial<BooksEvidence>, found: string[]]>([
     ["a job is gone", { jobs: jobs.slice(1), takeover: null }, ["sum", "lost", "twice"]],
     [
       "a job is there that nobody enqueued",

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { describe, expect, inject, it } from "vitest";
 import { queryRecords } from "../../src/cli/records-query.ts";
-import { storeAddress } from "../../src/cli/store-address.ts";
+import { storeAddress } from "../../src/config/store-address.ts";
 import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { type Bench, createBench } from "../support/cli.ts";
 import { testPool, testSchema } from "../support/postgres-queue.ts";

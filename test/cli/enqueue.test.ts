@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { enqueueStream } from "../../src/cli/enqueue-stream.ts";
 import type { Session } from "../../src/cli/session.ts";
-import { knownType } from "../../src/queue/new-jobs.ts";
+import { knownType } from "../../src/enqueue/new-jobs.ts";
 import { createBench, JOBS_TS } from "../support/cli.ts";
 
 describe("enqueue", () => {

@@ -5,7 +5,7 @@ import { chmodSync, chownSync, mkdirSync, readFileSync, symlinkSync, writeFileSy
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
-import { archiveTo } from "../../src/upkeep/archive.ts";
+import { archiveTo } from "../../src/operate/archive.ts";
 import { type Bench, createBench, JOBS_TS } from "../support/cli.ts";
 
 const NOBODY = 65_534;

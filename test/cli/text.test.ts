@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { masked, readableJson, safeLine, safeText } from "../../src/core/safe-text.ts";
 import { createBench } from "../support/cli.ts";
 import { cutTo, tableText, widthOf } from "../../src/cli/table.ts";
-import { bar, counted, relativeTime } from "../../src/cli/words.ts";
+import { bar, counted, relativeTime } from "../../src/cli/format.ts";
 import { claimedText, runsText } from "../../src/cli/worker-summary.ts";
-import { zeroCounts } from "../../src/worker/report.ts";
+import { zeroCounts } from "../../src/report/reporter.ts";
 
 const paint = (_style: string, text: string): string => text;
 

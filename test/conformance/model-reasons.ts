@@ -8,8 +8,8 @@ import { type ActiveLane, type LaneKind, laneKind } from "../../src/core/lane.ts
 import { loadFrom, type WorkerLoad } from "../../src/core/load.ts";
 import { plan } from "../../src/core/plan.ts";
 import { initialRecord, recordFrom } from "../../src/core/service-record.ts";
-import { explainJob } from "../../src/queue/explain.ts";
-import { NO_LIMITS } from "../../src/queue/holding.ts";
+import { explainJob } from "../../src/operate/explain.ts";
+import { NO_LIMITS } from "../../src/services/holding.ts";
 import type { Store, WorkerRecord } from "../../src/store/store.ts";
 import { allLanes, type Dump } from "./model-dump.ts";
 

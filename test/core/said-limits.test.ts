@@ -1,12 +1,14 @@
 // The limits that somebody said of a type, and what becomes of them on their way through another program.
 import { describe, expect, it } from "vitest";
 import { resolvePolicy } from "../../src/core/policy.ts";
-import { limitsFrom, limitsSaid } from "../../src/core/said-limits.ts";
+import { limitsFrom, declaredLimits } from "../../src/core/declared-limits.ts";
 
 describe("the limits of a type", () => {
   it("are those that a layer said, and no default", () => {
-    expect(limitsSaid(resolvePolicy({}))).toEqual({});
-    expect(limitsSaid(resolvePolicy({ library: { maxCrashes: 7 }, type: { maxAttempts: 4, stuck: null } }))).toEqual({
+    expect(declaredLimits(resolvePolicy({}))).toEqual({});
+    expect(
+      declaredLimits(resolvePolicy({ library: { maxCrashes: 7 }, type: { maxAttempts: 4, stuck: null } })),
+    ).toEqual({
       maxAttempts: 4,
       maxCrashes: 7,
       stuckMs: null,
@@ -16,7 +18,7 @@ describe("the limits of a type", () => {
   });
 
   it("come back from JSON as they were", () => {
-    const said = limitsSaid(resolvePolicy({ type: { preset: "runs", deadline: "2d" } }));
+    const said = declaredLimits(resolvePolicy({ type: { preset: "runs", deadline: "2d" } }));
     expect(said).toMatchObject({ maxAttempts: 5, stuckMs: 3_600_000, deadlineMs: 172_800_000 });
     expect(limitsFrom(JSON.parse(JSON.stringify(said)))).toEqual(said);
   });

@@ -2,7 +2,7 @@
 // abort for a while, and end in every way a run can end. Killers take their process along, in the calm as in the storm.
 import { PermanentError, RetryAfterError } from "../../src/core/errors.ts";
 import { FAILURE_CLASSES, type FailureClass } from "../../src/core/job.ts";
-import { defineJob, type JobContext, type JobDefinition, type JobOptions } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext, type JobDefinition, type JobOptions } from "../../src/jobs/define-job.ts";
 import { hashText } from "../support/history/event.ts";
 import { BACKOFF, KILLER, PROGRAMS, type Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";

@@ -8,8 +8,8 @@ import type { Defect } from "./planted.ts";
 import type { Simulation } from "./simulate.ts";
 
 type Reaper = typeof import("../../src/upkeep/expired-runs.ts");
-type GateModule = typeof import("../../src/worker/gate.ts");
-type HandsModule = typeof import("../../src/worker/hands.ts");
+type GateModule = typeof import("../../src/services/service-gate.ts");
+type HandsModule = typeof import("../../src/worker/in-flight.ts");
 type PresenceModule = typeof import("../../src/worker/presence.ts");
 
 const DAY_MS = 86_400_000;
@@ -58,7 +58,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     within: 20,
     plant: async () => ({
       settings: { fragile: true },
-      ...(await replaced<GateModule>("../../src/worker/gate.ts", ({ Gate }) => ({
+      ...(await replaced<GateModule>("../../src/services/service-gate.ts", ({ Gate }) => ({
         Gate: class extends Gate {
           override grant(): number | null {
             return null;
@@ -101,9 +101,9 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     rules: ["R7"],
     within: 10,
     plant: () =>
-      replaced<HandsModule>("../../src/worker/hands.ts", ({ Hands }) => ({
-        Hands: class extends Hands {
-          override tickets(...[limit, quotas]: Parameters<InstanceType<typeof Hands>["tickets"]>) {
+      replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
+        InFlight: class extends InFlight {
+          override tickets(...[limit, quotas]: Parameters<InstanceType<typeof InFlight>["tickets"]>) {
             const { ticket } = super.tickets(limit, quotas);
             this.startedThrough = ticket + limit - 1;
             return { ticket, startedThrough: this.startedThrough };
@@ -117,8 +117,8 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     within: 80,
     plant: async () => ({
       settings: { longRuns: 0.5 },
-      ...(await replaced<HandsModule>("../../src/worker/hands.ts", ({ Hands }) => ({
-        Hands: class extends Hands {
+      ...(await replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
+        InFlight: class extends InFlight {
           override stop(reason: StopReason): void {
             if (reason !== "lease_lost" && reason !== "contact_lost") super.stop(reason);
           }

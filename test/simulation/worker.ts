@@ -3,7 +3,7 @@
 import { resolveLimits } from "../../src/core/service.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Log } from "../../src/system/log.ts";
-import type { WorkerEvent } from "../../src/worker/report.ts";
+import type { WorkerEvent } from "../../src/report/reporter.ts";
 import { resolveWorker, type WorkerSettings } from "../../src/worker/settings.ts";
 import type { QueueWorker } from "../../src/worker/worker.ts";
 import { definitionsFor } from "./handler.ts";

@@ -3,7 +3,17 @@
 // sources, so that test processes share it, and goes when it is an hour old.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -16,7 +26,7 @@ let folder: string | null = null;
 /** The address of a module of the library by its path below dist, for child processes. */
 export function builtModule(path: string): string {
   folder ??= build();
-  return pathToFileURL(join(folder, path)).href;
+  return pathToFileURL(join(folder, "dist", path)).href;
 }
 
 /** A module of the library by its path below dist. */
@@ -31,9 +41,11 @@ function build(): string {
   if (existsSync(built)) return built;
   const fresh = mkdtempSync(join(CACHE, `${PREFIX}new-`));
   const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
-  const args = [compiler, "-p", "tsconfig.build.json", "--outDir", fresh, "--declaration", "false"];
+  const args = [compiler, "-p", "tsconfig.build.json", "--outDir", join(fresh, "dist"), "--declaration", "false"];
   const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
   if (stdout.trim() !== "") process.stderr.write(`The build for tests has type errors:\n${stdout}`);
+  // The package finds its own parts by its name.
+  cpSync(join(ROOT, "package.json"), join(fresh, "package.json"));
   try {
     renameSync(fresh, built);
   } catch {
@@ -44,7 +56,7 @@ function build(): string {
 }
 
 function hashOfSources(): string {
-  const hash = createHash("sha256");
+  const hash = createHash("sha256").update(readFileSync(join(ROOT, "package.json")));
   const names = readdirSync(join(ROOT, "src"), { recursive: true }) as string[];
   for (const name of names.filter((each) => each.endsWith(".ts")).toSorted()) {
     hash.update(name).update(readFileSync(join(ROOT, "src", name)));

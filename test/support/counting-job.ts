@@ -1,5 +1,5 @@
 // A job type that counts how many of its handlers are at work, and how many were at most.
-import { defineJob, type JobDefinition, type JobOptions } from "../../src/queue/define-job.ts";
+import { defineJob, type JobDefinition, type JobOptions } from "../../src/jobs/define-job.ts";
 import type { Bench } from "./worker-bench.ts";
 
 /** A type whose handlers take so long and take no notice of their abort, and what was seen of them. */

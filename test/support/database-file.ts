@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Database, openDatabase, type Value } from "../../src/store/sqlite/driver.ts";
+import { type SqliteDatabase, openDatabase } from "../../src/store/sqlite/driver.ts";
+import type { Value } from "../../src/store/rows.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Store } from "../../src/store/store.ts";
 
@@ -21,7 +22,7 @@ export function testPath(): string {
 }
 
 /** A further connection to a file, closed with the test. */
-export function connect(path: string): Database {
+export function connect(path: string): SqliteDatabase {
   const db = openDatabase(path);
   onTestFinished(() => db.close());
   return db;

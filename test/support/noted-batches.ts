@@ -1,8 +1,8 @@
 // Batch types for tests: they note what they are called with, and answer as they are told.
 import { immediate } from "../../src/core/backoff.ts";
 import { done } from "../../src/core/item-outcome.ts";
-import type { BatchItem, BatchOptions, RunBatch } from "../../src/queue/batch.ts";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
+import type { BatchItem, BatchOptions, RunBatch } from "../../src/jobs/batch-handler.ts";
+import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
 import type { Bench } from "./worker-bench.ts";
 
 /** A batch type, and what it was called with. */

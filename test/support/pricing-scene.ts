@@ -4,7 +4,7 @@ import { fixed } from "../../src/core/backoff.ts";
 import type { Job } from "../../src/core/job.ts";
 import type { ServiceOptions } from "../../src/core/service.ts";
 import { openedByHand, recordFrom, type ServiceRecord } from "../../src/core/service-record.ts";
-import { defineJob, type JobOptions, type JobDefinition } from "../../src/queue/define-job.ts";
+import { defineJob, type JobOptions, type JobDefinition } from "../../src/jobs/define-job.ts";
 import { type Bench, createBench, type Hired } from "./worker-bench.ts";
 
 /** What a service that is down answers. */

@@ -1,4 +1,4 @@
-// Reads one source file into the few facts the tidy test judges: what it imports, which names it uses, how long its
+// Reads one source file into the few facts the tidy test judges: which names it uses, how long its
 // functions are, what it exports. It knows the language (through the parser vitest brings) and none of the rules.
 
 import { parseAst } from "vitest/node";
@@ -13,8 +13,6 @@ export interface Mention {
 export interface Source {
   readonly path: string;
   readonly text: string;
-  /** Module specifiers, of types too, as written. */
-  readonly imports: Mention[];
   /** Names and dotted names: `console`, `Date.now`, `new Worker`, `new Date()`, `node:crypto.randomUUID`. */
   readonly uses: Mention[];
   readonly functions: (Mention & { readonly lines: number })[];
@@ -39,7 +37,7 @@ function text(node: unknown, field: string): string {
 
 /** Parses a file; throws with its path where it is not valid TypeScript. */
 export function readSource(path: string, code: string): Source {
-  const source: Source = { path, text: code, imports: [], uses: [], functions: [], exports: [] };
+  const source: Source = { path, text: code, uses: [], functions: [], exports: [] };
   const modules = new Map<string, string>();
   const lineOf = lineCounter(code);
   const use = (name: string, at: Syntax): unknown => source.uses.push({ name, line: lineOf(at.start) });
@@ -57,7 +55,6 @@ export function readSource(path: string, code: string): Source {
 
   function readImport(node: Syntax): void {
     const module = text(node.source, "value");
-    source.imports.push({ name: module, line: lineOf(node.start) });
     for (const specifier of node.importKind === "type" ? [] : list(node.specifiers)) {
       if (specifier.type === "ImportSpecifier" && specifier.importKind !== "type") {
         use(`${module}.${text(specifier.imported, "name")}`, specifier);

@@ -1,11 +1,12 @@
-// The house rules of design.md section 3 and style.md as functions: a file in, problems out. Every problem names file,
+// The house rules as functions: a file in, problems out. Every problem names file,
 // line and what to do instead. `tidy.test.ts` runs them over the tree and proves each on a bad sample.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
-import { join, posix } from "node:path";
+import { join } from "node:path";
+import { reachesOf, roomOf, targetOf, whyNot } from "../../scripts/rooms.mjs";
 import type { Source } from "./source.ts";
 
 /** Judges a file by what the parser found in it. */
@@ -18,25 +19,12 @@ export type Longer = Readonly<Record<string, { readonly lines: number; readonly 
 const FILE_LINES = 400;
 const FUNCTION_LINES = 60;
 
-// Folder of src → folders it may import besides itself. `store` is the contract, `store/*` every concrete store.
-const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  system: ["core"],
-  store: ["core", "system"],
-  "store/*": ["core", "system", "store"],
-  queue: ["core", "system", "store", "worker", "upkeep"],
-  worker: ["core", "system", "store", "queue", "upkeep"],
-  upkeep: ["core", "system", "store", "queue", "worker"],
-  http: ["core", "system", "store", "queue", "worker", "upkeep"],
-  index: ["core", "system", "store", "store/*", "queue", "worker", "upkeep"],
-  testing: ["core", "system", "store", "store/*", "queue", "worker", "upkeep", "index"],
-  cli: ["core", "system", "store", "store/*", "queue", "worker", "upkeep", "http", "testing", "index"],
-};
-const MAY_USE_PACKAGES = ["store/*", "http", "cli"];
+/** Rooms that may use packages: drivers in a store, loaders in config, and the command line. */
+const MAY_USE_PACKAGES = ["config", "cli"];
 /** Files elsewhere that load a package when it is first needed; that importing redrive does not is a test of its own. */
-const LOADS_LATER: Readonly<Record<string, string>> = { "src/queue/cron.ts": "croner" };
+const LOADS_LATER: Readonly<Record<string, string>> = { "src/schedules/cron.ts": "croner" };
 
-const BANNED: readonly { use: RegExp; home: string; except?: string; instead: string }[] = [
+const BANNED: readonly { use: RegExp; home: string; except?: readonly string[]; instead: string }[] = [
   {
     use: /^(set(Timeout|Interval|Immediate)|AbortSignal\.timeout|node:timers.*)$/,
     home: "system",
@@ -58,8 +46,8 @@ const BANNED: readonly { use: RegExp; home: string; except?: string; instead: st
   {
     use: /^(node:)?process\.env$/,
     home: "cli",
-    // What children may see is picked by name from what is there.
-    except: "src/system/child-environment.ts",
+    // What children may see is picked by name from what is there; a child has the environment that its parent chose.
+    except: ["src/system/child-environment.ts", "src/isolated-child.ts"],
     instead: "an option, which src/cli fills from the environment",
   },
 ];
@@ -69,41 +57,54 @@ const MACHINE_PATH = /(?<![\w.})*])\/(?:root|home|work)\//;
 
 const at = (path: string, line: number, message: string): string => `${path}:${line}: ${message}`;
 const inSrc = (path: string): boolean => path.startsWith("src/");
-const allows = (entries: readonly string[], folder: string): boolean =>
-  entries.includes(folder) || (folder.startsWith("store/") && entries.includes("store/*"));
 
 function folderOf(path: string): string {
-  const [, folder = "", next, deeper] = path.split("/");
-  if (next === undefined) return "index";
-  return folder === "store" && deeper !== undefined ? `store/${next}` : folder;
+  const place = roomOf(path);
+  return place === null ? "" : place.store === null ? place.room : `store/${place.store}`;
 }
 
-/** Imports follow the arrows of design.md; packages only where a driver or the outer layers need them. */
-export const importArrows: Rule = ({ path, imports }) => {
+/** Files use their own room and those before it, and packages only where a driver or the outer rooms need them. */
+export const roomOrder: TextRule = ({ path, text }) => {
   if (!inSrc(path)) return [];
   const from = folderOf(path);
-  const arrows = ARROWS[from.replace(/^store\/.*/, "store/*")];
-  if (arrows === undefined) return [at(path, 1, `unknown folder ${from}; use one of design.md, or give it arrows`)];
-  return imports.flatMap(({ name, line }) => {
+  if (from === "") return [at(path, 1, whyNot(path, path) ?? "")];
+  return reachesOf(path, text).flatMap((reach) => {
+    const { name, line } = reach;
     if (name.startsWith(".")) {
-      const target = posix.join(posix.dirname(path), name);
-      const to = inSrc(target) ? folderOf(target) : target;
-      if (to === from || allows(arrows, to)) return [];
-      return [at(path, line, `${from} must not import ${to}; it may import ${[from, ...arrows].join(", ")}`)];
+      const target = targetOf(path, reach);
+      // A URL out of src names no code: the folder of the package, or a file in it.
+      const outside = reach.kind === "url" ? null : `${from} must not use ${target}`;
+      const why = inSrc(target) ? whyNot(path, target) : outside;
+      return why === null ? [] : [at(path, line, why)];
     }
     if (from === "core") return [at(path, line, `core is pure and must not import ${name}; take it as a parameter`)];
     if (isBuiltin(name))
       return name.startsWith("node:") ? [] : [at(path, line, `${name} is built in; write node:${name}`)];
-    if (allows(MAY_USE_PACKAGES, from) || LOADS_LATER[path] === name) return [];
-    return [at(path, line, `${from} must not import ${name}; packages belong to ${MAY_USE_PACKAGES.join(", ")}`)];
+    if (MAY_USE_PACKAGES.includes(from) || from.startsWith("store/") || LOADS_LATER[path] === name) return [];
+    return [
+      at(path, line, `${from} must not import ${name}; packages belong to a store, ${MAY_USE_PACKAGES.join(", ")}`),
+    ];
   });
 };
+
+/** A name of an exported type or class stands for one thing in the whole tree. */
+export function typesDeclaredOnce(files: readonly { readonly path: string; readonly text: string }[]): string[] {
+  const declared = new Map<string, string[]>();
+  for (const { path, text } of files.filter((file) => inSrc(file.path)))
+    for (const [, name = ""] of text.matchAll(
+      /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm,
+    ))
+      declared.set(name, [...(declared.get(name) ?? []), path]);
+  return [...declared]
+    .filter(([, paths]) => paths.length > 1)
+    .map(([name, paths]) => `${paths.join(" and ")} both export a type ${name}; give each its own name`);
+}
 
 /** Clock, timers, dice, threads and processes live in system; console and environment in cli. */
 export const bannedUses: Rule = ({ path, uses }) => {
   const found = uses.flatMap(({ name, line }) =>
     BANNED.filter(
-      ({ use, home, except }) => inSrc(path) && folderOf(path) !== home && path !== except && use.test(name),
+      ({ use, home, except }) => inSrc(path) && folderOf(path) !== home && !except?.includes(path) && use.test(name),
     ).map(({ home, instead }) => at(path, line, `${name} is only for src/${home}; use ${instead}`)),
   );
   return [...new Set(found)];

@@ -4,14 +4,14 @@ import { resolveLimits, type ServiceOptions, type TenantOptions } from "../../sr
 import { RedriveError } from "../../src/core/errors.ts";
 import type { Job } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
-import type { JobDefinition } from "../../src/queue/define-job.ts";
+import type { JobDefinition } from "../../src/jobs/define-job.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Verb } from "../../src/store/verbs.ts";
 import type { Log, LogLevel } from "../../src/system/log.ts";
 import type { Isolation } from "../../src/worker/isolation.ts";
-import type { WorkerEvent } from "../../src/worker/report.ts";
+import type { WorkerEvent } from "../../src/report/reporter.ts";
 import { resolveWorker, type WorkerOptions } from "../../src/worker/settings.ts";
 import { createWorker, type QueueWorker as Worker } from "../../src/worker/worker.ts";
 import { type Actor, createWorld, type World } from "../simulation/world.ts";

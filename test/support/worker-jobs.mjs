@@ -2,7 +2,7 @@
 // with its last crash left runs; the library's address comes by the environment, because it is built anew for each run.
 import { appendFileSync, writeSync } from "node:fs";
 
-const { defineJob } = await import(`${process.env.REDRIVE_BUILT}queue/define-job.js`);
+const { defineJob } = await import(`${process.env.REDRIVE_BUILT}jobs/define-job.js`);
 const { fixed } = await import(`${process.env.REDRIVE_BUILT}core/backoff.js`);
 const wait = (ms, signal) =>
   new Promise((resolve) => {

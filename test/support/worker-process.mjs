@@ -7,8 +7,8 @@ const { openStore } = await import(`${built}open-store.js`);
 const { createWorker } = await import(`${built}worker/worker.js`);
 const { resolveLimits } = await import(`${built}core/service.js`);
 const { resolveWorker } = await import(`${built}worker/settings.js`);
-const { loadJobs } = await import(`${built}cli/load-jobs.js`);
-const { childIsolation } = await import(`${built}worker/child-isolation.js`);
+const { loadJobs } = await import(`${built}config/load-jobs.js`);
+const { childIsolation } = await import(`${built}child-isolation.js`);
 const { hostId, isAlive } = await import(`${built}system/processes.js`);
 const { realSystem } = await import(`${built}system/real.js`);
 

@@ -9,7 +9,7 @@ import type { NewJob } from "../../src/core/new-job.ts";
 import type { ServiceOptions } from "../../src/core/service.ts";
 import { openStore } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { WorkerCounts } from "../../src/worker/report.ts";
+import type { WorkerCounts } from "../../src/report/reporter.ts";
 import type { WorkerOptions } from "../../src/worker/settings.ts";
 import { builtModule } from "./built.ts";
 import { testPath } from "./database-file.ts";

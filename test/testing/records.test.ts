@@ -21,17 +21,17 @@ const ORDERS: Order[] = [
   { id: "c", fate: "never" },
 ];
 
-describe("processBatch on the test clock", () => {
+describe("processRecords on the test clock", () => {
   it("ends when nothing is due, and takes what waited once its time has come", async () => {
     await using test = await createTestRedrive({ jobs: [order] });
     const done: string[] = [];
     const options = { id, onResult: (record: { readonly id: string }) => void done.push(record.id) };
-    const first = await test.processBatch(order, ORDERS, options);
+    const first = await test.processRecords(order, ORDERS, options);
     expect(first).toMatchObject({ records: 3, enqueued: 3, completed: 1, retried: 1, dead: 1, retryQueue: 1 });
     await test.clock.advance("1m");
-    expect(await test.processBatch(order, ORDERS, options)).toMatchObject({ known: 3, completed: 0, retryQueue: 1 });
+    expect(await test.processRecords(order, ORDERS, options)).toMatchObject({ known: 3, completed: 0, retryQueue: 1 });
     test.clock.set(test.clock.now() + 300_000);
-    expect(await test.processBatch(order, ORDERS, options)).toMatchObject({ known: 3, completed: 1, retryQueue: 0 });
+    expect(await test.processRecords(order, ORDERS, options)).toMatchObject({ known: 3, completed: 1, retryQueue: 0 });
     expect(done).toEqual(["a", "a", "a", "b"]);
   });
 
@@ -47,7 +47,7 @@ describe("processBatch on the test clock", () => {
     }
     const began = test.clock.now();
     for (const worker of [{ concurrency: 2 }, test.worker({ concurrency: 3 })])
-      expect(await test.processBatch(order, slowly(), { id, worker })).toMatchObject({ records: 3 });
+      expect(await test.processRecords(order, slowly(), { id, worker })).toMatchObject({ records: 3 });
     expect(readAt.slice(0, 3)).toEqual([0, 0, 0]);
     expect(new Set(readAt.slice(3)).size).toBe(1);
   });
@@ -58,9 +58,9 @@ describe("processBatch on the test clock", () => {
       yield ORDERS[0] as Order;
       throw new Error("the file is gone");
     }
-    await expect(test.processBatch(order, broken(), { id })).rejects.toThrow(/the file is gone \(1 before it/);
-    await expect(test.processBatch(order, 7 as never, { id })).rejects.toThrow(/^records: expected/);
-    expect(await test.processBatch(order, ORDERS, { id })).toMatchObject({ records: 3, dead: 1 });
+    await expect(test.processRecords(order, broken(), { id })).rejects.toThrow(/the file is gone \(1 before it/);
+    await expect(test.processRecords(order, 7 as never, { id })).rejects.toThrow(/^records: expected/);
+    expect(await test.processRecords(order, ORDERS, { id })).toMatchObject({ records: 3, dead: 1 });
   });
 });
 

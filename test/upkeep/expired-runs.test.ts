@@ -1,7 +1,7 @@
 // Runs of workers that died: found in time, judged by core, charged by the rules, by reapers that know their limits.
 import { describe, expect, it } from "vitest";
-import { outside } from "../../src/queue/batch.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { outside } from "../../src/jobs/batch-handler.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { ExpiredRequest } from "../../src/store/store.ts";
 import { withTypeLimits } from "../../src/worker/type-limits.ts";

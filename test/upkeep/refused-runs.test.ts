@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { RedriveError } from "../../src/core/errors.ts";
 import type { Job } from "../../src/core/job.ts";
 import { PRESETS } from "../../src/core/policy.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import type { SettleRequest, Store } from "../../src/store/store.ts";
 import { reap, type ReaperOptions } from "../../src/upkeep/expired-runs.ts";
 import { around, type Bench, createBench, forever, unavailable } from "../support/worker-bench.ts";

@@ -1,11 +1,11 @@
 // Runs that hang while their worker does nothing about it: found by the check, judged by core, fenced, and told to stop.
 import { describe, expect, it } from "vitest";
 import { PRESETS } from "../../src/core/policy.ts";
-import { defineJob, type JobContext } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext } from "../../src/jobs/define-job.ts";
 import type { ClaimAnswer, ClaimedJob, Store } from "../../src/store/store.ts";
 import { checkStuck, type StuckCheckOptions, stuckService } from "../../src/upkeep/stuck-runs.ts";
 import { startUpkeep } from "../../src/upkeep/upkeep.ts";
-import { openReporter, zeroCounts } from "../../src/worker/report.ts";
+import { openReporter, zeroCounts } from "../../src/report/reporter.ts";
 import { withTypeLimits } from "../../src/worker/type-limits.ts";
 import { leaseOf, signUp, start } from "../support/runs.ts";
 import { complete, retry } from "../support/verdicts.ts";

@@ -1,11 +1,11 @@
 // Two programs with different job types on one store, each with its own upkeep: neither deletes what the other keeps.
 import { afterEach, describe, expect, inject, it } from "vitest";
-import { batchJob } from "../../src/batch-run.ts";
+import { batchJob } from "../../src/batch-command/batch-run.ts";
 import type { DeadLetter } from "../../src/core/job.ts";
 import { PRESETS } from "../../src/core/policy.ts";
 import { verdict } from "../../src/core/verdict.ts";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
-import { knownType, newJobOf } from "../../src/queue/new-jobs.ts";
+import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
+import { knownType, newJobOf } from "../../src/enqueue/new-jobs.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { applyRetention, type RetentionOptions, retentionService } from "../../src/upkeep/retention.ts";
 import { withTypeLimits } from "../../src/worker/type-limits.ts";

@@ -3,11 +3,11 @@
 import type { State } from "../../src/core/job.ts";
 import { PRESETS } from "../../src/core/policy.ts";
 import { type RunRecord, runsOf } from "../../src/core/run-record.ts";
-import { defineJob, type JobContext, type JobDefinition } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext, type JobDefinition } from "../../src/jobs/define-job.ts";
 import type { ClaimAnswer, Store } from "../../src/store/store.ts";
 import { stuckService } from "../../src/upkeep/stuck-runs.ts";
 import { startUpkeep } from "../../src/upkeep/upkeep.ts";
-import { openReporter, zeroCounts } from "../../src/worker/report.ts";
+import { openReporter, zeroCounts } from "../../src/report/reporter.ts";
 import { around, type Bench, forever, type Hired } from "../support/worker-bench.ts";
 
 const SECOND = 1_000;

@@ -1,7 +1,7 @@
 // Runs that are asked to stop: timeouts, the stuck limit, cancels, and handlers that do not listen.
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
-import { defineJob, type JobContext } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext } from "../../src/jobs/define-job.ts";
 import { createBench, forever } from "../support/worker-bench.ts";
 
 function listening(reasons: unknown[]) {

@@ -1,6 +1,6 @@
 // A batch of which nobody knows more than that it failed: the bad one is looked for half by half, and only that one pays.
 import { describe, expect, it } from "vitest";
-import type { RunBatch } from "../../src/queue/batch.ts";
+import type { RunBatch } from "../../src/jobs/batch-handler.ts";
 import { allDone, drained, noted, sizes, spoiltBy } from "../support/noted-batches.ts";
 import { createBench } from "../support/worker-bench.ts";
 

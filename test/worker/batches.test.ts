@@ -1,8 +1,8 @@
 // Batches: jobs are put together, judged one by one, and a batch of unknown outcome is split until the guilty are alone.
 import { describe, expect, it } from "vitest";
 import { done, permanent, transient } from "../../src/core/item-outcome.ts";
-import type { RunBatch } from "../../src/queue/batch.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import type { RunBatch } from "../../src/jobs/batch-handler.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { allDone, drained, noted, sizes, spoiltBy, sum } from "../support/noted-batches.ts";
 import { createBench } from "../support/worker-bench.ts";
 

@@ -1,7 +1,7 @@
 // When work is taken: at once when woken, at its due time, never by luck; and nothing is asked for without need.
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import type { LanePage, Lease, SettleRequest } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
 import { around, createBench, forever, unavailable } from "../support/worker-bench.ts";

@@ -1,10 +1,10 @@
 // The end of a Redrive whose callers do not stop calling, and of a worker whose file is locked: both come to it.
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/index.ts";
-import { codeOf, KINDS, openRedrive } from "../queue/redrive-kinds.ts";
+import { codeOf, KINDS, openRedrive } from "../redrive/kinds.ts";
 import { importBuilt } from "../support/built.ts";
 import { connect, testPath } from "../support/database-file.ts";
-import type { Database } from "../../src/store/sqlite/driver.ts";
+import type { SqliteDatabase } from "../../src/store/sqlite/driver.ts";
 
 const double = defineJob("double", { run: ({ n }: { n: number }) => n * 2 });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -64,7 +64,7 @@ describe.each(KINDS)("once close has begun on %s", (kind) => {
 
 describe("a stop while another connection holds the file", () => {
   /** Takes the lock, for which it may have to wait. */
-  async function lock(db: Database): Promise<void> {
+  async function lock(db: SqliteDatabase): Promise<void> {
     for (let tries = 0; tries < 2_000; tries++) {
       try {
         db.exec("begin exclusive");

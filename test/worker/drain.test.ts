@@ -1,7 +1,7 @@
 // Drain: works until there is nothing left to do, and then stops by itself.
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { createBench, cuttable, forever } from "../support/worker-bench.ts";
 
 const GRACE = { graceMs: 1_000 };

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { isRedriveError, PermanentError, RetryAfterError } from "../../src/core/errors.ts";
-import { defineJob, type JobContext } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext } from "../../src/jobs/define-job.ts";
 import { createBench, forever } from "../support/worker-bench.ts";
 
 describe("a handler that returns", () => {

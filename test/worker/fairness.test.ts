@@ -1,6 +1,6 @@
 // One tenant floods the queue, and the others do not notice. On virtual time.
 import { describe, expect, it } from "vitest";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
+import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
 import { isShort, openBench, SHORT_STORES } from "../support/virtual-bench.ts";
 import type { Bench } from "../support/worker-bench.ts";
 

@@ -1,7 +1,7 @@
 // Groups through the eyes of workers: order, places, and no time lost between one job of a group and the next.
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { around, type Bench, createBench, forever, type Hired } from "../support/worker-bench.ts";
 
 interface Started {

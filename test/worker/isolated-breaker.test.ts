@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import type { ServiceOptions } from "../../src/core/service.ts";
 import { initialRecord, openedByHand, recordFrom } from "../../src/core/service-record.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { runAlone } from "../../src/worker/alone.ts";
 import { ALONE_DONE, type AloneReport, type Isolation } from "../../src/worker/isolation.ts";
 import { resolveWorker } from "../../src/worker/settings.ts";

@@ -1,7 +1,7 @@
 // Handlers that ignore their abort and go on: they count against their type's limit, and a drain does not wait for the
 // slots that they hold.
 import { describe, expect, it } from "vitest";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { counting } from "../support/counting-job.ts";
 import { type Bench, createBench, forever } from "../support/worker-bench.ts";
 

@@ -2,13 +2,13 @@
 // retry budgets. On virtual time.
 import { describe, expect, it } from "vitest";
 import { closed, openedByHand, initialRecord } from "../../src/core/service-record.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { claimBy, signUp } from "../support/runs.ts";
 import { openBench, SCENE_STORES } from "../support/virtual-bench.ts";
 import { crashed } from "../support/verdicts.ts";
 import { type Bench, createBench } from "../support/worker-bench.ts";
 import type { Isolation } from "../../src/worker/isolation.ts";
-import { mostInASecond } from "./service-outage-scenes.ts";
+import { mostInASecond } from "../services/service-outage-scenes.ts";
 
 /** Jobs that were in the hands of workers that died, once or twice. */
 async function suspects({ store, addMany }: Bench, count: number, lane: "suspect" | "last"): Promise<string[]> {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { PermanentError } from "../../src/core/errors.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import type { SettleRequest, Store } from "../../src/store/store.ts";
 import { around, type Bench, createBench, unavailable } from "../support/worker-bench.ts";
 

@@ -1,7 +1,7 @@
 // More tenants than one look at the lanes shows: all of them have their turns, and strict priority holds. By counting, on
 // virtual time.
 import { describe, expect, it } from "vitest";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
 import { type Bench, createBench } from "../support/worker-bench.ts";
 
 const TOOK_MS = 20;

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { RedriveError } from "../../src/core/errors.ts";
 import { resolveLimits } from "../../src/core/service.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
-import { openEvents } from "../../src/queue/events.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
+import { openEvents } from "../../src/report/events.ts";
 import { openWorker } from "../../src/redrive-worker.ts";
 import { around, createBench, cuttable, type Line, recorder, unavailable } from "../support/worker-bench.ts";
 

@@ -2,7 +2,7 @@
 // work for them, for a bounded time, and the rest of the fleet goes on.
 import { describe, expect, it } from "vitest";
 import { queueFindings } from "../../src/cli/doctor-queue.ts";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
+import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
 import { suspects } from "../support/suspects.ts";
 import { type Bench, createBench, type Hired } from "../support/worker-bench.ts";
 

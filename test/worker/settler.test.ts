@@ -1,11 +1,11 @@
 // Verdicts on their way to the store: shared commits, stale answers, outages.
 import { describe, expect, it } from "vitest";
-import { defineJob } from "../../src/queue/define-job.ts";
-import { WRITE_LENGTH } from "../../src/store/sharing.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
+import { WRITE_LENGTH } from "../../src/store/group-commit.ts";
 import type { ClaimedJob, SettleRequest } from "../../src/store/store.ts";
 import { lineLog } from "../../src/system/log.ts";
 import { realSystem } from "../../src/system/real.ts";
-import { openContact } from "../../src/worker/contact.ts";
+import { openContact } from "../../src/store/store-contact.ts";
 import { openSettler } from "../../src/worker/settler.ts";
 import { around, createBench, cuttable } from "../support/worker-bench.ts";
 

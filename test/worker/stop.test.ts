@@ -1,6 +1,6 @@
 // The end of a worker: what runs may finish, what waits goes back, nothing is charged, no row is left.
 import { describe, expect, it } from "vitest";
-import { defineJob, type JobContext } from "../../src/queue/define-job.ts";
+import { defineJob, type JobContext } from "../../src/jobs/define-job.ts";
 import { around, createBench, cuttable, forever, unavailable } from "../support/worker-bench.ts";
 
 function polite(_input: unknown, { signal }: JobContext): Promise<never> {

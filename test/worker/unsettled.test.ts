@@ -1,9 +1,9 @@
 // How much a worker holds: jobs fetched ahead, runs, and runs that have ended and are not settled. Its number follows the
 // concurrency and what the store settles, never the backlog.
 import { describe, expect, it } from "vitest";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
+import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
 import type { ClaimAnswer, SettleRequest } from "../../src/store/store.ts";
-import { mayHold } from "../../src/worker/pace.ts";
+import { mayHold } from "../../src/worker/prefetch.ts";
 import { around, type Bench, createBench, forever, type Hiring } from "../support/worker-bench.ts";
 
 const CONCURRENCY = 10;

@@ -3,8 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { RedriveError } from "../../src/core/errors.ts";
-import { defineJob, type JobDefinition } from "../../src/queue/define-job.ts";
-import type { SchemaResult, StandardSchema } from "../../src/queue/schema.ts";
+import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
+import type { SchemaResult, StandardSchema } from "../../src/jobs/schema.ts";
 import { type Bench, createBench } from "../support/worker-bench.ts";
 
 type Validate = (value: unknown) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>;

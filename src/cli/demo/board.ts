@@ -1,7 +1,7 @@
 // Everything the views show, in one place: counts, the workers, what the services did over time, why jobs died, and the
 // news. The conductor writes it, the views only read it.
 import type { FailureClass, State } from "../../core/job.ts";
-import type { CrewMember, RunReport } from "./crew.ts";
+import type { CrewMember, CrewReport } from "./crew.ts";
 import type { News } from "./news.ts";
 import type { Answered } from "./service.ts";
 import { type ServiceName, SERVICES } from "./weather.ts";
@@ -10,7 +10,7 @@ import { type ServiceName, SERVICES } from "./weather.ts";
 export const CELL_MS = 500;
 
 /** How a service did in one block of time; the worst that happened often enough names it. */
-export type Health = "idle" | "ok" | "errors" | "limited" | "parked" | "down";
+export type BoardHealth = "idle" | "ok" | "errors" | "limited" | "parked" | "down";
 
 /** How a breaker is, as people see it. */
 export type BreakerNow = "closed" | "open" | "probe" | "ramp";
@@ -123,7 +123,7 @@ export class Board {
     return SERVICES.reduce((sum, service) => sum + this.parkedOf(service), 0);
   }
 
-  reported({ id, outcome, delayMs, failure }: RunReport): void {
+  reported({ id, outcome, delayMs, failure }: CrewReport): void {
     const at = this.cells - 1;
     if (outcome === "completed") this.done[at] = (this.done[at] ?? 0) + 1;
     if (outcome === "retried" || outcome === "dead") this.failed[at] = (this.failed[at] ?? 0) + 1;
@@ -143,7 +143,7 @@ export class Board {
   }
 
   /** How a service did, block by block, from the first. */
-  healthOf(service: ServiceName): Health[] {
+  healthOf(service: ServiceName): BoardHealth[] {
     return Array.from({ length: this.cells }, (_, at) => healthOf(this.#cells[service][at]));
   }
 
@@ -153,7 +153,7 @@ export class Board {
   }
 }
 
-function healthOf(cell: Cell | undefined): Health {
+function healthOf(cell: Cell | undefined): BoardHealth {
   if (!cell) return "idle";
   if (cell.down > 0) return "down";
   if (cell.limited > 0 || cell.held === "limited") return "limited";

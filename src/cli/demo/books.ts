@@ -14,7 +14,7 @@ export interface Takeover {
 }
 
 /** Everything that was counted. */
-export interface Evidence {
+export interface BooksEvidence {
   /** Jobs that were to be enqueued. */
   readonly planned: number;
   /** Ids as the producer got them. */
@@ -60,7 +60,7 @@ export interface Books {
 }
 
 /** Balances the books. */
-export function balance(evidence: Evidence): Books {
+export function balance(evidence: BooksEvidence): Books {
   const { planned, enqueued, jobs, completions, effects, repeats, takeover } = evidence;
   const stateOf = new Map(jobs.map(({ id, state }) => [id, state]));
   const inState = (...states: State[]): string[] =>
@@ -130,7 +130,7 @@ function lettersCheck(dead: readonly string[], letters: readonly string[]): Chec
 }
 
 /** An outage costs what it takes to notice it, however long it lasts and however much work waits for its end. */
-function outageCheck({ calls, charged, most }: Evidence["outage"]): Check {
+function outageCheck({ calls, charged, most }: BooksEvidence["outage"]): Check {
   const text = `outage: ${charged} attempts charged, at most ${most}; ${calls - charged} calls charged to nobody`;
   return { name: "outage", ok: charged <= calls && charged <= most, text };
 }

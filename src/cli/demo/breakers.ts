@@ -3,14 +3,14 @@
 import { formatDuration } from "../../core/duration.ts";
 import { recordFrom, type ServiceRecord } from "../../core/service-record.ts";
 import type { Control } from "../../store/store.ts";
-import { counted } from "../words.ts";
+import { counted } from "../format.ts";
 import type { Board, BreakerNow } from "./board.ts";
 import { type ServiceName, SERVICES } from "./weather.ts";
 
 type Breaker = ServiceRecord["breaker"];
 
 /** Watches the breakers. */
-export class Breakers {
+export class DemoBreakers {
   readonly #board: Board;
   readonly #before = new Map<ServiceName, Breaker>();
 

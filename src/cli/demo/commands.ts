@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { isRetryable } from "../../core/classify.ts";
 import type { CauseCount } from "../../store/store.ts";
 import { cutTo } from "../table.ts";
-import { quoted } from "../words.ts";
+import { quoted } from "../format.ts";
 import { shortCause } from "./cause.ts";
 
 /** Commands with what they are good for. */

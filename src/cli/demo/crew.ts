@@ -11,7 +11,7 @@ export interface WorkerTask {
 }
 
 /** What a worker says about one run. */
-export interface RunReport {
+export interface CrewReport {
   readonly outcome: "completed" | "retried" | "dead" | "released" | "cancelled" | "stale";
   readonly id: string;
   readonly type: string;
@@ -34,7 +34,7 @@ export interface RunReport {
 }
 
 /** What a worker process sends. */
-export type CrewMessage = { readonly kind: "ready" } | { readonly kind: "run"; readonly report: RunReport };
+export type CrewMessage = { readonly kind: "ready" } | { readonly kind: "run"; readonly report: CrewReport };
 
 /** A worker process as people see it. */
 export interface CrewMember {
@@ -52,7 +52,7 @@ export interface CrewOptions {
   readonly task: WorkerTask;
   readonly service: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly onReport: (report: RunReport, by: CrewMember) => void;
+  readonly onReport: (report: CrewReport, by: CrewMember) => void;
   /** A process ended that nobody had asked to. */
   readonly onFailure: (member: CrewMember, end: ChildEnd) => void;
 }

@@ -5,10 +5,10 @@ import { RedriveError } from "../../core/errors.ts";
 import { createRedrive, type Redrive } from "../../redrive.ts";
 import type { System } from "../../system/system.ts";
 import { Board } from "./board.ts";
-import type { Evidence } from "./books.ts";
-import { Breakers } from "./breakers.ts";
+import type { BooksEvidence } from "./books.ts";
+import { DemoBreakers } from "./breakers.ts";
 import { type Clock, openClock } from "./clock.ts";
-import { Crew, type CrewMember, type RunReport } from "./crew.ts";
+import { Crew, type CrewMember, type CrewReport } from "./crew.ts";
 import { DEMO_JOBS, OPENS_AFTER } from "./jobs.ts";
 import { narrate, narrateRepeat } from "./narrator.ts";
 import { News } from "./news.ts";
@@ -33,7 +33,7 @@ export interface DayOptions {
 export interface Day {
   readonly board: Board;
   /** Resolves when every job has come to an end, or time is up; rejects if a worker cannot be started. */
-  run(): Promise<Evidence>;
+  run(): Promise<BooksEvidence>;
 }
 
 /** No day is longer than this, whatever happens. */
@@ -86,7 +86,7 @@ class Conductor {
     return Math.min(50, Math.max(4, Math.ceil(this.#options.jobs / 60)));
   }
 
-  async run(): Promise<Evidence> {
+  async run(): Promise<BooksEvidence> {
     const { store, seed, system } = this.#options;
     const redrive = await createRedrive({ store, log: "silent" });
     try {
@@ -105,7 +105,7 @@ class Conductor {
     }
   }
 
-  async #conduct(redrive: Redrive, service: DemoService): Promise<Evidence> {
+  async #conduct(redrive: Redrive, service: DemoService): Promise<BooksEvidence> {
     const { store, env, system, signal } = this.#options;
     const stopAt = system.monotonic() + HARD_STOP_MS;
     const crew = new Crew({
@@ -212,7 +212,7 @@ class Conductor {
     let settled = false;
     void Promise.allSettled(rest).then(() => (settled = true));
     const spells = new Spells(this.#board);
-    const breakers = new Breakers(this.#board);
+    const breakers = new DemoBreakers(this.#board);
     while (!this.#over.signal.aborted && system.monotonic() < stopAt) {
       this.#board.counts = await redrive.jobs.count();
       this.#board.news.tick();
@@ -226,7 +226,7 @@ class Conductor {
     }
   }
 
-  #heard(report: RunReport, by: CrewMember): void {
+  #heard(report: CrewReport, by: CrewMember): void {
     this.#board.reported(report);
     const { outcome, id, failure } = report;
     // Only the outage answers so.
@@ -241,7 +241,7 @@ class Conductor {
     narrate(this.#board.news, report);
   }
 
-  #takenOver({ id, started }: RunReport, by: CrewMember): void {
+  #takenOver({ id, started }: CrewReport, by: CrewMember): void {
     const wreck = this.#wreck;
     if (!wreck) return;
     by.tookOver += 1;
@@ -254,7 +254,7 @@ class Conductor {
     });
   }
 
-  async #evidence(redrive: Redrive, { ledger }: DemoService): Promise<Evidence> {
+  async #evidence(redrive: Redrive, { ledger }: DemoService): Promise<BooksEvidence> {
     const jobs: { id: string; state: State }[] = [];
     for await (const { id, state } of redrive.jobs.all({ all: true })) jobs.push({ id, state });
     const deadLetters: string[] = [];

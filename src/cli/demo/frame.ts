@@ -1,11 +1,11 @@
 // The live view as a pure function: the board and the size of the terminal in, lines out. No line is wider than the
 // terminal and there are never more lines than it has rows.
 import { cutTo, widthOf } from "../table.ts";
-import { counted } from "../words.ts";
-import { type Board, CELL_MS, type Health } from "./board.ts";
+import { counted } from "../format.ts";
+import { type Board, CELL_MS, type BoardHealth } from "./board.ts";
 import { shortCause } from "./cause.ts";
 import type { CrewMember } from "./crew.ts";
-import { inkCell, inkLine, type Piece, type Style } from "./ink.ts";
+import { inkCell, inkLine, type Piece, type InkStyle } from "./ink.ts";
 import type { Tone } from "./news.ts";
 import { SERVICES, type ServiceName } from "./weather.ts";
 
@@ -16,7 +16,7 @@ const MARGIN = "  ";
 const LABEL = 10;
 
 /** How people recognise each kind of news, with and without colour. */
-export const TONES: Readonly<Record<Tone, readonly [mark: string, style: Style]>> = {
+export const TONES: Readonly<Record<Tone, readonly [mark: string, style: InkStyle]>> = {
   info: ["·", "gray"],
   good: ["✓", "green"],
   wait: ["↻", "yellow"],
@@ -24,7 +24,7 @@ export const TONES: Readonly<Record<Tone, readonly [mark: string, style: Style]>
   kill: ["†", "bold red"],
 };
 
-const HEALTH: Readonly<Record<Health, readonly [block: string, style: Style]>> = {
+const HEALTH: Readonly<Record<BoardHealth, readonly [block: string, style: InkStyle]>> = {
   idle: ["·", "gray"],
   ok: ["▄", "green"],
   errors: ["▆", "yellow"],
@@ -79,7 +79,7 @@ function bar({ counts: now, total, retrying, parked, enqueued }: Board, columns:
   const tail = `${String(finished).padStart(String(total).length)}/${total}`;
   const width = columns - MARGIN.length * 2 - tail.length - 3;
   const waiting = Math.max(0, enqueued - finished - now.running - retrying - parked);
-  const parts: readonly [count: number, block: string, style: Style][] = [
+  const parts: readonly [count: number, block: string, style: InkStyle][] = [
     [now.completed, "█", "green"],
     [now.dead, "█", "red"],
     [now.running, "█", "cyan"],
@@ -101,7 +101,7 @@ function bar({ counts: now, total, retrying, parked, enqueued }: Board, columns:
 
 function counts({ counts: now, retrying, parked }: Board): Piece[] {
   const queued = Math.max(0, now.queued - retrying - parked);
-  const shown: (readonly [count: number, name: string, style: Style])[] = [
+  const shown: (readonly [count: number, name: string, style: InkStyle])[] = [
     [now.completed, "completed", "green"],
     [now.dead, "dead", "red"],
     [now.running, "running", "cyan"],
@@ -126,7 +126,7 @@ function services(board: Board, columns: number, withFailures: boolean): Piece[]
     const pad = " ".repeat(Math.max(0, most - health.length) * wide + 2);
     return [[service.padEnd(LABEL)], ...blocks, [pad], ...healthNow(board, service)];
   });
-  const spark = (label: string, values: readonly number[], style: Style): Piece[] => {
+  const spark = (label: string, values: readonly number[], style: InkStyle): Piece[] => {
     const perSecond = Array.from({ length: board.cells - from }, (_, at) => values[at + from] ?? 0);
     const highest = Math.max(1, ...perSecond);
     const line = perSecond.map((value) => (value === 0 ? " " : (SPARKS[Math.ceil((value / highest) * 8) - 1] ?? "█")));
@@ -166,7 +166,7 @@ function sideBySide(left: readonly Piece[][], right: readonly Piece[][], columns
   ]);
 }
 
-const STATES: Readonly<Record<CrewMember["state"], readonly [mark: string, style: Style]>> = {
+const STATES: Readonly<Record<CrewMember["state"], readonly [mark: string, style: InkStyle]>> = {
   starting: ["○", "gray"],
   working: ["●", "green"],
   killed: ["†", "bold red"],

@@ -3,11 +3,11 @@ import { control } from "../../system/output.ts";
 import { cutTo, widthOf } from "../table.ts";
 
 /** Styles, joined by spaces where there are several. */
-export type Style = "" | Ink | `bold ${Exclude<Ink, "bold">}`;
+export type InkStyle = "" | Ink | `bold ${Exclude<Ink, "bold">}`;
 type Ink = keyof typeof CODES;
 
 /** A piece of a line. */
-export type Piece = readonly [text: string, style?: Style];
+export type Piece = readonly [text: string, style?: InkStyle];
 
 const CODES = {
   bold: 1,
@@ -46,7 +46,7 @@ export function inkCell(pieces: readonly Piece[], columns: number): Piece[] {
   return left > 0 ? [...cell, [" ".repeat(left)]] : cell;
 }
 
-function painted(text: string, style: Style): string {
+function painted(text: string, style: InkStyle): string {
   if (text.trim() === "") return text;
   const codes = style.split(" ").map((name) => CODES[name as Ink]);
   return `${control(`\u001b[${codes.join(";")}m`)}${text}${control("\u001b[0m")}`;

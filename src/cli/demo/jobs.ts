@@ -3,8 +3,8 @@
 // the address in REDRIVE_DEMO_SERVICE; without one it counts as well again, and everything it gets succeeds.
 import { exponential } from "../../core/backoff.ts";
 import type { ServiceOptions } from "../../core/service.ts";
-import { defineJob, type JobContext } from "../../queue/define-job.ts";
-import type { StandardSchema } from "../../queue/schema.ts";
+import { defineJob, type JobContext } from "../../jobs/define-job.ts";
+import type { StandardSchema } from "../../jobs/schema.ts";
 
 /** What every job of the shop carries. */
 export interface OrderInput {

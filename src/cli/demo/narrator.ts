@@ -1,12 +1,12 @@
 // Puts what workers report into the words of the news: what failed, and what Redrive does about it and why.
 import { formatDuration } from "../../core/duration.ts";
-import { counted } from "../words.ts";
-import type { RunReport } from "./crew.ts";
+import { counted } from "../format.ts";
+import type { CrewReport } from "./crew.ts";
 import type { News } from "./news.ts";
 import type { Answered } from "./service.ts";
 
 /** Tells the news about a run; of what ended well only that it had needed several tries. */
-export function narrate(news: News, report: RunReport): void {
+export function narrate(news: News, report: CrewReport): void {
   // Runs of a worker that is gone are told together, by whoever saw it die.
   if (report.crashed || !report.failure) return;
   if (report.outcome === "retried") retried(news, report, report.failure);
@@ -22,9 +22,9 @@ export function narrateRepeat(news: News, { kind }: Answered): void {
   });
 }
 
-type Failed = NonNullable<RunReport["failure"]>;
+type Failed = NonNullable<CrewReport["failure"]>;
 
-function retried(news: News, report: RunReport, { class: found, code }: Failed): void {
+function retried(news: News, report: CrewReport, { class: found, code }: Failed): void {
   const { service, type, order, attempts, maxAttempts, delayMs } = report;
   if (found === "rate_limited")
     return news.gather(`limited ${service}`, "wait", report, ({ length }) => {
@@ -48,7 +48,7 @@ function retried(news: News, report: RunReport, { class: found, code }: Failed):
   });
 }
 
-function died(news: News, report: RunReport, { class: found, message }: Failed): void {
+function died(news: News, report: CrewReport, { class: found, message }: Failed): void {
   const { type, order, service, maxAttempts } = report;
   if (found === "validation") {
     const wrong = /: ([^:]+: [^;.]+)\.$/.exec(message)?.[1] ?? "it does not fit";
@@ -73,7 +73,7 @@ function jobs(count: number, many: string, one = `${many}s`): string {
 }
 
 /** How long they wait. */
-function spread(reports: readonly RunReport[]): string {
+function spread(reports: readonly CrewReport[]): string {
   const delays = reports.map(({ delayMs }) => delayMs);
   const [least, most] = [Math.min(...delays), Math.max(...delays)];
   return least === most ? `${most} ms` : `${least}–${most} ms`;

@@ -16,7 +16,7 @@ export interface Answered {
 }
 
 /** The service's own books, by key, which is the id of the job. */
-export interface Ledger {
+export interface ServiceBooks {
   calls: number;
   /** Calls that met the outage. */
   down: number;
@@ -29,7 +29,7 @@ export interface Ledger {
 /** The service while it is up. */
 export interface DemoService {
   readonly url: string;
-  readonly ledger: Ledger;
+  readonly ledger: ServiceBooks;
   /** Calls of a worker process that it has not answered yet. */
   inFlight(pid: number): number;
   close(): Promise<void>;
@@ -64,7 +64,7 @@ const MOST_BYTES = 65_536;
 export async function openService(options: DemoServiceOptions): Promise<DemoService> {
   const { system, seed } = options;
   const fates = new Map(options.plan.map(({ order, fate }) => [order, fate]));
-  const ledger: Ledger = { calls: 0, down: 0, effects: new Map(), repeats: new Map() };
+  const ledger: ServiceBooks = { calls: 0, down: 0, effects: new Map(), repeats: new Map() };
   const callsOf = new Map<number, number>();
   const reachedOf = new Map<number, number>();
   const flying = new Map<number, number>();

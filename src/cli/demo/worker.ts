@@ -2,9 +2,9 @@
 // hand; its arguments are one JSON text. It tells its parent about every run, and stops when asked or left alone.
 import { onParentStop, tellParent } from "../../system/processes.ts";
 import { createRedrive } from "../../redrive.ts";
-import type { RedriveEvent } from "../../queue/events.ts";
+import type { RedriveEvent } from "../../report/events.ts";
 import { DEMO_JOBS, DEMO_SERVICES, type OrderInput } from "./jobs.ts";
-import type { CrewMessage, RunReport, WorkerTask } from "./crew.ts";
+import type { CrewMessage, CrewReport, WorkerTask } from "./crew.ts";
 
 const { store, concurrency } = JSON.parse(process.argv[2] ?? "{}") as WorkerTask;
 const tell = (message: CrewMessage): Promise<void> => tellParent(message);
@@ -23,14 +23,14 @@ onParentStop(() => {
 await worker.start();
 await tell({ kind: "ready" });
 
-function reportOf(event: RedriveEvent): RunReport | null {
+function reportOf(event: RedriveEvent): CrewReport | null {
   if (!("verdict" in event)) return null;
   const { job, verdict } = event;
   const { order } = JSON.parse(job.payload) as Partial<OrderInput>;
   const failure = "failure" in verdict ? verdict.failure : null;
   const charge = "charge" in verdict ? verdict.charge : { attempts: 0, crashes: 0 };
   return {
-    outcome: event.kind.slice("job.".length) as RunReport["outcome"],
+    outcome: event.kind.slice("job.".length) as CrewReport["outcome"],
     id: job.id,
     type: job.type,
     service: job.service ?? "",

@@ -1,6 +1,6 @@
 // Lanes, claim and settle in memory: the transitions of a job, written as plainly as they can be.
 import type { Failure, Lease } from "../../core/job.ts";
-import { expiryOf } from "../../core/settled.ts";
+import { expiryOf } from "../../core/after-verdict.ts";
 import { type ActiveLane, kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { ClaimedJob, ClaimRequest, Settlement, Signs } from "../store.ts";
 import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";

@@ -6,14 +6,14 @@ import { cellName, inCellOrder, mustLast } from "../cells.ts";
 import { cellFromRow, type Value } from "../rows.ts";
 import type { CellChange, Store } from "../store.ts";
 import { type Ask, type Context, NOW, type Placed, placed, rounds } from "./context.ts";
-import type { Parameter, Statement } from "./driver.ts";
+import type { Parameter, PostgresStatement } from "./driver.ts";
 
 /** The verbs about cells. */
 export function cellVerbs({ db, s }: Context): Pick<Store, "cells" | "setCells"> {
   const read = readCells(s);
   const lasting = writeCells(s, true);
   const passing = writeCells(s, false);
-  const put = async (ask: Ask, write: Statement, turn: Turn): Promise<number[]> => {
+  const put = async (ask: Ask, write: PostgresStatement, turn: Turn): Promise<number[]> => {
     const rows = await ask(write, ...keysOf(turn), versionsOf(turn), valuesOf(turn));
     return rows.map(([n]) => (turn[(n as number) - 1] as Turn[number]).at);
   };
@@ -84,7 +84,7 @@ const versionsOf = (turn: Turn): Parameter => turn.map(({ item }) => item.versio
 const valuesOf = (turn: Turn): Parameter => turn.map(({ item }) => item.value);
 
 /** One row at least, for the time. */
-function readCells(s: string): Statement {
+function readCells(s: string): PostgresStatement {
   const columns = "c.kind, c.name, c.holder, c.version, c.value, c.at";
   return {
     name: "cells",
@@ -100,7 +100,7 @@ function readCells(s: string): Statement {
 function writeCells(
   s: string,
   mustBeOnDisk: boolean,
-): Record<"overwrite" | "write" | "follow" | "make" | "sweep", Statement> {
+): Record<"overwrite" | "write" | "follow" | "make" | "sweep", PostgresStatement> {
   const keys = "unnest($1::text[], $2::text[], $3::text[]) with ordinality as u (kind, name, holder, n)";
   const isSame = "c.kind = u.kind and c.name = u.name and c.holder = u.holder";
   const unhurried = mustBeOnDisk ? "true" : "(select set_config('synchronous_commit', 'off', true)) is not null";
@@ -113,7 +113,7 @@ function writeCells(
       where ${unhurried} order by u.n
       on conflict (kind, name, holder) do update set version = c.version + 1, value = excluded.value, at = excluded.at`,
   };
-  const writing = (of: string, lock: string): Statement => ({
+  const writing = (of: string, lock: string): PostgresStatement => ({
     name: name(of),
     text: `with u as (
       select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[]) with ordinality

@@ -1,6 +1,6 @@
 // What every file of verbs here works with: the way to the server, the name of the schema, the numbers of lanes.
-import type { Ask, Database } from "./driver.ts";
-import type { Lanes } from "./lanes.ts";
+import type { Ask, PostgresDatabase } from "./driver.ts";
+import type { PostgresLaneNumbers } from "./lane-numbers.ts";
 
 /**
  * Store time in milliseconds; the same for all of a statement, and an index condition can use it. A query of its own, so
@@ -29,10 +29,10 @@ export const noteStarted = (s: string, worker: string, through: string, where = 
 
 /** The parts that verbs are made of. */
 export interface Context {
-  readonly db: Database;
+  readonly db: PostgresDatabase;
   /** The schema, which is a plain name and needs no quotes. */
   readonly s: string;
-  readonly lanes: Lanes;
+  readonly lanes: PostgresLaneNumbers;
 }
 
 /** An item with its place in the request, by which it is answered: the same item may be there twice. */

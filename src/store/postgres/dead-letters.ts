@@ -21,7 +21,7 @@ import { narrow, page } from "./jobs.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about dead letters. */
-export type DeadLetterVerbs = Pick<Store, "deadLetters" | "tally" | "history" | "redrive">;
+export type PostgresDeadLetterVerbs = Pick<Store, "deadLetters" | "tally" | "history" | "redrive">;
 
 const COLUMNS = {
   type: "d.type",
@@ -33,7 +33,7 @@ const COLUMNS = {
 } as const;
 
 /** The verbs about dead letters. */
-export function deadLetterVerbs(context: Context, waker: Waker): DeadLetterVerbs {
+export function deadLetterVerbs(context: Context, waker: Waker): PostgresDeadLetterVerbs {
   const { db, s } = context;
   const history = {
     name: "history",

@@ -6,10 +6,10 @@ import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
 import type { Value } from "../rows.ts";
 import { isSilence, isTryAgain, named, translate } from "./errors.ts";
-import { boundConnecting, ignore, openHearing } from "./hearing.ts";
+import { boundConnecting, ignore, openLiveConnections } from "./live-connections.ts";
 
 /** A statement; those with a name are prepared once per connection. */
-export interface Statement {
+export interface PostgresStatement {
   readonly name?: string;
   readonly text: string;
 }
@@ -18,13 +18,13 @@ export interface Statement {
 export type Parameter = Value | boolean | readonly (Value | boolean)[];
 
 /** A value of a row as Postgres gives it. */
-export type Cell = Value | boolean | number[];
+export type PostgresValue = Value | boolean | number[];
 
 /** Asks one statement and gives its rows, each an array of its columns. */
-export type Ask = (statement: Statement, ...values: Parameter[]) => Promise<Cell[][]>;
+export type Ask = (statement: PostgresStatement, ...values: Parameter[]) => Promise<PostgresValue[][]>;
 
 /** A way to the server. */
-export interface Database {
+export interface PostgresDatabase {
   /** One statement, a transaction of its own. */
   readonly ask: Ask;
   /**
@@ -100,7 +100,7 @@ const BOOL = 16;
 const INT4 = 23;
 
 const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
-const PARSERS = new Map<number, (text: string) => Cell>([
+const PARSERS = new Map<number, (text: string) => PostgresValue>([
   [INT8, Number],
   [INT4, Number],
   [INT4_ARRAY, numbers],
@@ -129,7 +129,7 @@ export const sent = (value: Parameter): unknown => (Array.isArray(value) ? liter
 
 /** The query as `pg` takes it. */
 export function queryOf(
-  { name, text }: Statement,
+  { name, text }: PostgresStatement,
   values: readonly Parameter[],
   prepare: boolean,
   waitMs = STATEMENT_MS,
@@ -143,12 +143,12 @@ export function queryOf(
 function asker(direct: boolean) {
   return async (
     client: pg.PoolClient,
-    statement: Statement,
+    statement: PostgresStatement,
     values: readonly Parameter[],
     waitMs?: number,
-  ): Promise<Cell[][]> => {
+  ): Promise<PostgresValue[][]> => {
     try {
-      return (await client.query<Cell[]>(queryOf(statement, values, direct, waitMs))).rows;
+      return (await client.query<PostgresValue[]>(queryOf(statement, values, direct, waitMs))).rows;
     } catch (error) {
       throw named(error, statement);
     }
@@ -156,7 +156,7 @@ function asker(direct: boolean) {
 }
 
 /** A database over a pool. */
-export function openDatabase({ pool, owned, direct, system, place }: DatabaseOptions): Database {
+export function openDatabase({ pool, owned, direct, system, place }: DatabaseOptions): PostgresDatabase {
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
   pool.on("error", ignore);
   const again = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -170,7 +170,7 @@ export function openDatabase({ pool, owned, direct, system, place }: DatabaseOpt
     }
   };
   if (!owned) boundConnecting(pool);
-  const heard = openHearing(pool, system);
+  const heard = openLiveConnections(pool, system);
   const within = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
     const client = await heard.connect();
     let hasAnswered = false;
@@ -187,7 +187,7 @@ export function openDatabase({ pool, owned, direct, system, place }: DatabaseOpt
     }
   };
   const ask = asker(direct);
-  const together: Database["together"] = (work, waitMs = STATEMENT_MS, lockMs = waitMs - BEFORE_MS) =>
+  const together: PostgresDatabase["together"] = (work, waitMs = STATEMENT_MS, lockMs = waitMs - BEFORE_MS) =>
     again(() =>
       within(async (client) => {
         await client.query(queryOf({ text: begin(waitMs, lockMs) }, [], false));

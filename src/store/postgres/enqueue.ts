@@ -6,9 +6,9 @@ import { isSameBelonging } from "../../core/lane.ts";
 import { type KeyHolder, meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import { stateOf } from "./columns.ts";
-import type { LaneOf, Lanes } from "./lanes.ts";
+import type { LaneOf, PostgresLaneNumbers } from "./lane-numbers.ts";
 import { type Context, NOW, placed, rounds } from "./context.ts";
-import type { Ask, Cell, Statement } from "./driver.ts";
+import type { Ask, PostgresValue, PostgresStatement } from "./driver.ts";
 import { isMissing, isRepeated } from "./errors.ts";
 import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
@@ -19,9 +19,9 @@ const TURNS = 5;
 /** The statements that insert jobs. */
 interface Inserts {
   /** Each with settings of its own. */
-  readonly mixed: Statement;
+  readonly mixed: PostgresStatement;
   /** All with the same settings, which go once. */
-  readonly alike: Statement;
+  readonly alike: PostgresStatement;
 }
 
 /** Writes jobs with a way to ask: the pool's, or that of a caller's transaction. */
@@ -93,7 +93,7 @@ export function freshEnqueuer({ db, s, lanes }: Context, waker: Waker) {
 }
 
 /** Inserts jobs of different ids; those whose lane is not in use any more once again, when it is. */
-function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Lanes): Enqueue {
+function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: PostgresLaneNumbers): Enqueue {
   const insert = async (
     ask: Ask,
     jobs: readonly NewJob[],
@@ -124,7 +124,7 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Lanes): 
 }
 
 /** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
-function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf, lanes: Lanes): Enqueue {
+function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf, lanes: PostgresLaneNumbers): Enqueue {
   const keys = keyKeeper(s);
   /** What a job meets that has its key; null if it is to be written. */
   const meet = async (
@@ -192,7 +192,11 @@ function segments(jobs: readonly NewJob[]): NewJob[][] {
 }
 
 /** What each job sends, and its type; those behind the first three are mostly alike. */
-const COLUMNS: readonly (readonly [string, string, (job: NewJob, laneOf: LaneOf) => Exclude<Cell, number[]>])[] = [
+const COLUMNS: readonly (readonly [
+  string,
+  string,
+  (job: NewJob, laneOf: LaneOf) => Exclude<PostgresValue, number[]>,
+])[] = [
   ["id", "text", ({ id }) => id],
   ["payload", "text", ({ payload }) => payload],
   ["key", "text", ({ key }) => key],

@@ -1,7 +1,7 @@
 // What the errors of Postgres and of the network mean for us: try again, come back later, or somebody must change
 // something first.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
-import { NOT_POSTGRES } from "./greeting.ts";
+import { NOT_POSTGRES } from "./protocol-check.ts";
 
 /** A row of the same key is there. */
 const REPEATED = "23505";

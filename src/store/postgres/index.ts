@@ -15,11 +15,11 @@ import { loadPg } from "./driver.ts";
 import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
-import type { LaneOf } from "./lanes.ts";
-import { lanesVerb } from "./look.ts";
+import type { LaneOf } from "./lane-numbers.ts";
+import { lanesVerb } from "./lanes.ts";
 import { findSchema, migrate, migrationPlan } from "./migrate.ts";
-import { openParts, type Parts, type Surroundings } from "./parts.ts";
-import type { PostgresOptions } from "./place.ts";
+import { openDependencies, type PostgresDependencies, type PostgresSurroundings } from "./dependencies.ts";
+import type { PostgresOptions } from "./address.ts";
 import { passwordOf, startPulse } from "./pulse.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
@@ -31,7 +31,7 @@ import { warmUp } from "./warm-up.ts";
 import { claimVerb } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
 
-export type { PostgresOptions } from "./place.ts";
+export type { PostgresOptions } from "./address.ts";
 export type { Transaction } from "./transaction.ts";
 
 /** A Postgres store, with what only Postgres can do. */
@@ -60,8 +60,8 @@ export function postgres(where: string | pg.Pool | PostgresOptions): PostgresSto
 }
 
 /** The same with a clock of the caller's, for tests. */
-export function createPostgresStore(options: PostgresOptions, surroundings: Surroundings = {}): PostgresStore {
-  const parts = openParts(options, surroundings);
+export function createPostgresStore(options: PostgresOptions, surroundings: PostgresSurroundings = {}): PostgresStore {
+  const parts = openDependencies(options, surroundings);
   const { db, s, place, config, threadConfig, live } = parts;
   const wake = new Set<() => void>();
   const listening = openListening(parts, wake);
@@ -109,7 +109,11 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Surr
   };
 }
 
-function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readonly [K in Verb]: Store[K] } {
+function verbsOf(
+  parts: PostgresDependencies,
+  enqueue: Enqueue,
+  listening: Listening,
+): { readonly [K in Verb]: Store[K] } {
   const { db, s, place, waker, ledger, floors, lanes } = parts;
   const looks = lanesVerb(parts, floors, listening.isHeard);
   const claims = claimVerb(parts, ledger, floors);
@@ -151,7 +155,7 @@ function verbsOf(parts: Parts, enqueue: Enqueue, listening: Listening): { readon
   };
 }
 
-function withinVerb(parts: Parts): PostgresStore["within"] {
+function withinVerb(parts: PostgresDependencies): PostgresStore["within"] {
   const enqueue = enqueuer(parts, openWakerWithin(parts.names));
   const complete = completeWithin(parts.s);
   return (tx) => {
@@ -219,7 +223,10 @@ interface Listening {
   close(): Promise<void>;
 }
 
-function openListening({ names, place, config, live }: Parts, listeners: Iterable<() => void>): Listening {
+function openListening(
+  { names, place, config, live }: PostgresDependencies,
+  listeners: Iterable<() => void>,
+): Listening {
   let listener: Listener | null = null;
   let closing: Promise<void> = Promise.resolve();
   let isPooled = false;
@@ -253,7 +260,11 @@ function openListening({ names, place, config, live }: Parts, listeners: Iterabl
  * else from it until it ends; inside it only where the pool has no connection to spare, because whoever waits for one here
  * may wait for himself, or where another open transaction has made it: there the server sees who waits for whom.
  */
-async function lanesBeside({ lanes, place: { pool } }: Parts, ask: Ask, jobs: readonly NewJob[]): Promise<LaneOf> {
+async function lanesBeside(
+  { lanes, place: { pool } }: PostgresDependencies,
+  ask: Ask,
+  jobs: readonly NewJob[],
+): Promise<LaneOf> {
   if (pool !== null && !hasSpare(pool)) return lanes.internWithin(ask, jobs);
   return lanes.internAtOnce(jobs).catch(() => lanes.internWithin(ask, jobs));
 }

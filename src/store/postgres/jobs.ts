@@ -21,14 +21,14 @@ import {
   withRun,
 } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./context.ts";
-import type { Cell, Statement } from "./driver.ts";
+import type { PostgresValue, PostgresStatement } from "./driver.ts";
 import { isLocked } from "./errors.ts";
-import { belongingFrom } from "./lanes.ts";
+import { belongingFrom } from "./lane-numbers.ts";
 import { time } from "./time.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */
-export type JobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" | "reschedule">;
+export type PostgresJobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" | "reschedule">;
 
 /** How long a cancel waits for jobs that somebody holds. */
 const WAIT_MS = 2_000;
@@ -36,7 +36,7 @@ const WAIT_MS = 2_000;
 const TURNS = 5;
 
 /** The verbs about jobs. */
-export function jobVerbs(context: Context, waker: Waker): JobVerbs {
+export function jobVerbs(context: Context, waker: Waker): PostgresJobVerbs {
   const { db, s } = context;
   const read = {
     name: "job_read",
@@ -147,7 +147,14 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
 }
 
 /** A job and what it belongs to. */
-type WaitingRow = readonly [id: string, state: State, lane: number, runAt: number, seq: number, ...belonging: Cell[]];
+type WaitingRow = readonly [
+  id: string,
+  state: State,
+  lane: number,
+  runAt: number,
+  seq: number,
+  ...belonging: PostgresValue[],
+];
 
 /** Changes jobs of different ids inside a transaction; whoever was changed meanwhile is looked at again. */
 function rescheduler(
@@ -194,7 +201,10 @@ function rescheduler(
   };
 }
 
-function rescheduleStatements(s: string, waker: Waker): { readonly read: Statement; readonly write: Statement } {
+function rescheduleStatements(
+  s: string,
+  waker: Waker,
+): { readonly read: PostgresStatement; readonly write: PostgresStatement } {
   return {
     read: {
       name: "reschedule_read",
@@ -297,10 +307,10 @@ export function narrow<K extends string>(
 
 /** Cuts a page of rows that were read one further than wanted; the cursor is the column at `at`. */
 export function page(
-  found: Cell[][],
+  found: PostgresValue[][],
   limit: number,
   at: number,
-): { readonly rows: Cell[][]; readonly next: string | null } {
+): { readonly rows: PostgresValue[][]; readonly next: string | null } {
   const rows = found.slice(0, limit);
   return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
 }

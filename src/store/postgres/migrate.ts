@@ -1,7 +1,7 @@
 // Brings the schema up to date, once, under a lock that lasts as long as its transaction, however many processes start
 // at the same time. A schema that is newer than this program is left alone and refused.
 import { RedriveError } from "../../core/errors.ts";
-import type { Ask, Database } from "./driver.ts";
+import type { Ask, PostgresDatabase } from "./driver.ts";
 import { MIGRATIONS, TABLES } from "./schema.ts";
 
 type Migrations = typeof MIGRATIONS;
@@ -81,7 +81,12 @@ const versionText = (s: string): string => `select coalesce(max(version), 0), (
       where n.nspname = '${s}' and c.relname = t.name)) from ${s}.migration`;
 
 /** Brings the schema up to date; says what version it had. */
-export async function migrate(db: Database, s: string, place: string, migrations = MIGRATIONS): Promise<number> {
+export async function migrate(
+  db: PostgresDatabase,
+  s: string,
+  place: string,
+  migrations = MIGRATIONS,
+): Promise<number> {
   const newest = migrations.length;
   const before = await findSchema(db.ask, s, place, newest);
   if (before.version === newest) return newest;

@@ -3,11 +3,11 @@
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
 import { insideThread } from "../../system/threads.ts";
-import { watchOwner } from "../owner.ts";
+import { watchLiveness } from "../liveness-counter.ts";
 import type { BeatAnswer } from "../store.ts";
-import { type Cell, loadPg, queryOf } from "./driver.ts";
+import { type PostgresValue, loadPg, queryOf } from "./driver.ts";
 import { translate } from "./errors.ts";
-import { inTime } from "./in-time.ts";
+import { inTime } from "./timeout.ts";
 import type { PulseData } from "./pulse.ts";
 import { beatAnswer, beatText } from "./workers.ts";
 
@@ -17,7 +17,7 @@ export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: st
 const thread = insideThread();
 const { request, shared, config, schema, place } = thread.data as PulseData;
 const { worker, leaseMs, everyMs, stallMs } = request;
-const owner = watchOwner(shared, stallMs, realSystem.monotonic);
+const owner = watchLiveness(shared, stallMs, realSystem.monotonic);
 const ending = new AbortController();
 const statement = { name: "beat", text: beatText(schema) };
 /** No beat may take so long that there is no time for another before the lease ends. */
@@ -41,7 +41,7 @@ async function beat(startedThrough: number): Promise<PulseWord> {
       client = made;
       await inTime(client.connect(), PATIENCE_MS, realSystem);
     }
-    const query = client.query<Cell[]>(queryOf(statement, [worker, leaseMs, startedThrough], false));
+    const query = client.query<PostgresValue[]>(queryOf(statement, [worker, leaseMs, startedThrough], false));
     return { answer: beatAnswer((await inTime(query, PATIENCE_MS, realSystem)).rows[0]) };
   } catch (error) {
     drop(client);

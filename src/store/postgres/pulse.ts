@@ -5,7 +5,7 @@ import { RedriveError } from "../../core/errors.ts";
 import { textOf } from "../../core/failure.ts";
 import { startThread } from "../../system/threads.ts";
 import { realSystem } from "../../system/real.ts";
-import { openShared } from "../owner.ts";
+import { openShared } from "../liveness-counter.ts";
 import type { Pulse, PulseListener, PulseRequest } from "../store.ts";
 import { loadPg } from "./driver.ts";
 import type { PulseWord } from "./pulse-thread.ts";

@@ -6,7 +6,7 @@
 import { HISTORY_TAIL } from "../verbs.ts";
 import { noteEnded, PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
-import type { Statement } from "./driver.ts";
+import type { PostgresStatement } from "./driver.ts";
 import { freePlaces, freeStatement } from "./groups.ts";
 import type { Waker } from "./wake.ts";
 
@@ -101,7 +101,7 @@ const LONG = `array_agg(seq) filter (where epoch > ${HISTORY_TAIL + 1})`;
 /** True for a job that this claim gave a lease of this epoch. */
 const isNamed = (epoch: string): string => `c.epochs[pg_catalog.array_position(c.seqs, j.seq)] = ${epoch}`;
 
-const named = (name: string, text: string): Statement => ({ name: `settle_${name}`, text });
+const named = (name: string, text: string): PostgresStatement => ({ name: `settle_${name}`, text });
 
 /** Completions that are kept, and cancels. */
 function endStatements(s: string, says: Says) {

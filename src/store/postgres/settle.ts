@@ -11,7 +11,7 @@ import { isLease } from "../verbs.ts";
 import { type Ask, type Context, type Placed, rounds } from "./context.ts";
 import type { Parameter } from "./driver.ts";
 import { isLocked } from "./errors.ts";
-import type { Ledger } from "./ledger.ts";
+import type { OpenClaims } from "./open-claims.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
 
@@ -20,7 +20,7 @@ type Kind = Settlement["verdict"]["kind"] | "forget";
 type EndKind = "complete" | "cancel" | "retry" | "dead";
 
 /** The verb that applies verdicts. */
-export function settleVerb({ db, s }: Context, ledger: Ledger, waker: Waker): Store["settle"] {
+export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker): Store["settle"] {
   const statements = settleStatements(s, waker);
   /** What this process did not claim itself is looked up with its claim; what nobody claimed so has no number. */
   const findForeign = async (numbered: readonly Numbered[]): Promise<void> => {

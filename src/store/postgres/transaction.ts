@@ -2,7 +2,7 @@
 // transaction of Kysely, or one of Drizzle over `pg`. Others are wrapped in two lines; the guide shows how.
 import { RedriveError } from "../../core/errors.ts";
 import { invalid } from "../../core/options.ts";
-import type { Ask, Cell } from "./driver.ts";
+import type { Ask, PostgresValue } from "./driver.ts";
 import { queryOf, sent } from "./driver.ts";
 import { named, translate } from "./errors.ts";
 
@@ -36,7 +36,7 @@ export function within(tx: Transaction, place: string): Ask {
     try {
       // Other drivers give rows as objects and large integers as text; whoever asks here expects both.
       return (await rows(statement.text.replace(ARRAY, "$1::text::$2[]"), values.map(sent))).map(
-        (row) => (Array.isArray(row) ? row : Object.values(row as object)) as Cell[],
+        (row) => (Array.isArray(row) ? row : Object.values(row as object)) as PostgresValue[],
       );
     } catch (error) {
       throw translate(named(error, statement), place);

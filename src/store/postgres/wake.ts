@@ -4,7 +4,7 @@
 import type pg from "pg";
 import type { System } from "../../system/system.ts";
 import { ring } from "../verbs.ts";
-import { inTime } from "./in-time.ts";
+import { inTime } from "./timeout.ts";
 
 /** What makes work due needs of the wake-ups. */
 export interface Waker {

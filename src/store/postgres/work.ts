@@ -7,10 +7,10 @@ import { failureFromText, keepFromText, keepText } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
 import { lastStack } from "./columns.ts";
 import { type Context, NOW, noteStarted } from "./context.ts";
-import type { Ask, Cell, Statement } from "./driver.ts";
+import type { Ask, PostgresValue, PostgresStatement } from "./driver.ts";
 import type { Floors } from "./floors.ts";
 import { takenOfGroups } from "./groups.ts";
-import type { Ledger } from "./ledger.ts";
+import type { OpenClaims } from "./open-claims.ts";
 
 const USUAL_CRASHES = 3;
 /** What most jobs have never used, or have as most others, goes as one text, and only where a job differs. */
@@ -61,7 +61,7 @@ export function claimText(s: string): string {
 }
 
 /** The same under the name that its plan is kept by. */
-export function claimStatement(s: string): Statement {
+export function claimStatement(s: string): PostgresStatement {
   return { name: "claim", text: claimText(s) };
 }
 
@@ -86,10 +86,10 @@ function claimOf(s: string, taken: string): string {
     from ${s}.job j where j.seq = any(array(select seq from taken))`;
 }
 
-type Take = (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number) => Promise<Cell[][]>;
+type Take = (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number) => Promise<PostgresValue[][]>;
 
 /** Takes one part of a claim; answers the rows of its jobs in their order. */
-function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take {
+function partTaker({ s, lanes }: Context, ledger: OpenClaims, floors: Floors): Take {
   const claim = claimStatement(s);
   const groupClaim = { name: "claim_groups", text: groupClaimText(s) };
   return async (ask, request, quotas, taken) => {
@@ -127,7 +127,7 @@ function partTaker({ s, lanes }: Context, ledger: Ledger, floors: Floors): Take 
 }
 
 /** The verb that takes work. */
-export function claimVerb(context: Context, ledger: Ledger, floors: Floors): Store["claim"] {
+export function claimVerb(context: Context, ledger: OpenClaims, floors: Floors): Store["claim"] {
   const { db, s, lanes } = context;
   const take = partTaker(context, ledger, floors);
   const why = {
@@ -140,12 +140,12 @@ export function claimVerb(context: Context, ledger: Ledger, floors: Floors): Sto
     const { worker, quotas, limit, nonce } = request;
     for (const { lane } of quotas) if (!lanes.remembered(lane)) await lanes.belonging(lane);
     const parts = segments(quotas, (lane) => lanes.remembered(lane));
-    let rows: Cell[][] = [];
+    let rows: PostgresValue[][] = [];
     if (limit > 0) {
       if (parts.length <= 1) rows = await take(db.ask, request, parts[0] ?? [], 0);
       else
         rows = await db.together(async (ask) => {
-          const all: Cell[][] = [];
+          const all: PostgresValue[][] = [];
           for (const part of parts) if (all.length < limit) all.push(...(await take(ask, request, part, all.length)));
           return all;
         });
@@ -167,7 +167,7 @@ export function claimVerb(context: Context, ledger: Ledger, floors: Floors): Sto
   };
 }
 
-function byPlace(a: Cell[], b: Cell[], place: ReadonlyMap<number, number>): number {
+function byPlace(a: PostgresValue[], b: PostgresValue[], place: ReadonlyMap<number, number>): number {
   const lanes = (place.get(a[LANE] as number) as number) - (place.get(b[LANE] as number) as number);
   return lanes || (a[3] as number) - (b[3] as number) || (a[SEQ] as number) - (b[SEQ] as number);
 }
@@ -196,7 +196,12 @@ function segments(quotas: readonly Quota[], belonging: (lane: number) => Belongi
   return parts;
 }
 
-function claimedJob(row: Cell[], { worker, nonce, ticket }: ClaimRequest, of: Belonging, at: number): ClaimedJob {
+function claimedJob(
+  row: PostgresValue[],
+  { worker, nonce, ticket }: ClaimRequest,
+  of: Belonging,
+  at: number,
+): ClaimedJob {
   const now = row[NOW_AT] as number;
   const runAt = row[3] as number;
   const keep = keepFromText(row[KEEP_AT] as Text);

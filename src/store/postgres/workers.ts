@@ -3,10 +3,13 @@ import { expiredFromRow, leaseFromRow, overdueFromRow, type Value, workerFromRow
 import type { Store } from "../store.ts";
 import { heldRuns, jobColumns, withLane } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
-import type { Cell } from "./driver.ts";
+import type { PostgresValue } from "./driver.ts";
 
 /** The verbs about workers. */
-export type WorkerVerbs = Pick<Store, "register" | "beat" | "expired" | "overdue" | "held" | "leave" | "workers">;
+export type PostgresWorkerVerbs = Pick<
+  Store,
+  "register" | "beat" | "expired" | "overdue" | "held" | "leave" | "workers"
+>;
 
 /**
  * The heartbeat, for whoever beats it. It waits for the row of its worker no longer than leaves time for another beat
@@ -20,7 +23,7 @@ export const beatText = (s: string): string => `with alive as (
     from ${heldRuns(s)} where h.worker = $1 and j.cancel_requested and exists (select from alive))`;
 
 /** What a heartbeat's row says. */
-export function beatAnswer(row: readonly Cell[] | undefined): Awaited<ReturnType<Store["beat"]>> {
+export function beatAnswer(row: readonly PostgresValue[] | undefined): Awaited<ReturnType<Store["beat"]>> {
   const [now, alive, asked] = row as [number, boolean, string | null];
   const leases = asked === null ? [] : (JSON.parse(asked) as [string, number, string][]);
   return { now, alive, cancel: leases.map(([id, epoch, nonce]) => ({ id, epoch, nonce })) };
@@ -40,7 +43,7 @@ export function overdueText(s: string): string {
 }
 
 /** The verbs about workers. */
-export function workerVerbs({ db, s }: Context): WorkerVerbs {
+export function workerVerbs({ db, s }: Context): PostgresWorkerVerbs {
   const insert = {
     text: `insert into ${s}.worker (id, pid, host, release, lease_end, started_at, beat_at)
       values ($1, $2, $3, $4, ${NOW} + $5, ${NOW}, ${NOW}) on conflict (id) do nothing`,

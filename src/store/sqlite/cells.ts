@@ -2,10 +2,10 @@
 import { inCellOrder } from "../cells.ts";
 import { cellFromRow } from "../rows.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
 
 /** The verbs about cells. */
-export function cellVerbs(db: Database, clock: () => number): Pick<Verbs, "cells" | "setCells"> {
+export function cellVerbs(db: SqliteDatabase, clock: () => number): Pick<Verbs, "cells" | "setCells"> {
   const columns = "c.kind, c.name, c.holder, c.version, c.value, c.at";
   // One statement, so that all of it is of one moment; a cell that is asked for twice comes once.
   const read = db.prepare(

@@ -1,11 +1,11 @@
 // What holds work back, on SQLite: pauses and the state of services, under one version that every claim names.
 import type { ControlNews, Pause } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
 
 /** The verbs about pauses and services. */
 export function controlVerbs(
-  db: Database,
+  db: SqliteDatabase,
   clock: () => number,
 ): Pick<Verbs, "pause" | "resume" | "setService"> & { control(known: number, until: number): ControlNews } {
   const version = db.prepare("select version from control");

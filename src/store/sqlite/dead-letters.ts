@@ -5,13 +5,14 @@ import { readCursor } from "../cursor.ts";
 import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database, Value } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
 import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow, JOB_WIDTH } from "../rows.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verbs about dead letters, with rows in the place of objects. */
-export interface DeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
+export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
   deadLetters(query: DeadLetterQuery): RowPage;
   history(id: string): Value[][];
 }
@@ -32,7 +33,7 @@ const SAYS = "(instr(lower(d.error_name), lower(?)) > 0 or instr(lower(d.error_m
 const WITH_JOB = `join job j on j.seq = d.job_seq ${WITH_LANE}`;
 
 /** The verbs about dead letters. */
-export function deadLetterVerbs(db: Database, clock: () => number): DeadLetterVerbs {
+export function deadLetterVerbs(db: SqliteDatabase, clock: () => number): SqliteDeadLetterVerbs {
   const history = db.prepare(
     `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure,
        a.error_stack
@@ -49,7 +50,7 @@ export function deadLetterVerbs(db: Database, clock: () => number): DeadLetterVe
 const NEWEST_FIRST = { beyond: "d.seq < ?", order: "d.seq desc" } as const;
 const OLDEST_FIRST = { beyond: "d.seq > ?", order: "d.seq" } as const;
 
-function list(db: Database, query: DeadLetterQuery): RowPage {
+function list(db: SqliteDatabase, query: DeadLetterQuery): RowPage {
   const { beyond, order } = query.oldest ? OLDEST_FIRST : NEWEST_FIRST;
   const { where, values } = conditions(beyond, readCursor(query.cursor, query.oldest), query);
   const found = db
@@ -73,7 +74,7 @@ function conditions(beyond: string, position: number, filter: LetterFilter): { w
 }
 
 /** One pass over the letters that match, without their texts; those are read of the causes listed only. */
-function tally(db: Database, filter: LetterFilter): Tally {
+function tally(db: SqliteDatabase, filter: LetterFilter): Tally {
   const { where, values } = conditions(OLDEST_FIRST.beyond, readCursor(null, true), filter);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const groups = db.prepare(
@@ -87,7 +88,7 @@ function tally(db: Database, filter: LetterFilter): Tally {
   );
 }
 
-function redriver(db: Database, clock: () => number): Verbs["redrive"] {
+function redriver(db: SqliteDatabase, clock: () => number): Verbs["redrive"] {
   const exists = db.prepare("select 1 from job where id = ?");
   const revive = db.prepare(
     `update job set state = 'queued', generation = generation + 1, attempts = 0, crashes = 0, releases = 0, last_delay_ms = 0,

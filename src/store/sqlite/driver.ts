@@ -2,12 +2,10 @@
 // synchronous; what differs is loading, rows as arrays, and how an error tells its code.
 import { createRequire } from "node:module";
 import { RedriveError } from "../../core/errors.ts";
-
-/** A value SQLite takes and gives. */
-export type Value = string | number | null;
+import type { Value } from "../rows.ts";
 
 /** A prepared statement. */
-export interface Statement {
+export interface SqliteStatement {
   /** Runs it and says how many rows changed. */
   run(...values: Value[]): number;
   /** The rows, each an array of its columns. */
@@ -15,9 +13,9 @@ export interface Statement {
 }
 
 /** An open database. */
-export interface Database {
+export interface SqliteDatabase {
   exec(sql: string): void;
-  prepare(sql: string): Statement;
+  prepare(sql: string): SqliteStatement;
   /**
    * The rows of a query of somebody else's, each an object by the names of its columns, read as they are asked for. Its
    * integers are bigints: theirs may be larger than a number can be.
@@ -46,7 +44,7 @@ interface RawDatabase {
 const require = createRequire(import.meta.url);
 
 /** Opens a database file with the binding that fits this Node. Locks are never waited for inside SQLite. */
-export function openDatabase(path: string): Database {
+export function openDatabase(path: string): SqliteDatabase {
   const raw = Number(process.versions.node.split(".")[0]) >= 24 ? openBuiltIn(path) : openBetterSqlite(path);
   return {
     exec: (sql) => void raw.exec(sql),
@@ -87,7 +85,7 @@ function openBetterSqlite(path: string): RawDatabase {
   }
 }
 
-function adapt(statement: RawStatement): Statement {
+function adapt(statement: RawStatement): SqliteStatement {
   if (statement.setReturnArrays) statement.setReturnArrays(true);
   else if (statement.reader) statement.raw?.(true);
   return {

@@ -6,10 +6,10 @@ import type { Verb } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
-import { type Database, openDatabase, sqliteCode } from "./driver.ts";
+import { type SqliteDatabase, openDatabase, sqliteCode } from "./driver.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
-import { openLanes } from "./lanes.ts";
+import { openLaneNumbers } from "./lane-numbers.ts";
 import { retentionVerbs } from "./retention.ts";
 import { MIGRATIONS } from "./schema.ts";
 import { workerVerbs } from "./workers.ts";
@@ -75,15 +75,15 @@ export function openEngine(options: EngineOptions): Engine {
   }
 }
 
-type Prepared = ReturnType<Database["prepare"]>;
+type Prepared = ReturnType<SqliteDatabase["prepare"]>;
 type Begins = [look: Prepared, begin: Prepared, commit: Prepared];
 type Retry = <T>(work: () => T) => T;
 
-function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engine {
+function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions): Engine {
   for (const step of [checkVersion, checkOwner, configure, migrate]) retry(() => step(db));
   if (options.emptyLog) retry(() => emptyLog(db));
   const unsynced = options.unsynced === true && leaveSyncing(db);
-  const lanes = openLanes(db, options.clock);
+  const lanes = openLaneNumbers(db, options.clock);
   const verbs = {
     migrate: () => undefined,
     ...jobVerbs(db, lanes, options.clock),
@@ -140,21 +140,21 @@ function prepareEngine(db: Database, retry: Retry, options: EngineOptions): Engi
   };
 }
 
-function configure(db: Database): void {
+function configure(db: SqliteDatabase): void {
   db.exec("pragma synchronous = full; pragma journal_mode = wal");
   db.exec("pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16384");
   db.exec("pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864");
 }
 
 /** Ends the syncs inside commits, now that the schema is on disk; false where there is no log to be synced instead. */
-function leaveSyncing(db: Database): boolean {
+function leaveSyncing(db: SqliteDatabase): boolean {
   if (db.prepare("pragma journal_mode").all()[0]?.[0] !== "wal") return false;
   db.exec("pragma synchronous = normal");
   return true;
 }
 
 /** Copies the log into the database, syncs that, and begins the log anew. */
-function emptyLog(db: Database): void {
+function emptyLog(db: SqliteDatabase): void {
   const [busy] = db.prepare("pragma wal_checkpoint(truncate)").all()[0] ?? [];
   if (busy === 0) return;
   throw new RedriveError(
@@ -167,7 +167,7 @@ function emptyLog(db: Database): void {
 const APPLICATION_ID = 0x52656472;
 
 /** Refuses a file that another program has put its tables in. */
-function checkOwner(db: Database): void {
+function checkOwner(db: SqliteDatabase): void {
   const id = db.prepare("pragma application_id").all()[0]?.[0];
   if (id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0) return;
   throw new RedriveError(
@@ -176,7 +176,7 @@ function checkOwner(db: Database): void {
   );
 }
 
-function migrate(db: Database): void {
+function migrate(db: SqliteDatabase): void {
   const version = () => db.prepare("pragma user_version").all()[0]?.[0] as number;
   if (version() === MIGRATIONS.length) return;
   db.exec("begin immediate");
@@ -198,7 +198,7 @@ function newerSchema(version: number): RedriveError {
   return new RedriveError("store_unusable", message);
 }
 
-function rollback(db: Database): void {
+function rollback(db: SqliteDatabase): void {
   try {
     db.exec("rollback");
   } catch {
@@ -207,7 +207,7 @@ function rollback(db: Database): void {
 }
 
 /** Refuses a SQLite library whose WAL mode can lose commits. */
-export function checkVersion(db: Database): void {
+export function checkVersion(db: SqliteDatabase): void {
   const text = db.prepare("select sqlite_version()").all()[0]?.[0] as string;
   if (isSoundVersion(text)) return;
   const message =

@@ -3,8 +3,9 @@ import { keepsPlace } from "../../core/group.ts";
 import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
-import type { Database, Statement, Value } from "./driver.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteDatabase, SqliteStatement } from "./driver.ts";
+import type { Value } from "../rows.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { unlessBroken } from "./quarantine.ts";
 import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
@@ -15,7 +16,11 @@ const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const TOGETHER = [50, 10] as const;
 
 /** Writes jobs from their flat form. */
-export function enqueuer(db: Database, lanes: Lanes, clock: () => number): (flat: readonly Value[]) => EnqueueAnswer[] {
+export function enqueuer(
+  db: SqliteDatabase,
+  lanes: SqliteLaneNumbers,
+  clock: () => number,
+): (flat: readonly Value[]) => EnqueueAnswer[] {
   const insert = db.prepare(`${INSERT} ${ROW} on conflict (id) do nothing`);
   const insertAll = TOGETHER.map((size) => ({
     size,
@@ -43,7 +48,7 @@ export function enqueuer(db: Database, lanes: Lanes, clock: () => number): (flat
     return { kind: "created", id };
   };
   /** Writes jobs without keys together; false, with nothing written, if one of them has a key or is known. */
-  const allNew = (write: Statement, flat: readonly Value[], from: number, end: number, now: number): boolean => {
+  const allNew = (write: SqliteStatement, flat: readonly Value[], from: number, end: number, now: number): boolean => {
     const values: Value[] = [];
     for (let at = from; at < end; at += NEW_JOB_WIDTH) {
       if (flat[at + NEW_JOB.key] !== null) return false;
@@ -103,7 +108,7 @@ interface KeyKeeper {
   take(job: NewJob, id: string, now: number): void;
 }
 
-function keyKeeper(db: Database, lanes: Lanes): KeyKeeper {
+function keyKeeper(db: SqliteDatabase, lanes: SqliteLaneNumbers): KeyKeeper {
   const takenBy = db.prepare(
     "select k.job_id, k.digest, j.state from job_key k left join job j on j.id = k.job_id where k.type = ? and k.key = ?",
   );

@@ -5,7 +5,7 @@ import type { NewJob } from "../../core/new-job.ts";
 import { type ControlNews, rememberControl } from "../control.ts";
 import type { ClaimRequest, SettleRequest, Store } from "../store.ts";
 import { type StoreLife, storeFrom, type Verb } from "../verbs.ts";
-import type { Value } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
 import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow, overdueFromRow } from "../rows.ts";

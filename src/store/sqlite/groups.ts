@@ -2,9 +2,10 @@
 // nothing else.
 import { groupRoom, type Holder } from "../../core/group.ts";
 import type { GroupKey } from "../store.ts";
-import type { Database, Value } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { WITH_LANE } from "./jobs.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
 /** The verb about groups; jobs come back as rows. */
@@ -13,7 +14,7 @@ export interface GroupVerbs {
 }
 
 /** The verb about groups. */
-export function groupVerbs(db: Database, lanes: Lanes): GroupVerbs {
+export function groupVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers): GroupVerbs {
   const read = db.prepare(`select ${JOB_COLUMNS} from job j ${WITH_LANE} where j.placed = ? order by j.seq`);
   return {
     holders: (key) => {
@@ -33,7 +34,7 @@ export interface PlacedJob extends Holder {
 export type RoomOf = (lane: number) => number | PlacedJob | null;
 
 /** The room of lanes. */
-export function roomOf(db: Database, lanes: Lanes): RoomOf {
+export function roomOf(db: SqliteDatabase, lanes: SqliteLaneNumbers): RoomOf {
   const placed = db.prepare("select seq, lane, state = 'queued', run_at from job where placed = ? limit ? + 0");
   return (lane) => {
     const concurrency = lanes.belonging(lane)?.groupConcurrency ?? null;

@@ -7,8 +7,8 @@ import type { Store } from "../store.ts";
 import type { Sync } from "./address.ts";
 import { openEngine, type Reply } from "./engine.ts";
 import { sqliteStore } from "./facade.ts";
-import { Line } from "./line.ts";
-import { openShared } from "../owner.ts";
+import { ThreadClient } from "./thread-client.ts";
+import { openShared } from "../liveness-counter.ts";
 import { WakeSet } from "./wake.ts";
 
 const LESS_SAFE =
@@ -16,7 +16,7 @@ const LESS_SAFE =
 
 /** Opens a store on a file; the file is made when it is first used. */
 export function createSqliteStore({ path, sync = "full" }: { readonly path: string; readonly sync?: Sync }): Store {
-  const line = new Line(path, sync);
+  const line = new ThreadClient(path, sync);
   const wake = new WakeSet(path, realSystem);
   return sqliteStore((request) => line.carry(request), {
     wake,

@@ -4,9 +4,10 @@ import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database, Value } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { enqueuer } from "./enqueue.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { columnsFor, JOB_WIDTH, RUN_AT } from "../rows.ts";
 import { time } from "./time.ts";
 import { JOB_COLUMNS } from "./wire.ts";
@@ -24,14 +25,14 @@ export interface RowPage {
 }
 
 /** The verbs about jobs; jobs come back as rows and go in as one flat array. */
-export interface JobVerbs extends Pick<Verbs, "count" | "cancel" | "reschedule"> {
+export interface SqliteJobVerbs extends Pick<Verbs, "count" | "cancel" | "reschedule"> {
   enqueue(flat: readonly Value[]): EnqueueAnswer[];
   get(ids: readonly string[]): (Value[] | null)[];
   list(query: JobQuery): RowPage;
 }
 
 /** The verbs about jobs. */
-export function jobVerbs(db: Database, lanes: Lanes, clock: () => number): JobVerbs {
+export function jobVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => number): SqliteJobVerbs {
   const read = db.prepare(`select ${JOB_COLUMNS} from job j ${WITH_LANE} where j.id = ?`);
   return {
     enqueue: enqueuer(db, lanes, clock),
@@ -53,7 +54,7 @@ export function jobVerbs(db: Database, lanes: Lanes, clock: () => number): JobVe
   };
 }
 
-function canceller(db: Database, clock: () => number): Verbs["cancel"] {
+function canceller(db: SqliteDatabase, clock: () => number): Verbs["cancel"] {
   const state = db.prepare("select state from job where id = ?");
   const end = db.prepare(
     `update job set state = 'cancelled', cancel_requested = 1, placed = null, finished_at = ?, expires_at = ? + keep_ms,
@@ -73,7 +74,7 @@ function canceller(db: Database, clock: () => number): Verbs["cancel"] {
   };
 }
 
-function rescheduler(db: Database, lanes: Lanes, clock: () => number): Verbs["reschedule"] {
+function rescheduler(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => number): Verbs["reschedule"] {
   const read = db.prepare("select state, lane, run_at, due_at, attempts + crashes from job where id = ?");
   const write = db.prepare("update job set lane = ?, run_at = ?, due_at = ?, updated_at = ? where id = ?");
   return (changes) => {
@@ -127,7 +128,7 @@ const OF_STATE: ReadonlyMap<State | undefined, Source> = new Map([
   ["cancelled", { from: "job j indexed by job_ended", where: "j.state <> 'queued'", seq: "j.seq" }],
 ]);
 
-function list(db: Database, query: JobQuery, now: number): RowPage {
+function list(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   if (query.sort === "due") return listDue(db, query, now);
   const source = query.key === undefined ? (OF_STATE.get(query.state) ?? ANY) : OF_KEY;
   const { where, values } = narrow(`${source.seq} < ?`, readCursor(query.cursor), CONDITIONS, query);
@@ -146,7 +147,7 @@ function list(db: Database, query: JobQuery, now: number): RowPage {
 }
 
 /** Waiting jobs, those due first before the others; for retries an index knows that order. */
-function listDue(db: Database, query: JobQuery, now: number): RowPage {
+function listDue(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   const from = readDueCursor(query.cursor);
   const [table, order] = query.tried ? ["job j indexed by job_retrying", time("j.run_at")] : ["job j", "j.run_at"];
   const { where, values } = narrow("j.seq > ?", 0, CONDITIONS, query);

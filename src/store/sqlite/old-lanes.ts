@@ -2,14 +2,18 @@
 // it is retired, from when on an enqueue would take it into use again; and it is deleted once every job that was there
 // when it was retired is gone or is known to be of another lane.
 import type { Pruning } from "../retention.ts";
-import type { Database } from "./driver.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 
 /** Jobs whose lanes are looked at, for each lane that may go: the oldest ones, which may be kept for very long. */
 const OLDEST = 10;
 
 /** Retires and deletes lanes, at most so many of each. */
-export function laneCleaner(db: Database, lanes: Lanes, clock: () => number): (by: Pruning, limit: number) => void {
+export function laneCleaner(
+  db: SqliteDatabase,
+  lanes: SqliteLaneNumbers,
+  clock: () => number,
+): (by: Pruning, limit: number) => void {
   const retire = db.prepare(
     `update lane set retired_at = ?, retired_seq = (select coalesce(max(seq), 0) from job) where base in (
        select l.base from lane l where l.retired_at is null and l.used_at <= ?

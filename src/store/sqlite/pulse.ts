@@ -1,5 +1,5 @@
 // Heartbeats from the store thread, however busy the owner's event loop is.
-import { watchOwner } from "../owner.ts";
+import { watchLiveness } from "../liveness-counter.ts";
 import type { PulseListener, PulseRequest } from "../store.ts";
 import type { System } from "../../system/system.ts";
 import type { Reply, Request } from "./engine.ts";
@@ -25,7 +25,7 @@ export function startPulse(
   carry: (request: Request) => Reply,
   tell: (reply: Reply) => void,
 ): Beating {
-  const owner = watchOwner(shared, request.stallMs, system.monotonic);
+  const owner = watchLiveness(shared, request.stallMs, system.monotonic);
   let dueAt = system.monotonic() + request.everyMs;
   const beat = (): void => {
     dueAt = system.monotonic() + request.everyMs;

@@ -3,8 +3,8 @@
 // just enough for its verdict to be written.
 import { runtimeFailure } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
-import { type Database, sqliteCode } from "./driver.ts";
-import type { Lanes } from "./lanes.ts";
+import { type SqliteDatabase, sqliteCode } from "./driver.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 
 /** Sets rows aside. */
 export interface Quarantine {
@@ -24,7 +24,7 @@ const LEGAL = `attempts = min(max(attempts, 0), 900000), max_attempts = max(max_
   cancel_requested = cancel_requested <> 0, limited = limited <> 0`;
 
 /** A quarantine for one database. */
-export function quarantine(db: Database, lanes: Lanes, clock: () => number): Quarantine {
+export function quarantine(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => number): Quarantine {
   const strays = db.prepare(`select seq from job where ${STRAY}`);
   const end = db.prepare(
     `update job set ${LEGAL}, state = 'dead', lane = ?, nonce = null, placed = null, finished_at = ?, expires_at = null, updated_at = ?, failure = ?, error_message = ?
@@ -68,7 +68,7 @@ export const BROKEN = `(attempts not between 0 and 900000 or max_attempts < 1 or
   or expires_at is not null)`;
 
 /** Makes the row of a running job legal again. */
-export function mender(db: Database): (id: string) => void {
+export function mender(db: SqliteDatabase): (id: string) => void {
   const mend = db.prepare(
     `update job set ${LEGAL}, finished_at = null, expires_at = null where id = ? and state = 'running'`,
   );

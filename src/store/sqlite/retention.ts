@@ -14,15 +14,15 @@ import {
 import { UNREADABLE } from "../rows.ts";
 import type { PruneAnswer } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
 import { RUNNING } from "./jobs.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { laneCleaner } from "./old-lanes.ts";
 
 /** The verbs that delete, and the one that puts it off. */
 export function retentionVerbs(
-  db: Database,
-  lanes: Lanes,
+  db: SqliteDatabase,
+  lanes: SqliteLaneNumbers,
   clock: () => number,
 ): Pick<Verbs, "remove" | "prune" | "retain"> {
   const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
@@ -74,7 +74,7 @@ const LANE = `max(min(lane, ${Number.MAX_SAFE_INTEGER}), 0)`;
 type TypeOf = (lane: number) => string;
 
 /** Gives jobs that ended without a time one, at most so many; true if there are more. */
-function timer(db: Database, typeOf: TypeOf): (by: Pruning, limit: number) => boolean {
+function timer(db: SqliteDatabase, typeOf: TypeOf): (by: Pruning, limit: number) => boolean {
   const timeless = db.prepare(
     `select seq, finished_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at is null order by seq limit ?`,
   );
@@ -93,7 +93,7 @@ function timer(db: Database, typeOf: TypeOf): (by: Pruning, limit: number) => bo
 }
 
 /** Finds the jobs whose time has come: of each state as many as it may, and of all these the first. */
-function onlooker(db: Database, typeOf: TypeOf): (now: number, most: number) => Over[] {
+function onlooker(db: SqliteDatabase, typeOf: TypeOf): (now: number, most: number) => Over[] {
   const over = db.prepare(
     `select seq, expires_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at <= ?
      order by expires_at, seq limit ?`,
@@ -109,7 +109,7 @@ function onlooker(db: Database, typeOf: TypeOf): (now: number, most: number) => 
 }
 
 /** Moves the times of ended jobs. */
-function retainer(db: Database, typeOf: TypeOf): Verbs["retain"] {
+function retainer(db: SqliteDatabase, typeOf: TypeOf): Verbs["retain"] {
   const read = db.prepare(
     `select seq, state, finished_at, expires_at, keep_ms, keep_dead_ms, ${LANE} from job where seq > ? order by seq limit ?`,
   );
@@ -133,7 +133,7 @@ function retainer(db: Database, typeOf: TypeOf): Verbs["retain"] {
 const BUCKETS = BUCKET_KINDS.map((kind) => `'${kind}'`).join(", ");
 
 /** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
-function keyCleaner(db: Database): (by: Pruning, limit: number) => void {
+function keyCleaner(db: SqliteDatabase): (by: Pruning, limit: number) => void {
   const keys = db.prepare(
     `delete from job_key where (type, key) in (select k.type, k.key from job_key k where k.gone = 1 and k.created_at <= ?
        and not exists (select 1 from job where job.id = k.job_id) order by k.created_at, k.type, k.key limit ?)`,
@@ -142,7 +142,7 @@ function keyCleaner(db: Database): (by: Pruning, limit: number) => void {
 }
 
 /** Deletes what nobody needs any more beside jobs and their keys. */
-function cleaner(db: Database): (by: Pruning) => void {
+function cleaner(db: SqliteDatabase): (by: Pruning) => void {
   const workers = db.prepare(
     `delete from worker where given_up = 1 and beat_at <= ?
        and not exists (select 1 from job j where ${RUNNING} and j.worker = worker.id)`,

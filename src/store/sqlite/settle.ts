@@ -6,16 +6,17 @@ import type { Failure, Lease, Terms } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
 import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
-import type { Database, Value } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
 import { failureText, UNREADABLE } from "../rows.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import type { OtherVerdict, SettleWire } from "./wire.ts";
 
 /** Applies verdicts. */
 export function settler(
-  db: Database,
-  lanes: Lanes,
+  db: SqliteDatabase,
+  lanes: SqliteLaneNumbers,
   clock: () => number,
   progress: (worker: string, through: number) => void,
 ): (request: SettleWire) => SettleAnswer {
@@ -63,7 +64,7 @@ export function settler(
 const TOGETHER = 50;
 
 /** Writes completions together; false, with nothing written, unless each of them is one and its lease current. */
-function manyCompleted(db: Database): (flat: readonly Value[], now: number) => boolean {
+function manyCompleted(db: SqliteDatabase): (flat: readonly Value[], now: number) => boolean {
   const complete = db.prepare(
     `update job set state = 'completed', nonce = null, placed = null, result = done.column4, finished_at = ?,
        expires_at = ? + keep_ms, updated_at = ?
@@ -104,7 +105,7 @@ type Completion = Extract<OtherVerdict, { readonly kind: "complete" }>;
 type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
 
 /** Every verdict but a plain completion; these are rare enough to read the row first. */
-function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): Other {
+function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: string) => void): Other {
   /** 1 if a job of this lane keeps its place in its group while it waits. */
   const keeps = (lane: number): number => Number(keepsPlace(lanes.belonging(lane) ?? UNREADABLE));
   const note = db.prepare("update job set progress = ?, updated_at = ? where seq = ?");
@@ -142,7 +143,7 @@ function otherVerdicts(db: Database, lanes: Lanes, mend: (id: string) => void): 
 }
 
 /** Ends jobs badly, or by a cancel. */
-function ender(db: Database): (state: "dead" | "cancelled", now: number, released: number, seq: number) => void {
+function ender(db: SqliteDatabase): (state: "dead" | "cancelled", now: number, released: number, seq: number) => void {
   const end = db.prepare(
     `update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ?,
      expires_at = ? + case ? when 'dead' then keep_dead_ms else keep_ms end where seq = ?`,
@@ -159,13 +160,13 @@ function termsOf(said: Terms): Value[] {
 }
 
 /** Writes what a run was judged by. */
-function teller(db: Database): (said: Terms, seq: number) => void {
+function teller(db: SqliteDatabase): (said: Terms, seq: number) => void {
   const say = db.prepare(`update job set ${SAY} where seq = ?`);
   return (said, seq) => void say.run(...termsOf(said), seq);
 }
 
 /** Writes a completion with what its run was judged by; false if the lease is not current. */
-function completer(db: Database): (lease: Lease, verdict: Completion, now: number) => boolean {
+function completer(db: SqliteDatabase): (lease: Lease, verdict: Completion, now: number) => boolean {
   const complete = db.prepare(
     `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + ?,
      updated_at = ?, ${SAY} where id = ? and epoch = ? and nonce = ?`,
@@ -178,7 +179,7 @@ function completer(db: Database): (lease: Lease, verdict: Completion, now: numbe
 }
 
 /** Finds the row that a lease is current for, and mends it where a verdict would run into damage. */
-function finder(db: Database, mend: (id: string) => void): (lease: Lease) => Row | null {
+function finder(db: SqliteDatabase, mend: (id: string) => void): (lease: Lease) => Row | null {
   const find = db.prepare(
     `select seq, lane, cancel_requested, attempts, crashes, ${BROKEN} from job where id = ? and epoch = ? and nonce = ?`,
   );
@@ -198,7 +199,7 @@ function bounded(count: number): number {
 
 /** Charges a bad run and sends the job back to the queue with one write of its row. */
 function retrier(
-  db: Database,
+  db: SqliteDatabase,
   keeps: (lane: number) => number,
 ): (row: Row, epoch: number, verdict: Retry, now: number) => true {
   const retry = db.prepare(
@@ -224,7 +225,7 @@ type Retry = Extract<OtherVerdict, { readonly kind: "retry" }>;
 type BadVerdict = Extract<OtherVerdict, { readonly failure: Failure }>;
 
 /** Charges a bad run, writes its record of history and, where the job dies, its dead letter. */
-function blamer(db: Database): (row: Row, epoch: number, verdict: BadVerdict, now: number) => void {
+function blamer(db: SqliteDatabase): (row: Row, epoch: number, verdict: BadVerdict, now: number) => void {
   const charge = db.prepare("update job set attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?");
   const bury = db.prepare(
     `insert into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
@@ -262,7 +263,7 @@ type Historian = (
 ) => void;
 
 /** Writes one record of history and keeps, of each generation, the first and the last nine. */
-function historian(db: Database): Historian {
+function historian(db: SqliteDatabase): Historian {
   const insert = db.prepare(
     `insert into attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class, error_name,
        error_message, error_stack, failure)

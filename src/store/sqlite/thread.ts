@@ -11,9 +11,9 @@ import type { Sync } from "./address.ts";
 import { type Engine, openEngine, type Reply, type Request } from "./engine.ts";
 import { type ErrorWire, packError } from "./facade.ts";
 import { fileIdentity, prepareFile } from "./file.ts";
-import { HeldAnswers } from "./held.ts";
+import { UnsyncedAnswers } from "./unsynced-answers.ts";
 import { type Beating, type PulseWire, startPulse } from "./pulse.ts";
-import { type Log, openLog } from "./sync.ts";
+import { type WalSync, openWalSync } from "./wal-sync.ts";
 import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
 
 /** A request under the number its answer will carry. */
@@ -63,8 +63,8 @@ interface Opened {
   readonly engine: Engine;
   readonly identity: string | null;
   /** Null where every commit is synced before it returns, or none is to be. */
-  readonly log: Log | null;
-  readonly held: HeldAnswers<Answer> | null;
+  readonly log: WalSync | null;
+  readonly held: UnsyncedAnswers<Answer> | null;
 }
 
 const thread = insideThread();
@@ -122,12 +122,12 @@ function open(identity: string | null): Opened {
   const { now: clock, random } = realSystem;
   const engine = openEngine({ path, clock, blockMs: blockThread, random, unsynced: true, emptyLog: syncFailed });
   try {
-    const log = engine.unsynced && sync === "full" ? openLog(path) : null;
+    const log = engine.unsynced && sync === "full" ? openWalSync(path) : null;
     const release = (answers: Answer[], failed: Error | null): void => {
       if (failed) return fail(log, answers, failed);
       thread.post(answers);
     };
-    return { engine, identity, log, held: log && new HeldAnswers<Answer>(log, realSystem.after, release) };
+    return { engine, identity, log, held: log && new UnsyncedAnswers<Answer>(log, realSystem.after, release) };
   } catch (error) {
     engine.close();
     throw error;
@@ -135,7 +135,7 @@ function open(identity: string | null): Opened {
 }
 
 /** A sync failed: nobody knows how much of the log is on disk, so that it is opened anew and written once more. */
-function fail(log: Log | null, answers: readonly Answer[], cause: Error): void {
+function fail(log: WalSync | null, answers: readonly Answer[], cause: Error): void {
   const error = packError(notSynced(cause));
   thread.post(answers.map(([number]): Answer => [number, { error }]));
   syncFailed = true;

@@ -4,7 +4,7 @@
 import type { Belonging } from "../../core/job.ts";
 import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
-import type { Value } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { failureFromText, keepFromText, keepText, UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which stands in the record of that run and is not written twice. */

@@ -1,12 +1,13 @@
-// Lanes and claim on SQLite. One index, (lane, run_at, seq) of waiting jobs, serves both, so their cost follows what
+// SqliteLaneNumbers and claim on SQLite. One index, (lane, run_at, seq) of waiting jobs, serves both, so their cost follows what
 // they return, not what waits, is parked, or is finished.
 import type { Belonging } from "../../core/job.ts";
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
 import type { ClaimRequest, SettleAnswer, Signs } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database, Value } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { roomOf } from "./groups.ts";
-import type { Lanes } from "./lanes.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";
 import { settler } from "./settle.ts";
 import { CLAIM_COLUMNS, CLAIM_COUNT, CLAIM_REST, type ClaimWire, PLAIN, type SettleWire } from "./wire.ts";
@@ -23,7 +24,7 @@ export interface WorkVerbs extends Pick<Verbs, "lanes"> {
 }
 
 /** The verbs that move jobs through their runs. */
-export function workVerbs(db: Database, lanes: Lanes, clock: () => number): WorkVerbs {
+export function workVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => number): WorkVerbs {
   const progress = db.prepare("update worker set started_through = max(started_through, ?) where id = ?");
   const aside = quarantine(db, lanes, clock);
   return {
@@ -33,7 +34,12 @@ export function workVerbs(db: Database, lanes: Lanes, clock: () => number): Work
   };
 }
 
-function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): Verbs["lanes"] {
+function activeLanes(
+  db: SqliteDatabase,
+  lanes: SqliteLaneNumbers,
+  clock: () => number,
+  aside: Quarantine,
+): Verbs["lanes"] {
   // The head of the next lane is one step down the index, however many jobs lie between.
   const head = db.prepare(
     `select max(min(lane, ${MOST}), -${MOST}), max(min(run_at, ${MOST}), 0) from job
@@ -67,7 +73,7 @@ function activeLanes(db: Database, lanes: Lanes, clock: () => number, aside: Qua
   };
 }
 
-function signsReader(db: Database): () => Signs {
+function signsReader(db: SqliteDatabase): () => Signs {
   // A number of a row may be given out again; the times at which workers started are as good as never the same.
   const read = db.prepare(
     `select (select version from control), count(*), coalesce(sum(started_at), 0),
@@ -88,7 +94,9 @@ interface Found {
   readonly group: number | null;
 }
 
-function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarantine): WorkVerbs["claim"] {
+type Clock = () => number;
+
+function claimer(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: Clock, aside: Quarantine): WorkVerbs["claim"] {
   const control = db.prepare("select version from control");
   const before = db.prepare("select 1 from job where state = 'queued' and lane < ? limit 1");
   const present = db.prepare(
@@ -147,7 +155,7 @@ function claimer(db: Database, lanes: Lanes, clock: () => number, aside: Quarant
 }
 
 /** Reads the jobs of a lane that are due and may be taken, in their order, at most so many. */
-function dueJobs(db: Database, lanes: Lanes): (lane: number, now: number, most: number) => Value[][] {
+function dueJobs(db: SqliteDatabase, lanes: SqliteLaneNumbers): (lane: number, now: number, most: number) => Value[][] {
   // With a bare parameter as its limit SQLite compiles the statement anew every time, which takes four times as long.
   const heads = db.prepare(
     `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ? + 0`,
@@ -174,7 +182,7 @@ interface Taker {
   one(found: Found, run: Taking, ticket: number): boolean;
 }
 
-function openTaker(db: Database): Taker {
+function openTaker(db: SqliteDatabase): Taker {
   const set = "state = 'running', epoch = epoch + 1, nonce = ?, worker = ?, started_at = ?, updated_at = ?";
   const one = db.prepare(`update job set ${set}, ticket = ? where seq = ?`);
   const onePlaced = db.prepare(`update job set ${set}, ticket = ?, placed = ? where seq = ?`);

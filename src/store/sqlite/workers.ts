@@ -2,7 +2,8 @@
 import { JOB_WIDTH, leaseFromRow, workerFromRow } from "../rows.ts";
 import type { ExpiredRequest, OverdueRequest } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Database, Value } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
+import type { Value } from "../rows.ts";
 import { RUNNING, WITH_LANE } from "./jobs.ts";
 import { JOB_COLUMNS } from "./wire.ts";
 
@@ -10,13 +11,13 @@ import { JOB_COLUMNS } from "./wire.ts";
 const RUN_COLUMNS = `${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq`;
 
 /** The verbs about workers; expired runs come as rows of a job, its nonce and whether it had started. */
-export interface WorkerVerbs extends Pick<Verbs, "register" | "beat" | "held" | "leave" | "workers"> {
+export interface SqliteWorkerVerbs extends Pick<Verbs, "register" | "beat" | "held" | "leave" | "workers"> {
   expired(request: ExpiredRequest): Value[][];
   overdue(request: OverdueRequest): Value[][];
 }
 
 /** The verbs about workers. */
-export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
+export function workerVerbs(db: SqliteDatabase, clock: () => number): SqliteWorkerVerbs {
   const insert = db.prepare(
     `insert into worker (id, pid, host, release, lease_end, started_at, beat_at) values (?, ?, ?, ?, ?, ?, ?)
      on conflict (id) do nothing`,
@@ -74,8 +75,8 @@ export function workerVerbs(db: Database, clock: () => number): WorkerVerbs {
 }
 
 /** What takes longer than its own limit, than the limit of its type, or than whoever asks would let it. */
-function overdueRuns(db: Database, clock: () => number): WorkerVerbs["overdue"] {
-  const over = (from: string, where: string): ReturnType<Database["prepare"]> =>
+function overdueRuns(db: SqliteDatabase, clock: () => number): SqliteWorkerVerbs["overdue"] {
+  const over = (from: string, where: string): ReturnType<SqliteDatabase["prepare"]> =>
     db.prepare(
       `select ${RUN_COLUMNS}, ? - j.started_at from ${from} ${WITH_LANE} left join worker w on w.id = j.worker
        where ${where} and j.seq > ? order by j.seq limit ? + 0`,
@@ -107,7 +108,7 @@ function overdueRuns(db: Database, clock: () => number): WorkerVerbs["overdue"] 
 }
 
 /** True if a run is in the hands of a worker that has no row any more. */
-function hasOrphans(db: Database): boolean {
+function hasOrphans(db: SqliteDatabase): boolean {
   const orphan = `select 1 from job j where ${RUNNING} and not exists (select 1 from worker w where w.id = j.worker) limit 1`;
   return db.prepare(orphan).all().length > 0;
 }

@@ -5,7 +5,7 @@ import { createRedrive } from "../../../src/index.ts";
 import type { Ask } from "../../../src/store/postgres/driver.ts";
 import { createPostgresStore, postgres } from "../../../src/store/postgres/index.ts";
 import { findSchema } from "../../../src/store/postgres/migrate.ts";
-import { type Place, readPlace } from "../../../src/store/postgres/place.ts";
+import { type PostgresAddress, readPostgresAddress } from "../../../src/store/postgres/address.ts";
 
 const URL_HERE = "postgres://app:hunter2@127.0.0.1:1/db";
 
@@ -75,21 +75,23 @@ describe("the place of a server", () => {
     ["postgres://localhost/jobs?host=db.example.com", { tls: true, shown: "db.example.com:5432/jobs" }],
     ["postgres://h/jobs?schema=a&pooler=true", { schema: "a", pooler: true, tls: true }],
   ])("is read from %s", (url, place) => {
-    expect(readPlace({ url })).toMatchObject(place);
+    expect(readPostgresAddress({ url })).toMatchObject(place);
   });
 
   it("keeps what is the driver's in the URL, and only that", () => {
-    const { url } = readPlace({ url: "postgres://h:5/jobs?schema=a&pooler=true&insecure=true&application_name=x" });
+    const { url } = readPostgresAddress({
+      url: "postgres://h:5/jobs?schema=a&pooler=true&insecure=true&application_name=x",
+    });
     expect(url).toBe("postgres://h:5/jobs?application_name=x");
   });
 });
 
 describe("what a URL leaves out", () => {
   const named = { PGHOST: "db.example.com", PGPORT: "6543", PGUSER: "app", PGDATABASE: "jobs" };
-  const where = (url: string, environment: Record<string, string> = named): Place => {
+  const where = (url: string, environment: Record<string, string> = named): PostgresAddress => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
-    return readPlace({ url });
+    return readPostgresAddress({ url });
   };
 
   it.each([

@@ -2,8 +2,8 @@
 // connections of our own, on those of a caller's pool and behind a pooler; and a row of one worker holds up no other.
 import type pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { openParts, type Parts } from "../../../src/store/postgres/parts.ts";
-import type { PostgresOptions } from "../../../src/store/postgres/place.ts";
+import { openDependencies, type PostgresDependencies } from "../../../src/store/postgres/dependencies.ts";
+import type { PostgresOptions } from "../../../src/store/postgres/address.ts";
 import type { ClaimedJob, Retention } from "../../../src/store/store.ts";
 import { HAS_PGBOUNCER, startPgBouncer } from "../../support/pgbouncer.ts";
 import { openQueue, type PostgresQueue, testPool } from "../../support/postgres-queue.ts";
@@ -17,13 +17,13 @@ const LONG = { timeout: 120_000 };
 const SETTINGS = ["statement_timeout", "lock_timeout"].map((name) => `current_setting('${name}')`).join(", ");
 const BOUNDS = { text: `select ${SETTINGS}` };
 
-function parts(options: PostgresOptions): Parts {
-  const opened = openParts(options, {});
+function parts(options: PostgresOptions): PostgresDependencies {
+  const opened = openDependencies(options, {});
   onTestFinished(() => opened.db.close());
   return opened;
 }
 
-type Way = readonly [name: string, open: () => Promise<Parts>];
+type Way = readonly [name: string, open: () => Promise<PostgresDependencies>];
 const BEHIND_POOLER: Way = [
   "a pooler in transaction mode",
   async () => parts({ url: await startPgBouncer(SERVER, 2), pooler: true }),

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createPostgresStore } from "../../../src/store/postgres/index.ts";
-import { openParts } from "../../../src/store/postgres/parts.ts";
+import { openDependencies } from "../../../src/store/postgres/dependencies.ts";
 import { newJob } from "../../support/new-job.ts";
 import { testSchema } from "../../support/postgres-queue.ts";
 import { freshSchema, sql } from "../../support/postgres-world.ts";
@@ -51,8 +51,8 @@ describe.each(CASES)("a role that is $level by default on Postgres $version", ({
   it("does not make our transactions so, nor our statements on connections of our own", async () => {
     const { schema, url } = await strict(server, level);
     const pool = new pg.Pool({ connectionString: url, max: 1 });
-    const own = openParts({ url, schema }, {});
-    const theirs = openParts({ pool, schema }, {});
+    const own = openDependencies({ url, schema }, {});
+    const theirs = openDependencies({ pool, schema }, {});
     onTestFinished(async () => {
       await Promise.all([own.db.close(), theirs.db.close()]);
       await pool.end();

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { defineJob, retryPolicyOf } from "../../../src/queue/define-job.ts";
+import { defineJob, retryPolicyOf } from "../../../src/jobs/define-job.ts";
 import type { ClaimedJob, Settlement, Store } from "../../../src/store/store.ts";
 import { realSystem } from "../../../src/system/real.ts";
 import { reap } from "../../../src/upkeep/expired-runs.ts";

@@ -2,10 +2,10 @@
 // step fails.
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import type { Database } from "../../../src/store/postgres/driver.ts";
+import type { PostgresDatabase } from "../../../src/store/postgres/driver.ts";
 import { createPostgresStore } from "../../../src/store/postgres/index.ts";
 import { findSchema, migrate, migrationPlan } from "../../../src/store/postgres/migrate.ts";
-import { openParts } from "../../../src/store/postgres/parts.ts";
+import { openDependencies } from "../../../src/store/postgres/dependencies.ts";
 import { MIGRATIONS } from "../../../src/store/postgres/schema.ts";
 import { newJob } from "../../support/new-job.ts";
 import { testSchema } from "../../support/postgres-queue.ts";
@@ -26,10 +26,10 @@ async function filled(ways = 1) {
   const store = createPostgresStore({ url: SERVER, schema });
   await store.enqueue([newJob()]);
   await store.close();
-  const open = (): Database => openParts({ url: SERVER, schema, maxConnections: 1 }, {}).db;
+  const open = (): PostgresDatabase => openDependencies({ url: SERVER, schema, maxConnections: 1 }, {}).db;
   const dbs = Array.from({ length: ways }, open);
   onTestFinished(async () => void (await Promise.all(dbs.map((db) => db.close()))));
-  return { schema, dbs, db: dbs[0] as Database };
+  return { schema, dbs, db: dbs[0] as PostgresDatabase };
 }
 
 /** What a schema has of the next version, and how many jobs. */
@@ -67,7 +67,7 @@ describe("the next version of the schema", () => {
 
 describe("the plan of the next version", () => {
   /** Runs a plan as psql does: one statement after the other on one connection, whatever became of those before. */
-  const byHand = async (schema: string, db: Database, migrations: typeof MIGRATIONS): Promise<void> => {
+  const byHand = async (schema: string, db: PostgresDatabase, migrations: typeof MIGRATIONS): Promise<void> => {
     const plan = migrationPlan(schema, await findSchema(db.ask, schema, "here"), migrations);
     const client = new pg.Client({ connectionString: SERVER });
     await client.connect();

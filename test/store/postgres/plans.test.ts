@@ -3,11 +3,11 @@
 // Each trap here was met and measured once.
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { openParts } from "../../../src/store/postgres/parts.ts";
+import { openDependencies } from "../../../src/store/postgres/dependencies.ts";
 import { settleStatements } from "../../../src/store/postgres/settle-statements.ts";
 import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
 import { openWaker, wakeNames } from "../../../src/store/postgres/wake.ts";
-import { lanesText } from "../../../src/store/postgres/look.ts";
+import { lanesText } from "../../../src/store/postgres/lanes.ts";
 import { claimText, groupClaimText } from "../../../src/store/postgres/work.ts";
 import { newJob } from "../../support/new-job.ts";
 import { type PlanStep, planOf, products, wholeTables } from "../../support/postgres-plan.ts";
@@ -76,7 +76,7 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
 
 /** Sets the connection up as the store does with its own. */
 async function likeOurs(client: pg.Client): Promise<void> {
-  const { config, db } = openParts({ url: URL }, {});
+  const { config, db } = openDependencies({ url: URL }, {});
   await db.close();
   for (const [, name, value = ""] of (config?.options ?? "").matchAll(/-c (\w+)=((?:\\.|\S)+)/g))
     await client.query("select set_config($1, $2, false)", [name, value.replaceAll("\\", "")]);

@@ -1,7 +1,7 @@
 // Settings for the server in the URL of the store: they are sent beside ours, which win.
 import { expect, inject, it, onTestFinished } from "vitest";
 import { createPostgresStore } from "../../../src/store/postgres/index.ts";
-import { openParts } from "../../../src/store/postgres/parts.ts";
+import { openDependencies } from "../../../src/store/postgres/dependencies.ts";
 
 const SERVER = inject("postgres18");
 const NAMES = ["work_mem", "jit", "plan_cache_mode", "enable_seqscan", "default_transaction_isolation"];
@@ -10,7 +10,7 @@ const THEIRS = `options=${encodeURIComponent("-c work_mem=5MB -c jit=on")}`;
 
 /** What these settings are on a connection to this store. */
 async function settings(url: string): Promise<unknown> {
-  const { db } = openParts({ url }, {});
+  const { db } = openDependencies({ url }, {});
   onTestFinished(() => db.close());
   const [row] = await db.ask({ text: `select ${NAMES.map((name) => `current_setting('${name}')`).join(", ")}` });
   return row;

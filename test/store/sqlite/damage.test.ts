@@ -1,7 +1,7 @@
 // Rows damaged by hand, over a second connection as an operator has it: the others flow, and nothing is thrown away.
 import { describe, expect, it } from "vitest";
 import type { Verdict } from "../../../src/core/verdict.ts";
-import type { Database } from "../../../src/store/sqlite/driver.ts";
+import type { SqliteDatabase } from "../../../src/store/sqlite/driver.ts";
 import { connect, inlineStore } from "../../support/database-file.ts";
 import { add, claimBy, end, finish, leaseOf, read, signUp, start, take } from "../../support/runs.ts";
 import { complete, dead, retry } from "../../support/verdicts.ts";
@@ -15,7 +15,8 @@ async function setup() {
   return { ...world, db, damage };
 }
 
-const rawPayload = (db: Database, id: string) => db.prepare("select payload from job where id = ?").all(id)[0]?.[0];
+const rawPayload = (db: SqliteDatabase, id: string) =>
+  db.prepare("select payload from job where id = ?").all(id)[0]?.[0];
 
 /** Lanes that no job belongs to: one never made, one before all others, one that no JavaScript number is equal to. */
 const NO_LANES = ["4711", "-5", "9007199254740993"];

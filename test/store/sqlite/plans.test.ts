@@ -3,9 +3,9 @@
 import { describe, expect, it } from "vitest";
 import type { DeadLetterQuery, JobQuery } from "../../../src/store/store.ts";
 import { deadLetterVerbs } from "../../../src/store/sqlite/dead-letters.ts";
-import type { Database } from "../../../src/store/sqlite/driver.ts";
+import type { SqliteDatabase } from "../../../src/store/sqlite/driver.ts";
 import { jobVerbs } from "../../../src/store/sqlite/jobs.ts";
-import { openLanes } from "../../../src/store/sqlite/lanes.ts";
+import { openLaneNumbers } from "../../../src/store/sqlite/lane-numbers.ts";
 import { retentionVerbs } from "../../../src/store/sqlite/retention.ts";
 import { connect, inlineStore } from "../../support/database-file.ts";
 
@@ -14,14 +14,14 @@ async function watched() {
   const { path } = await inlineStore();
   const db = connect(path);
   const prepared: string[] = [];
-  const watching: Database = {
+  const watching: SqliteDatabase = {
     ...db,
     prepare(sql) {
       prepared.push(sql);
       return db.prepare(sql);
     },
   };
-  const lanes = openLanes(watching, Date.now);
+  const lanes = openLaneNumbers(watching, Date.now);
   const plansOf = (act: () => unknown): string[] => {
     prepared.length = 0;
     act();

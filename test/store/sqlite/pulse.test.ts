@@ -1,7 +1,7 @@
 // The heartbeat of the store thread: it beats however much the thread has to write (in time, says pulse.timed.ts), and
 // pauses when the event loop of its owner shows no life.
 import { describe, expect, it } from "vitest";
-import { openShared } from "../../../src/store/owner.ts";
+import { openShared } from "../../../src/store/liveness-counter.ts";
 import { startPulse } from "../../../src/store/sqlite/pulse.ts";
 import { realSystem } from "../../../src/system/real.ts";
 import { testPath } from "../../support/database-file.ts";

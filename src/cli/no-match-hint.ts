@@ -1,0 +1,49 @@
+// What is said where filters fit no dead letter or no job: which filters, and what may have been meant.
+import { didYouMean } from "../core/options.ts";
+import type { Redrive } from "../redrive.ts";
+import type { Flags } from "./command.ts";
+
+const FILTERS = {
+  state: "--state",
+  type: "--type",
+  queue: "--queue",
+  key: "--key",
+  class: "--class",
+  reason: "--reason",
+  service: "--service",
+  tenant: "--tenant",
+  from: "--from",
+  until: "--until",
+  olderThan: "--older-than",
+  text: "--text",
+  fingerprint: "--fingerprint",
+} as const;
+
+/** `No dead letter fits --type thumbnial (did you mean "thumbnail"?)`. */
+export async function noMatchHint({ deadLetters }: Redrive, flags: Flags): Promise<string> {
+  const given = filtersIn(flags);
+  if (given === "") return "There are no dead letters";
+  const { byType, causes } = await deadLetters.stats({});
+  const fingerprints = causes.map(({ fingerprint }) => fingerprint);
+  const hints = [meant(flags.type, Object.keys(byType)), meant(flags.fingerprint, fingerprints)].filter(Boolean);
+  const said = `No dead letter fits ${given}`;
+  return hints.length === 0 ? said : `${said} (${hints.join(" ")})`;
+}
+
+/** `No job fits --type thumbnial`. */
+export function noJobHint(flags: Flags): string {
+  const given = filtersIn(flags);
+  return given === "" ? "There are no jobs" : `No job fits ${given}`;
+}
+
+function filtersIn(flags: Flags): string {
+  const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => flags[name] !== undefined);
+  return given.map((name) => `${FILTERS[name]} ${String(flags[name])}`).join(" ");
+}
+
+/** Nothing for a value that is there, or like none that is. */
+function meant(value: Flags[string], known: readonly string[]): string {
+  if (typeof value !== "string" || known.includes(value)) return "";
+  const longer = known.filter((one) => value.length >= 4 && one.startsWith(value));
+  return longer.length === 1 ? `did you mean "${longer[0]}"?` : didYouMean(value, known);
+}

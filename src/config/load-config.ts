@@ -1,0 +1,236 @@
+// The config file: found in the working directory or named, TypeScript, JavaScript or YAML, and refused as a whole where
+// one field is wrong. Paths in it begin where the file lies.
+import { existsSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, extname, join, resolve } from "node:path";
+import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { didYouMean, invalid, parseOptions } from "../core/options.ts";
+import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import { resolveLimits, type ServiceOptions, type TenantOptions } from "../core/service.ts";
+import type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
+import { whyRefused } from "../system/trusted-file.ts";
+import { resolveWorker, WORKER_FIELDS } from "../worker/settings.ts";
+import { backoffFromData } from "./config-backoff.ts";
+import type { YamlPlace } from "./config-yaml.ts";
+import { oneLine } from "../core/safe-text.ts";
+import { loadModule } from "./load-module.ts";
+import { type StoreAddress, storeAddress } from "./store-address.ts";
+
+/** A config file, checked. */
+export interface Config {
+  /** Where it lies; null where there is none. */
+  readonly file: string | null;
+  readonly store: StoreAddress | null;
+  /** Absolute paths of files with job definitions. */
+  readonly jobs: readonly string[];
+  readonly defaults: PolicyOptions;
+  /** Breakers, retry budgets and rate limits by service, and weights and rate limits by tenant. */
+  readonly services: Readonly<Record<string, ServiceOptions>>;
+  readonly tenants: Readonly<Record<string, TenantOptions>>;
+  /** Limits for the figures of `drain`. */
+  readonly alerts: AlertOptions;
+  readonly worker: WorkerConfig;
+}
+
+/** No config file. */
+export const NO_CONFIG: Config = {
+  file: null,
+  store: null,
+  jobs: [],
+  defaults: {},
+  services: {},
+  tenants: {},
+  alerts: {},
+  worker: {},
+};
+
+/** The names under which a config file is found. */
+export const CONFIG_NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
+const FIELDS = [
+  "store",
+  "jobs",
+  "defaults",
+  "services",
+  "tenants",
+  "alerts",
+  "worker",
+] as const satisfies readonly (keyof RedriveConfig)[];
+const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
+const MOST_DEPTH = 10;
+/** More is no config, and would take minutes to read. */
+const YAML_MOST = 1_048_576;
+
+/** The config file to use: the one named, else the one in the folder, else null. */
+export function findConfig(named: string | undefined, folder: string): string | null {
+  if (named !== undefined) {
+    const path = resolve(folder, named);
+    if (named !== "" && isThere(path)) return path;
+    throw refused(`config: expected a file; there is no ${JSON.stringify(named)}; check the path`);
+  }
+  const found = CONFIG_NAMES.filter((name) => isThere(join(folder, name)));
+  if (found.length > 1) {
+    throw refused(
+      `config: expected one config file; found ${found.join(" and ")}; remove one, or name it with --config`,
+    );
+  }
+  return found[0] === undefined ? null : join(folder, found[0]);
+}
+
+/** True also for a link that leads nowhere: it is refused, not passed over. */
+function isThere(path: string): boolean {
+  return existsSync(path) || whyRefused(path) !== null;
+}
+
+/** Loads and checks a config file. */
+export async function loadConfig(file: string): Promise<Config> {
+  const why = whyRefused(file);
+  if (why !== null) throw refused(`config: expected a file that only you or root can change; ${file} ${why}`);
+  const { value, placeOf } = await readConfig(file);
+  try {
+    return configOf(value, file);
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    const path = (error.details.path as string[] | undefined) ?? pathIn(error.message);
+    throw refused(`${file}${placeOf(path)}: ${error.message}`, error);
+  }
+}
+
+async function readConfig(file: string): Promise<{ value: unknown; placeOf: YamlPlace }> {
+  try {
+    if ([".yaml", ".yml"].includes(extname(file))) {
+      // Loaded only where it is needed: most calls have no YAML to read.
+      const { readYaml } = await import("./config-yaml.ts");
+      const { size } = statSync(file);
+      if (size > YAML_MOST) throw new Error(`it may have at most 1 MiB; it has ${size} bytes`);
+      return readYaml(await readFile(file, "utf8"));
+    }
+    const module = await loadModule(file);
+    if (!("default" in module)) throw new Error("it has no default export");
+    return { value: module.default, placeOf: () => "" };
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw refused(`${file}: expected a config file that can be read; ${oneLine(said)}`, cause);
+  }
+}
+
+/** The field that an error of the library names, as a path. */
+function pathIn(message: string): string[] {
+  const name = /^([\w.]+):/.exec(message)?.[1] ?? "";
+  return name.replace(/^library\b/, "defaults").split(".");
+}
+
+function configOf(value: unknown, file: string): Config {
+  refuseForbidden(value, []);
+  const given = parse(value ?? {}, FIELDS, []);
+  const folder = dirname(file);
+  const { store, jobs = [] } = given;
+  const files = Array.isArray(jobs) ? jobs : [jobs];
+  if (!files.every((one) => typeof one === "string" && one !== ""))
+    throw invalid("jobs", "a file or a list of files", jobs, "for example ./jobs.ts");
+  return {
+    file,
+    store: store === undefined ? null : storeAddress(store, folder),
+    jobs: (files as string[]).map((one) => resolve(folder, one)),
+    defaults: defaultsOf(given.defaults),
+    ...limitsOf(given),
+    alerts: alertsOf(given.alerts),
+    worker: workerOf(given.worker, folder),
+  };
+}
+
+function limitsOf(given: {
+  readonly services?: unknown;
+  readonly tenants?: unknown;
+}): Pick<Config, "services" | "tenants"> {
+  const limits = { services: given.services ?? {}, tenants: given.tenants ?? {} } as Pick<
+    Config,
+    "services" | "tenants"
+  >;
+  resolveLimits(limits);
+  return limits;
+}
+
+function alertsOf(value: unknown): AlertOptions {
+  resolveAlerts(value);
+  return (value ?? {}) as AlertOptions;
+}
+
+function defaultsOf(value: unknown): PolicyOptions {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" || Array.isArray(value))
+    throw invalid("defaults", "an object such as { maxAttempts: 5 }", value, "change it");
+  const { backoff, ...rest } = value as PolicyOptions;
+  const defaults = { ...rest, ...(backoff !== undefined && { backoff: backoffFromData(backoff) }) };
+  try {
+    resolvePolicy({ library: defaults });
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    const message = error.message.replace(/^library\b/, "defaults");
+    throw new RedriveError("invalid_argument", message, { cause: error });
+  }
+  return defaults;
+}
+
+const HEALTH = ["port", "host"] as const;
+
+function workerOf(value: unknown, folder: string): WorkerConfig {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" || Array.isArray(value))
+    throw invalid("worker", "an object such as { concurrency: 20 }", value, "change it");
+  const { health, archive, ...rest } = value as WorkerConfig;
+  resolveWorker(rest);
+  if (archive !== undefined && (typeof archive !== "string" || archive === ""))
+    throw invalid("worker.archive", "the path of a file", archive, "for example ./dead.ndjson");
+  if (health !== undefined) {
+    const { port, host } = parse(health, HEALTH, ["worker", "health"]);
+    if (!Number.isInteger(port) || (port as number) < 0 || (port as number) > 65_535)
+      throw invalid("worker.health.port", "a whole number from 0 to 65535", port, "change it");
+    if (host !== undefined && typeof host !== "string") throw invalid("worker.health.host", "text", host, "change it");
+  }
+  return {
+    ...rest,
+    ...(health !== undefined && { health }),
+    ...(archive !== undefined && { archive: resolve(folder, archive) }),
+  };
+}
+
+/** Like `parseOptions`, but the error knows where the field stands. */
+function parse<K extends string>(value: unknown, known: readonly K[], path: readonly string[]): Record<K, unknown> {
+  try {
+    return parseOptions(value, known, ["config", ...path].join(".")) as Record<K, unknown>;
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    const wrong = isObject ? Object.keys(value).find((key) => !known.includes(key as K)) : undefined;
+    const details = { path: wrong === undefined ? [...path] : [...path, wrong] };
+    const message = wrong === undefined ? error.message : withPlace(error.message, wrong, path);
+    throw new RedriveError("invalid_argument", message, { cause: error, details });
+  }
+}
+
+/** Says where a field belongs that stands at the top and is one of `defaults` or `worker`; the nearest may be far away. */
+function withPlace(message: string, wrong: string, path: readonly string[]): string {
+  if (path.length > 0 || didYouMean(wrong, FIELDS) !== "") return message;
+  const places = [POLICY_FIELDS.map((field) => ["defaults", field]), WORKER_FIELDS.map((field) => ["worker", field])];
+  const near = places.flat().find(([, field = ""]) => didYouMean(wrong, [field]) !== "");
+  const remedy = near ? `did you mean "${near.join(".")}"?` : "use one of these, or leave it out";
+  return message.replace(/did you mean "\w+"\?$/, remedy);
+}
+
+/** Names that would reach into the prototypes of objects have no place in a config. */
+function refuseForbidden(value: unknown, path: readonly string[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (path.length > MOST_DEPTH) throw invalid("config", `at most ${MOST_DEPTH} levels`, "more", "make it flatter");
+  for (const key of Object.getOwnPropertyNames(value)) {
+    if (FORBIDDEN.has(key)) {
+      const message = `config: expected no field called ${key}; got one${path.length > 0 ? ` in ${path.join(".")}` : ""}; remove it`;
+      throw new RedriveError("invalid_argument", message, { details: { path: [...path, key] } });
+    }
+    refuseForbidden((value as Record<string, unknown>)[key], [...path, key]);
+  }
+}
+
+function refused(message: string, cause?: unknown): RedriveError {
+  return new RedriveError("config_refused", message, { cause });
+}

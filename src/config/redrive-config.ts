@@ -1,0 +1,26 @@
+// What a config file may say, as a type for those that are TypeScript; YAML and TypeScript are checked by the same code.
+import type { AlertOptions } from "../core/alerts.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import type { ServiceOptions, TenantOptions } from "../core/service.ts";
+import type { RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
+
+/** What a config file may say about workers. */
+export type WorkerConfig = Omit<RedriveWorkerOptions, "isolation" | "jobsFile">;
+
+/** The default export of `redrive.config.ts`; `redrive.config.yaml` has the same fields. Paths begin where the file lies. */
+export interface RedriveConfig {
+  /** Where the jobs live: `sqlite:PATH` or `postgres://…`; default `sqlite:./redrive.db` in the working directory. */
+  readonly store?: string;
+  /** The file or files with job definitions; default none. */
+  readonly jobs?: string | readonly string[];
+  /** Defaults for every job type that does not say otherwise. */
+  readonly defaults?: PolicyOptions;
+  /** Breakers, retry budgets and rate limits by the name of the service. */
+  readonly services?: Readonly<Record<string, ServiceOptions>>;
+  /** Weights and rate limits by the name of the tenant. */
+  readonly tenants?: Readonly<Record<string, TenantOptions>>;
+  /** Limits for the figures of `drain`: where one is passed it says so, and its exit code is 1. Default none. */
+  readonly alerts?: AlertOptions;
+  /** Settings of workers. */
+  readonly worker?: WorkerConfig;
+}

@@ -1,0 +1,45 @@
+// The limits of a job type that somebody said. A job that was enqueued by the name of its type alone has only defaults; those
+// who know the type say what counts instead, also to other processes, as JSON.
+import type { Job, JobKeep, JobLimits, Terms } from "./job.ts";
+import type { ResolvedPolicy } from "./policy.ts";
+
+const COUNTS = ["maxAttempts", "maxCrashes"] as const;
+/** Those that may be null for none. */
+const OPTIONAL = ["deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const;
+
+/** Those limits of a job that were said; it keeps its own for the others. */
+export type DeclaredLimits = Partial<Omit<JobLimits, "limited">>;
+
+/** The limits that a layer of the policy said. */
+export function declaredLimits({ policy, origins }: ResolvedPolicy): DeclaredLimits {
+  const said = [...COUNTS, ...OPTIONAL].filter((limit) => origins[limit] !== "default");
+  return Object.fromEntries(said.map((limit) => [limit, policy[limit]]));
+}
+
+/** The limits in a value that another program wrote; what is none is left out. */
+export function limitsFrom(value: unknown): DeclaredLimits {
+  const given = (typeof value === "object" && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
+  const isCount = (limit: string): boolean => Number.isSafeInteger(given[limit]) && (given[limit] as number) >= 0;
+  const said = [
+    ...COUNTS.filter((limit) => isCount(limit) && given[limit] !== 0),
+    ...OPTIONAL.filter((limit) => given[limit] === null || isCount(limit)),
+  ];
+  return Object.fromEntries(said.map((limit) => [limit, given[limit]]));
+}
+
+/** What those who know its type say of a job. */
+export interface DeclaredByType {
+  readonly limits: DeclaredLimits;
+  /** How long jobs of the type are kept; undefined where that is not known. */
+  readonly keep?: JobKeep | undefined;
+}
+
+/** What a run of this job is judged by, if it is not what the job carries itself; null if it is. */
+export function termsFor(job: Job, said: DeclaredByType): Terms | null {
+  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = job;
+  const own = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs };
+  const terms: Terms = { ...own, ...(job.limited ? {} : said.limits), ...said.keep };
+  return TERMS.some((term) => terms[term] !== own[term]) ? terms : null;
+}
+
+const TERMS = [...COUNTS, ...OPTIONAL, "keepFinishedMs", "keepDeadMs"] as const;

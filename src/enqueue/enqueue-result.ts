@@ -1,0 +1,43 @@
+// What became of an enqueue, and telling it to the caller and to whoever listens.
+import { RedriveError } from "../core/errors.ts";
+import type { State } from "../core/job.ts";
+import type { NewJob } from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { Events } from "../report/events.ts";
+
+/** What became of an enqueue. */
+export interface EnqueuedJob {
+  readonly id: string;
+  readonly type: string;
+  /** True if a job with this key was there already; nothing was written then. */
+  readonly duplicate: boolean;
+  /** True if a waiting job with this key took the new body. */
+  readonly replaced: boolean;
+  /** The state of a duplicate; null if it is gone already, `queued` for a job that was written. */
+  readonly state: State | null;
+}
+/** The store inside a caller's transaction; throws where the store has no such thing. */
+export function withinOf(store: Store, tx: unknown): Within {
+  if (!store.within)
+    throw invalid("tx", "a Postgres store, which can share your transaction", store.name, "leave tx out");
+  return store.within(tx);
+}
+/** Whom to tell; nobody listens to what a transaction may still take back. */
+export type Teller = { readonly log: Log | null; readonly events: Events | null };
+
+/** Tells the caller, and whoever listens, what became of a job. */
+export function enqueueResult({ log, events }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
+  const { id, kind } = answer;
+  const { type, key } = job;
+  if (kind === "conflict") {
+    const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another body. Use another key, or unique: "replace".`;
+    throw new RedriveError("conflict", message, { details: { id, type, key } });
+  }
+  if (kind === "duplicate" && answer.state === "dead")
+    log?.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
+  if (kind === "created") events?.emit({ kind: "job.enqueued", id, type });
+  const state = kind === "duplicate" ? answer.state : "queued";
+  return { id, type, duplicate: kind === "duplicate", replaced: kind === "replaced", state };
+}

@@ -1,0 +1,188 @@
+// A stream of jobs on its way into the store: read as it is needed, checked one by one, written in chunks.
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { textOf } from "../core/failure.ts";
+import type { NewJob } from "../core/new-job.ts";
+import { isPromise } from "../core/promise.ts";
+import { WRITE_LENGTH } from "../store/group-commit.ts";
+import type { EnqueueAnswer, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import { type EnqueuedJob, type Teller, enqueueResult, withinOf } from "./enqueue-result.ts";
+import { type EnqueueOptions, type KnownType, newJobOf } from "./new-jobs.ts";
+
+/** What became of a stream of jobs. */
+export interface EnqueueSummary {
+  readonly enqueued: number;
+  readonly duplicates: number;
+  readonly replaced: number;
+  /** Inputs whose key is taken by another body; they were not written. */
+  readonly conflicts: number;
+}
+
+/** What can be said about a stream of jobs. */
+export interface EnqueueManyOptions<Input> {
+  /** Options of each job, e.g. its key. */
+  readonly each?: (input: Input, index: number) => EnqueueOptions;
+  /** Hears what became of each chunk, in the order of the inputs. */
+  readonly onChunk?: (jobs: readonly EnqueuedJob[]) => void;
+  /** A transaction of yours that all of them are written in; Postgres only. */
+  readonly tx?: unknown;
+}
+/**
+ * Jobs per write of a stream. While one chunk is written the next is made, so that a thousand jobs go faster in two chunks
+ * than in one; where each write is a trip to a server, fewer and larger ones do better.
+ */
+const CHUNK = { here: 500, remote: 1_000 } as const;
+/** What a stream is written with. */
+export type StreamParts = Teller & { readonly store: Store; readonly system: Pick<System, "jobId"> };
+
+/** What is said about a stream. */
+export type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & {
+  readonly onChunk?: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void;
+  readonly payload: (input: Input) => string | Promise<string>;
+  /** Jobs per write; default `CHUNK`. */
+  readonly chunk?: number;
+  /** What a refused input is called, once all that were read before it are written; default its index, and they are not. */
+  readonly place?: (input: Input, index: number) => string;
+};
+
+/** Writes a stream of inputs as jobs of a type. */
+export async function enqueueStream<Input>(
+  parts: StreamParts,
+  type: KnownType,
+  inputs: Iterable<Input> | AsyncIterable<Input>,
+  { each, onChunk, tx, payload, chunk = CHUNK[parts.store.remote ? "remote" : "here"], place }: StreamOptions<Input>,
+): Promise<EnqueueSummary> {
+  const chunks = chunkWriter(parts, tx, onChunk);
+  const source = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]();
+  let isOver = false;
+  let index = 0;
+  let length = 0;
+  try {
+    for (;;) {
+      let step: Step<Input>;
+      try {
+        const asked = source.next() as Step<Input> | Promise<Step<Input>>;
+        // Nobody waits for what is there: that would cost more than all else about it.
+        step = isPromise(asked) ? await asked : asked;
+        // An array of promises is a source as well.
+        if (isPromise(step.value)) step = { ...step, value: await step.value } as Step<Input>;
+        isOver = step.done === true;
+      } catch (error) {
+        isOver = true;
+        throw sourceFailed(error, { index, written: await chunks.written() });
+      }
+      if (step.done) break;
+      try {
+        const text = payload(step.value);
+        const checked = typeof text === "string" ? text : await text;
+        chunks.jobs.push(newJobOf(type, checked, parts.system.jobId(), each?.(step.value, index)));
+        length += checked.length;
+      } catch (error) {
+        if (place) await chunks.flush();
+        throw refusedAt(place?.(step.value, index) ?? `Input ${index}`, error, {
+          index,
+          written: await chunks.written(),
+        });
+      }
+      index += 1;
+      if (chunks.jobs.length < chunk && length < WRITE_LENGTH) continue;
+      await chunks.flush();
+      length = 0;
+    }
+  } finally {
+    if (!isOver) await source.return?.();
+  }
+  await chunks.flush();
+  await chunks.written();
+  return chunks.total;
+}
+
+type Step<Input> = IteratorResult<Input, undefined>;
+
+/** Writes a stream in chunks: while one is being written the next is made, and sent too where their order means nothing. */
+function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<never>["onChunk"]) {
+  const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
+  const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
+  const teller = tx === undefined ? parts : { ...parts, events: null };
+  let count = 0;
+  const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
+    const answers = await (tx === undefined ? patiently(() => to.enqueue(jobs)) : to.enqueue(jobs));
+    await before;
+    count += jobs.length;
+    const enqueued = answers.flatMap((answer, at) => {
+      total[COUNTED[answer.kind]] += 1;
+      return answer.kind === "conflict" ? [] : [enqueueResult(teller, jobs[at] as NewJob, answer)];
+    });
+    onChunk?.(enqueued, total);
+  };
+  let [earlier, writing] = [Promise.resolve(), Promise.resolve()];
+  const chunks = {
+    total,
+    jobs: [] as NewJob[],
+    async flush() {
+      const { jobs } = chunks;
+      chunks.jobs = [];
+      if (jobs.length === 0) return;
+      await (tx === undefined && jobs.every(isOnItsOwn) ? earlier : writing);
+      earlier = writing;
+      writing = write(jobs, earlier);
+      // Whoever waits for it next hears of it.
+      writing.catch(() => undefined);
+    },
+    /** How many are written, once all that were sent are. */
+    async written() {
+      await writing;
+      return count;
+    },
+  };
+  return chunks;
+}
+
+/** True for a job that nobody expects before or behind another. */
+function isOnItsOwn({ key, group }: NewJob): boolean {
+  return key === null && group === null;
+}
+
+/** How often a chunk is tried while somebody's open transaction has one of its keys; a store waits a moment each time. */
+const KEY_TRIES = 40;
+
+/** Writes a chunk as often as it takes until its keys are free: nothing of it is written before. */
+async function patiently<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await write();
+    } catch (error) {
+      const isKeyTaken = isRedriveError(error, "store_unavailable") && error.details.key === "locked";
+      if (!isKeyTaken || tries >= KEY_TRIES) throw error;
+    }
+  }
+}
+
+const COUNTED = {
+  created: "enqueued",
+  duplicate: "duplicates",
+  replaced: "replaced",
+  conflict: "conflicts",
+} as const satisfies Record<EnqueueAnswer["kind"], keyof EnqueueSummary>;
+
+/** How far a stream has come: inputs read, and inputs of which the store has answered. */
+interface Progress {
+  readonly index: number;
+  readonly written: number;
+}
+
+/** The error of a source that failed in the middle; what was written before stays, what was only read is not written. */
+function sourceFailed(cause: unknown, { index, written }: Progress): RedriveError {
+  const read = index - written;
+  const message =
+    `The source of the inputs failed after ${index}: ${textOf(cause)} (${written} of them were enqueued` +
+    `${read > 0 ? `, the last ${read} were not` : ""})`;
+  return new RedriveError("aborted", message, { cause, details: { index, written } });
+}
+
+/** A refused input of a stream, with its place; what was written before stays. */
+function refusedAt(place: string, error: unknown, { index, written }: Progress): unknown {
+  if (!(error instanceof RedriveError)) return error;
+  const message = `${place}: ${error.message} (${written} before it were enqueued)`;
+  return new RedriveError(error.code, message, { cause: error, details: { ...error.details, index, written } });
+}

@@ -1,0 +1,187 @@
+// From what a caller says to a new job that a store takes: checks the input against its schema, resolves limits and
+// durations, makes the id. Everything that can be refused is refused here, before anything is written.
+import { createHash } from "node:crypto";
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
+import { invalid, parseOptions } from "../core/options.ts";
+import { checkPayloadText, encodePayload } from "../core/payload.ts";
+import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import { validated } from "../jobs/schema.ts";
+
+/**
+ * What can be said about one job; durations as `"5s"` or milliseconds. Where the type is not defined here, the limits
+ * that its definition says where it runs count. Say `maxAttempts`, `maxRetries` or `deadline` for such a job, and what you
+ * said counts instead, with the defaults of this queue for every other limit.
+ */
+export interface EnqueueOptions {
+  /** The same key does not make two jobs of one type; at most 255 bytes. */
+  readonly key?: string | undefined;
+  /** What a key that is taken means; default `key`: the same body is a duplicate, another one a conflict. */
+  readonly unique?: UniqueMode | undefined;
+  /** 0 to 9, higher first; default 0. */
+  readonly priority?: number | undefined;
+  /** Not before this long from now; default 0, at most 10 years. */
+  readonly delay?: Duration | undefined;
+  /** Not before this time: a date, epoch milliseconds or an ISO 8601 text. */
+  readonly runAt?: Date | number | string | undefined;
+  /** Whose job it is, 1 to 255 bytes; default nobody's. */
+  readonly tenant?: string | undefined;
+  /**
+   * Jobs of one type and group take turns, 1 to 255 bytes: one at a time and in order, or as many at the same time as the
+   * type's `groupConcurrency` says; default none.
+   */
+  readonly group?: string | undefined;
+  /** Time over all attempts from the first due time; default that of the type, null for none. */
+  readonly deadline?: Duration | null | undefined;
+  /** Runs in all, 1 to 10,000; default that of the type. */
+  readonly maxAttempts?: number | undefined;
+  /** The same without the first run, 0 to 9,999; give one of the two. */
+  readonly maxRetries?: number | undefined;
+  /** For a type that is not defined here; otherwise its definition says. */
+  readonly queue?: string | undefined;
+  /** For a type that is not defined here, or in place of what its definition says. */
+  readonly service?: string | undefined;
+  /**
+   * A transaction of yours: the job is there when it commits, and was never there when it rolls back. Postgres only: a
+   * client of `pg`, a transaction of Kysely or Drizzle, or anything with `query(text, values)`.
+   */
+  readonly tx?: unknown;
+}
+
+const FIELDS = [
+  "key",
+  "unique",
+  "priority",
+  "delay",
+  "runAt",
+  "tenant",
+  "group",
+  "deadline",
+  "maxAttempts",
+  "maxRetries",
+  "queue",
+  "service",
+  "tx",
+] as const;
+const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
+
+/** What a type says about its jobs, whether it is defined here or only known by name. */
+export interface KnownType {
+  readonly type: string;
+  readonly queue: string;
+  readonly service: string | null;
+  readonly version: number;
+  readonly groupConcurrency: number;
+  readonly definition: JobDefinition | null;
+  readonly policy: Policy;
+  /** The layers the policy was made of, so that a job can add its own. */
+  readonly layers: { readonly library: PolicyOptions; readonly type: PolicyOptions };
+  /** A job of the type of which nothing more was said, once there was one: all others are alike. */
+  plain: NewJob | null;
+}
+
+/** A type with the defaults of its queue; a name alone is enough, but then nothing is validated. */
+export function knownType(definition: JobDefinition | string, library: PolicyOptions): KnownType {
+  const defined = typeof definition === "string" ? null : definition;
+  const layers = { library, type: defined?.options ?? {} };
+  return {
+    type: typeof definition === "string" ? definition : definition.type,
+    queue: defined?.queue ?? "default",
+    service: defined?.service ?? null,
+    version: defined?.version ?? 1,
+    groupConcurrency: defined?.groupConcurrency ?? 1,
+    definition: defined,
+    policy: resolvePolicy(layers).policy,
+    layers,
+    plain: null,
+  };
+}
+
+/** Checks an input and gives its JSON text; at once where there is no schema to ask. */
+export function payloadOf(known: KnownType, input: unknown, maxBytes?: number): string | Promise<string> {
+  const text = encodePayload(input, maxBytes);
+  const schema = known.definition?.input;
+  return schema ? validated(schema, input, known.type).then(() => text) : text;
+}
+
+/** The same for JSON text, which is kept byte for byte. */
+export async function payloadOfText(known: KnownType, text: string, maxBytes?: number): Promise<string> {
+  const kept = checkPayloadText(text, maxBytes);
+  if (known.definition?.input) await validated(known.definition.input, JSON.parse(text), known.type);
+  return kept;
+}
+
+/** The new job; throws for anything that may not be stored. */
+export function newJobOf(known: KnownType, payload: string, id: string, options?: EnqueueOptions): NewJob {
+  if (options !== undefined) return jobWith(known, payload, id, options);
+  known.plain ??= jobWith(known, payload, id, {});
+  return { ...known.plain, payload, id };
+}
+
+function jobWith(known: KnownType, payload: string, id: string, options: EnqueueOptions): NewJob {
+  const given = parseOptions(options, FIELDS, "enqueue");
+  const saysLimits = LIMITS.some((field) => given[field] !== undefined);
+  const policy = saysLimits ? resolvePolicy({ ...known.layers, job: limitsOf(given) }).policy : known.policy;
+  if (given.delay !== undefined && given.runAt !== undefined)
+    throw invalid("enqueue", "delay or runAt", "both", "give one of them");
+  const { key = null, unique = "key" } = given;
+  checkOneOf("unique", unique, UNIQUE_MODES);
+  if (key === null && unique !== "key") throw invalid("unique", "a key to be unique by", unique, "give a key too");
+  const job = {
+    id,
+    type: known.type,
+    queue: given.queue ?? known.queue,
+    service: given.service ?? known.service,
+    tenant: given.tenant ?? null,
+    group: given.group ?? null,
+    groupConcurrency: given.group === undefined ? null : known.groupConcurrency,
+    priority: given.priority ?? 0,
+    payload,
+    version: known.version,
+    key,
+    unique,
+    digest: key === null ? null : createHash("sha256").update(payload).digest("hex"),
+    delayMs: given.delay === undefined ? 0 : parseDuration(given.delay, "delay", { maxMs: JOB_BOUNDS.delayMs }),
+    runAt: given.runAt === undefined ? null : instantOf(given.runAt, "runAt"),
+    maxAttempts: policy.maxAttempts,
+    maxCrashes: policy.maxCrashes,
+    deadlineMs: policy.deadlineMs,
+    stuckMs: policy.stuckMs,
+    stuckRetryMs: policy.stuckRetryMs,
+    stuckLimit: policy.stuckLimit,
+    limited: saysLimits || known.definition !== null,
+    keepFinishedMs: known.definition && policy.keepFinishedMs,
+    keepDeadMs: known.definition && policy.keepDeadMs,
+  } as NewJob;
+  checkNewJob(job);
+  return job;
+}
+
+function limitsOf(given: { readonly [K in (typeof FIELDS)[number]]?: unknown }): PolicyOptions {
+  const said = LIMITS.filter((field) => given[field] !== undefined).map((field) => [field, given[field]]);
+  return Object.fromEntries(said) as PolicyOptions;
+}
+
+/** The last instant that a date can be. */
+const LAST_MS = 8.64e15;
+
+/** An ISO 8601 text in milliseconds; not a number for a day that no calendar has, which the parser takes for a later one. */
+function parsedTime(text: string): number {
+  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})(?:T.*)?$/.exec(text)?.map(Number) ?? [];
+  if (year === undefined || month === undefined || day === undefined) return Number.NaN;
+  const isThere = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+  return isThere ? Date.parse(text) : Number.NaN;
+}
+
+/** Epoch milliseconds of a date, a number or an ISO 8601 text. */
+export function instantOf(value: unknown, name: string): number {
+  const ms = value instanceof Date ? value.getTime() : typeof value === "string" ? parsedTime(value) : value;
+  if (typeof ms === "number" && Number.isSafeInteger(ms) && ms >= 0 && ms <= LAST_MS) return ms;
+  throw invalid(
+    name,
+    'a date, epoch milliseconds or an ISO 8601 text such as "2027-01-31T08:00:00Z"',
+    value,
+    "use one",
+  );
+}

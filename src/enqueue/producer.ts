@@ -1,0 +1,139 @@
+// The way in: single enqueues that share writes, and streams of them in chunks.
+import { checkText } from "../core/new-job.ts";
+import { invalid, parseOptions } from "../core/options.ts";
+import { checkPayloadText, encodePayload } from "../core/payload.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import type { EnqueueAnswer, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
+import { type EnqueueManyOptions, enqueueStream, type EnqueueSummary } from "./enqueue-stream.ts";
+import { type EnqueuedJob, enqueueResult, withinOf } from "./enqueue-result.ts";
+import { openEnqueuer } from "./enqueuer.ts";
+import type { Events } from "../report/events.ts";
+import { type EnqueueOptions, type KnownType, knownType, newJobOf, payloadOf, payloadOfText } from "./new-jobs.ts";
+
+/** A record on its way in, the id by which it is known, and what it is called; JSON text is kept byte for byte. */
+export type NewRecord = { readonly id: string; readonly place: string | undefined } & (
+  | { readonly text: string }
+  | { readonly value: unknown }
+);
+
+/**
+ * Records in a write: few enough to be written before V8 takes them for objects that live long, which would cost memory in
+ * every long run; more where each write is a few trips to a server.
+ */
+const RECORDS_CHUNK = { here: 100, remote: 250 } as const;
+
+/** Puts jobs into the store. */
+export interface Producer {
+  /** Writes a job, under this id where the caller must know it before. */
+  enqueue(
+    definition: JobDefinition | string,
+    input: unknown,
+    options?: EnqueueOptions,
+    id?: string,
+  ): Promise<EnqueuedJob>;
+  /** The same for a payload that is JSON text already; it is kept byte for byte. */
+  enqueueText(definition: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
+  enqueueMany<Input>(
+    definition: JobDefinition<Input> | string,
+    inputs: Iterable<Input> | AsyncIterable<Input>,
+    options?: EnqueueManyOptions<Input>,
+  ): Promise<EnqueueSummary>;
+  /** Writes records under their ids; whether one fits its schema is found out when it runs, so that it stops no other. */
+  enqueueRecords(
+    definition: JobDefinition,
+    records: AsyncIterable<NewRecord>,
+    onChunk: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void,
+  ): Promise<EnqueueSummary>;
+  idle(): Promise<void>;
+}
+
+/** What a producer is made of. */
+export interface ProducerParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly log: Log;
+  readonly events: Events;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  readonly maxPayloadBytes: number;
+}
+/** A producer for one store. */
+export function openProducer(parts: ProducerParts): Producer {
+  const { store, system, maxPayloadBytes } = parts;
+  const enqueuer = openEnqueuer(store, system);
+  const known = typesOf(parts);
+  const one = async (
+    type: KnownType,
+    payload: string,
+    options?: EnqueueOptions,
+    id = system.jobId(),
+  ): Promise<EnqueuedJob> => {
+    const job = newJobOf(type, payload, id, options);
+    if (options?.tx === undefined) return enqueueResult(parts, job, await enqueuer.enqueue(job));
+    const [answer] = await withinOf(store, options.tx).enqueue([job]);
+    return enqueueResult({ ...parts, events: null }, job, answer as EnqueueAnswer);
+  };
+  return {
+    async enqueue(definition, input, options, id) {
+      const type = known(definition);
+      return one(type, await payloadOf(type, input, maxPayloadBytes), options, id);
+    },
+    async enqueueText(definition, text, options) {
+      const type = known(definition);
+      return one(type, await payloadOfText(type, text, maxPayloadBytes), options);
+    },
+    async enqueueMany(definition, inputs, options = {}) {
+      parseOptions(options, ["each", "onChunk", "tx"], "enqueueMany");
+      checkSource("inputs", inputs);
+      const type = known(definition as JobDefinition | string);
+      return enqueueStream(parts, type, inputs, {
+        ...options,
+        payload: (input) => payloadOf(type, input, maxPayloadBytes),
+      });
+    },
+    enqueueRecords: (definition, records, onChunk) =>
+      // Dead ones are fed again with every turn; whoever feeds them is enqueueResult their number.
+      enqueueStream({ ...parts, log: null }, known(definition), records, {
+        onChunk,
+        chunk: RECORDS_CHUNK[parts.store.remote ? "remote" : "here"],
+        each({ id }) {
+          // Without an id it would be a new record each time it is fed.
+          checkText("id", id);
+          return { key: id };
+        },
+        place: (record, index) => record.place ?? `record ${index + 1}`,
+        payload: (record) =>
+          "text" in record
+            ? checkPayloadText(record.text, maxPayloadBytes)
+            : encodePayload(record.value, maxPayloadBytes),
+      }),
+    idle: () => enqueuer.idle(),
+  };
+}
+/** Finds what is known about a type, given its definition or its name. */
+function typesOf({ jobs, defaults }: ProducerParts): (definition: JobDefinition | string) => KnownType {
+  const byName = new Map(jobs.map((definition) => [definition.type, definition]));
+  const cache = new Map<JobDefinition | string, KnownType>();
+  return (definition) => {
+    if (typeof definition !== "string" && !isJobDefinition(definition))
+      throw invalid("job", "what defineJob returned, or the name of a type", definition, "pass one of these");
+    const key = typeof definition === "string" ? (byName.get(definition) ?? definition) : definition;
+    const cached = cache.get(key);
+    if (cached) return cached;
+    const type = knownType(key, defaults);
+    // Names that nobody defined can be of any number.
+    if (typeof key !== "string") cache.set(key, type);
+    return type;
+  };
+}
+
+/** Throws unless the value is a source of inputs; a text is none, although it is iterable. */
+export function checkSource(name: string, value: unknown): void {
+  const source = value as { [Symbol.iterator]?: unknown; [Symbol.asyncIterator]?: unknown } | null | undefined;
+  const methods = [source?.[Symbol.iterator], source?.[Symbol.asyncIterator]];
+  if (typeof value === "string" || !methods.some((method) => typeof method === "function"))
+    throw invalid(name, "an array, iterable or async iterable", value, "pass one");
+}

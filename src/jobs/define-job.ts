@@ -1,0 +1,257 @@
+// A job type: its name, its handler and what it allows itself. Definitions are branded with a registered symbol, so
+// that a global command line and a local library recognise each other's.
+import type { ClassifyRule } from "../core/classify.ts";
+import { resolveRules } from "../core/classify.ts";
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { GROUP_CONCURRENCY } from "../core/group.ts";
+import type { ItemOutcome, ResultOf } from "../core/item-outcome.ts";
+import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import type { Job, Lease } from "../core/job.ts";
+import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
+import { type Policy, POLICY_FIELDS, type PolicyOptions, PRESETS, resolvePolicy } from "../core/policy.ts";
+import { declaredLimits, type DeclaredLimits } from "../core/declared-limits.ts";
+import { type RateOptions, type RateSettings, resolveRate } from "../core/rate.ts";
+import type { RetryPolicy } from "../core/verdict.ts";
+import type { Log } from "../system/log.ts";
+import { type BatchOptions, type BatchSettings, resolveBatch, type RunBatch, runAsOne } from "./batch-handler.ts";
+import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
+
+const BRAND = Symbol.for("redrive.job");
+const SNOOZE = Symbol.for("redrive.snooze");
+const OWN_FIELDS = [
+  "run",
+  "runBatch",
+  "batch",
+  "input",
+  "version",
+  "queue",
+  "service",
+  "concurrency",
+  "groupConcurrency",
+  "rateLimit",
+  "classify",
+  "onDead",
+] as const;
+const FIELDS = [...OWN_FIELDS, ...POLICY_FIELDS];
+
+/** What a handler gets beside its input. */
+export interface JobContext {
+  /** Fires on timeout, cancel, shutdown and when the lease is lost. */
+  readonly signal: AbortSignal;
+  /** The attempt that is running, counted from 1. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly job: Job;
+  /** Proof of ownership for the outside world: epoch and nonce of this run. */
+  readonly lease: Lease;
+  readonly log: Log;
+  /** Stores how far the run has come; anything JSON can carry. Rejects with `lease_lost` once the run was given up. */
+  progress(value: unknown): Promise<void>;
+  /**
+   * Completes the job inside a transaction of yours, so that what you wrote and the completion commit together or not at
+   * all. Rejects with `lease_lost` once the run was given up: then roll back. Postgres only.
+   */
+  complete(result: unknown, options: { readonly tx: unknown }): Promise<void>;
+  /** Return this to try again later without a charge. */
+  snooze(delay: Duration): Snooze;
+}
+
+/** The wish to be run again later, uncharged. */
+export interface Snooze {
+  readonly [SNOOZE]: number;
+}
+
+/** What a job type is made of beside its handler. */
+export interface TypeOptions extends PolicyOptions {
+  /** Version of the input's form; default 1, at most 1,000,000. A worker that knows only older ones leaves the job to others. */
+  readonly version?: number;
+  /** A label to pause by and to choose what a worker serves; default `default`. */
+  readonly queue?: string;
+  /** The outside thing the job depends on; default none. */
+  readonly service?: string;
+  /** Runs of this type at the same time in one worker; default no limit, from 1 to 10,000. */
+  readonly concurrency?: number;
+  /**
+   * Jobs of one group that may run at the same time in the whole fleet; default 1: one at a time, in order, and one that is
+   * to be retried keeps those behind it waiting. From 1 to 10,000; stored with each job.
+   */
+  readonly groupConcurrency?: number;
+  /** Starts of this type allowed for the whole fleet; default no limit. */
+  readonly rateLimit?: RateOptions;
+  /** Rules of your own, tried before Redrive's; the first that matches wins. Default none. */
+  readonly classify?: readonly ClassifyRule[];
+  /**
+   * Called after a job of this type died, in the process that judged it: the worker that ran it, or one that found it
+   * abandoned. A process that does not define the type calls nothing; nor does the command line.
+   */
+  readonly onDead?: (job: Job) => void | Promise<void>;
+}
+
+/** What a job type is made of. */
+export interface JobOptions<Input, Returned> extends TypeOptions {
+  readonly batch?: undefined;
+  readonly runBatch?: undefined;
+  /** The handler: returns the result, an outcome or a snooze; fails by `transient`, `permanent` or what it throws. */
+  run(input: Input, context: JobContext): Returned | Promise<Returned>;
+}
+
+/** What a job type is made of whose jobs are run in batches. A timeout counts for the batch; middleware is not put around it. */
+export interface BatchJobOptions<Input, Result> extends TypeOptions {
+  readonly run?: undefined;
+  /** How jobs are put together. */
+  readonly batch?: BatchOptions;
+  /** The handler: gets many jobs and says what became of each. */
+  readonly runBatch: RunBatch<Input, Result>;
+}
+
+/** The schema of a job's input, beside its other options. */
+export interface WithSchema<S extends StandardSchema> {
+  /** A Standard Schema (zod, valibot, arktype …), checked at enqueue and before every run. */
+  readonly input: S;
+}
+
+/** A job type, ready to be enqueued and worked on. `Input` is what `enqueue` takes. */
+export interface JobDefinition<Input = unknown, Result = unknown> {
+  readonly [BRAND]: 1;
+  readonly type: string;
+  readonly queue: string;
+  readonly service: string | null;
+  readonly version: number;
+  readonly concurrency: number;
+  readonly groupConcurrency: number;
+  readonly rate: RateSettings | null;
+  readonly input: StandardSchema | null;
+  readonly policy: Policy;
+  /** Those limits of the policy that somebody said, for jobs enqueued by the name of the type alone. */
+  readonly limits: DeclaredLimits;
+  /** What the policy was made of, for whoever adds a layer below. */
+  readonly options: PolicyOptions;
+  readonly rules: readonly ClassifyRule[];
+  readonly onDead: ((job: Job) => void | Promise<void>) | null;
+  /** How its jobs are run together; null where each is run for itself. */
+  readonly batch: BatchSettings | null;
+  run(input: Input, context: JobContext): Returned<Result> | Promise<Returned<Result>>;
+}
+
+type Returned<Result> = Result | Snooze | ItemOutcome<Result>;
+
+/** Defines a job type; with a schema, its handler gets what the schema made of the input. */
+export function defineJob<S extends StandardSchema, Returned>(
+  type: string,
+  options: JobOptions<SchemaOutput<S>, Returned> & WithSchema<S>,
+): JobDefinition<SchemaInput<S>, ResultOf<Exclude<Returned, Snooze>>>;
+/** Defines a job type without a schema. */
+export function defineJob<Input, Returned>(
+  type: string,
+  options: JobOptions<Input, Returned> & { readonly input?: undefined },
+): JobDefinition<Input, ResultOf<Exclude<Returned, Snooze>>>;
+/** Defines a job type with a schema whose jobs are run in batches. */
+export function defineJob<S extends StandardSchema, Result>(
+  type: string,
+  options: BatchJobOptions<SchemaOutput<S>, Result> & WithSchema<S>,
+): JobDefinition<SchemaInput<S>, Result>;
+/** Defines a job type without a schema whose jobs are run in batches. */
+export function defineJob<Input, Result>(
+  type: string,
+  options: BatchJobOptions<Input, Result> & { readonly input?: undefined },
+): JobDefinition<Input, Result>;
+export function defineJob(
+  type: string,
+  options: (JobOptions<unknown, unknown> | BatchJobOptions<never, unknown>) & {
+    readonly input?: StandardSchema | undefined;
+  },
+): JobDefinition {
+  checkName("type", type);
+  if (typeof options !== "object" || options === null)
+    throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
+  parseOptions(options, FIELDS, type);
+  const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, ...more } = options;
+  const { run: _run, runBatch: _runBatch, batch: _batch, ...rest } = more;
+  const { concurrency = Number.POSITIVE_INFINITY, groupConcurrency = 1, rateLimit, ...policy } = rest;
+  checkName("queue", queue);
+  if (service !== null) checkName("service", service);
+  checkInteger(`${type}.version`, version, 1, JOB_BOUNDS.version);
+  parseNumber(concurrency, "concurrency", { min: 1, max: 10_000, integer: true, infinite: true });
+  checkInteger(`${type}.groupConcurrency`, groupConcurrency, GROUP_CONCURRENCY.least, GROUP_CONCURRENCY.most);
+  if (input !== undefined) checkSchema(input, `${type}.input`);
+  if (onDead !== null && typeof onDead !== "function")
+    throw invalid(`${type}.onDead`, "a function (job) => …", onDead, "pass one");
+  return Object.freeze({
+    [BRAND]: 1 as const,
+    type,
+    queue,
+    service,
+    version,
+    concurrency,
+    groupConcurrency,
+    rate: rateLimit === undefined ? null : resolveRate(rateLimit, `${type}.rateLimit`),
+    input: input ?? null,
+    ...policyOf(type, policy),
+    options: policy,
+    rules: resolveRules(classify, `${type}.classify`),
+    onDead,
+    ...handlerOf(type, options),
+  });
+}
+
+/** The one handler of a type; that of a batch also serves a job that is run alone. */
+function handlerOf(
+  type: string,
+  options: JobOptions<unknown, unknown> | BatchJobOptions<never, unknown>,
+): Pick<JobDefinition, "batch" | "run"> {
+  const { run, runBatch, batch } = options;
+  if (runBatch !== undefined || batch !== undefined) {
+    if (run !== undefined) throw invalid(type, "either run or runBatch", "both", "leave one of the two out");
+    const settings = resolveBatch(batch, runBatch as RunBatch, type);
+    return { batch: settings, run: runAsOne(settings.run, "input" in options && options.input !== undefined) };
+  }
+  if (typeof run !== "function")
+    throw invalid(`${type}.run`, "a function (input, context) => result", run, "pass the handler");
+  return { batch: null, run };
+}
+
+/** The definition above the defaults of a queue. */
+export function withDefaults(definition: JobDefinition, library: PolicyOptions): JobDefinition {
+  return { ...definition, ...policyAndLimits({ library, type: definition.options }) };
+}
+
+function policyAndLimits(layers: Parameters<typeof resolvePolicy>[0]): Pick<JobDefinition, "policy" | "limits"> {
+  const resolved = resolvePolicy(layers);
+  return { policy: resolved.policy, limits: declaredLimits(resolved) };
+}
+
+/** The policy of the type; what is wrong with it is told under the name of the type. */
+function policyOf(type: string, options: PolicyOptions): Pick<JobDefinition, "policy" | "limits"> {
+  try {
+    return policyAndLimits({ type: options });
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    throw new RedriveError(
+      error.code,
+      error.message.replace(/^type\b/, () => type),
+      { cause: error },
+    );
+  }
+}
+
+/** What judging needs to know of a type; the defaults for one that nobody knows. */
+export function retryPolicyOf(definition: JobDefinition | undefined): RetryPolicy {
+  return definition?.policy ?? PRESETS.default;
+}
+
+/** True for a definition made by any copy of this library. */
+export function isJobDefinition(value: unknown): value is JobDefinition {
+  return typeof value === "object" && value !== null && (value as { [BRAND]?: unknown })[BRAND] === 1;
+}
+
+/** The wish to be run again after the delay. */
+export function snooze(delay: Duration): Snooze {
+  return { [SNOOZE]: parseDuration(delay, "snooze", { maxMs: 366 * 86_400_000 }) };
+}
+
+/** The delay of a snooze, or null for anything else a handler may return. */
+export function snoozeMs(value: unknown): number | null {
+  if (typeof value !== "object" || value === null || !(SNOOZE in value)) return null;
+  return (value as Snooze)[SNOOZE];
+}

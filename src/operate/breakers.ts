@@ -1,0 +1,137 @@
+// Looking at the breakers of a fleet, and opening, closing and resetting them by hand.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { callsOf, failuresInARow, witnessFrom } from "../core/evidence.ts";
+import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
+import { parseOptions } from "../core/options.ts";
+import type { Limits } from "../core/service.ts";
+import {
+  closed,
+  type FleetBreaker,
+  initialRecord,
+  openedByHand,
+  recordFrom,
+  resetAt,
+  type ServiceRecord,
+} from "../core/service-record.ts";
+import type { Cell, CellQuery, Control, Store } from "../store/store.ts";
+import { livingAmong, type SaidSettings, settingsFrom, settingsOfServices } from "../services/holding.ts";
+import { changeService } from "../services/service-change.ts";
+
+/** The breaker of a service as people see it. Times are epoch milliseconds by the store's clock. */
+export interface BreakerView {
+  readonly service: string;
+  /** `isolated` is open by hand. */
+  readonly state: FleetBreaker["state"];
+  /** When it entered the state; 0 for one that has never been anything but closed. */
+  readonly since: number;
+  /** When it is tried again; null where it is not open, or only ends by hand. */
+  readonly until: number | null;
+  readonly reason: string | null;
+  /** Until when the service asked to be left alone. */
+  readonly holdUntil: number | null;
+  /** Until when its load returns slowly. */
+  readonly rampUntil: number | null;
+  /** Calls in the window, by all workers, and those that failed. */
+  readonly calls: number;
+  readonly failures: number;
+  /** Failures since anybody's last success. */
+  readonly consecutive: number;
+  /** Probes under way. */
+  readonly probes: number;
+  /** Workers that leave the service alone because only their own calls fail. */
+  readonly sick: readonly { readonly worker: string; readonly until: number }[];
+}
+
+/** Looks at breakers and changes them by hand, for the whole fleet. */
+export interface Breakers {
+  /** Every service of which something is known, by name. */
+  list(): Promise<BreakerView[]>;
+  /** The breaker of a service; closed where nothing is known of it. */
+  get(service: string): Promise<BreakerView>;
+  /** Opens it by hand; without `for`, until it is closed by hand. */
+  open(service: string, options: { readonly reason: string; readonly for?: Duration }): Promise<BreakerView>;
+  /** Closes it; the load returns with the service's ramp. */
+  close(service: string): Promise<BreakerView>;
+  /** Closes it without a ramp; what was seen or asked for before does not count any more. */
+  reset(service: string): Promise<BreakerView>;
+}
+
+/** The breakers of a store. */
+export function openBreakers(store: Store, limits: Limits): Breakers {
+  const read = async (queries: readonly CellQuery[]) => {
+    const [control, { cells }, workers] = await Promise.all([store.control(), store.cells(queries), store.workers()]);
+    return { control, cells, settings: settingsFrom(cells, limits, livingAmong(workers, control.now)) };
+  };
+  const get = async (service: string): Promise<BreakerView> => {
+    checkName("service", service);
+    const { control, cells, settings } = await read(queriesFor(service));
+    return viewOf(service, control, cells, settings);
+  };
+  const change = async (service: string, next: Parameters<typeof changeService>[2]): Promise<BreakerView> => {
+    checkName("service", service);
+    await changeService(store, service, next);
+    return get(service);
+  };
+  return {
+    async list() {
+      const { control, cells, settings } = await read([{ kind: "evidence" }, { kind: "settings" }]);
+      const names = new Set([
+        ...control.services.map(({ name }) => name),
+        ...cells.flatMap(({ kind, name }) => (kind === "evidence" ? [name] : [])),
+        ...[...settings.said.keys()].flatMap((name) => (name.startsWith("service:") ? [name.slice(8)] : [])),
+      ]);
+      names.delete("*");
+      return [...names].toSorted().map((name) => viewOf(name, control, cells, settings));
+    },
+    get,
+    async open(service, options) {
+      const { reason, for: span } = parseOptions(options, ["reason", "for"], "open");
+      checkText("reason", reason);
+      const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
+      return change(service, (record, now) =>
+        openedByHand(record, reason as string, forMs === null ? null : now + forMs, now),
+      );
+    },
+    async close(service) {
+      checkName("service", service);
+      const { settings } = await read(queriesFor(service));
+      return change(service, (record, now) => closed(record, settings.service(service).rampMs, now));
+    },
+    reset: async (service) => change(service, resetAt),
+  };
+}
+
+function queriesFor(service: string): CellQuery[] {
+  return [{ kind: "evidence", name: service }, ...settingsOfServices([service])];
+}
+
+const WINDOW_MS = 60_000;
+
+function viewOf(service: string, control: Control, cells: readonly Cell[], settings: SaidSettings): BreakerView {
+  const { now } = control;
+  const found = control.services.find(({ name }) => name === service);
+  const record: ServiceRecord = found ? recordFrom(found.value) : initialRecord;
+  const { breaker, holdUntil } = record;
+  const own = cells.filter(({ kind, name }) => kind === "evidence" && name === service);
+  const all = own.flatMap(({ holder, value }) => witnessFrom(holder, value));
+  // After a closing, only what was seen since then counts.
+  const witnesses = breaker.state === "closed" ? all.filter(({ evidence }) => evidence.since === breaker.since) : all;
+  const windowMs = settings.service(service).breaker?.windowMs ?? WINDOW_MS;
+  const calls = witnesses.map(({ evidence }) => callsOf(evidence, { windowMs }, now));
+  return {
+    service,
+    state: breaker.state,
+    since: breaker.since,
+    until: "until" in breaker ? breaker.until : null,
+    reason: "reason" in breaker ? breaker.reason : null,
+    holdUntil: holdUntil > now ? holdUntil : null,
+    rampUntil: breaker.state === "closed" && breaker.rampUntil > now ? breaker.rampUntil : null,
+    calls: calls.reduce((sum, each) => sum + each.all, 0),
+    failures: calls.reduce((sum, each) => sum + each.failures, 0),
+    consecutive: failuresInARow(witnesses).reduce((sum, failures) => sum + failures, 0),
+    probes: breaker.state === "half_open" ? breaker.probes.filter(({ until }) => until > now).length : 0,
+    sick: witnesses.flatMap(({ worker, evidence: { sickUntil } }) =>
+      sickUntil > now ? [{ worker, until: sickUntil }] : [],
+    ),
+  };
+}

@@ -1,0 +1,182 @@
+// The dead letters: list, inspect, count, send back to work, remove. By id or by filter; each is done once however often
+// it is asked for, because a redrive names the generation it saw and a removed job is gone.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { RedriveError } from "../core/errors.ts";
+import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
+import { invalid, objectOf, parseOptions } from "../core/options.ts";
+import type { DeadLetterQuery, LetterFilter, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
+import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
+import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
+import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
+
+/** Which dead letters; every field narrows. `all: true` where nothing else is said and every one is meant. */
+export type DeadLetterFilter = Omit<LetterFilter, "from" | "until"> & {
+  /** Died at this time or later: a date, epoch milliseconds or an ISO 8601 text. */
+  readonly from?: Date | number | string;
+  /** Died before this time. */
+  readonly until?: Date | number | string;
+  /** Says that everything is meant, where nothing else narrows. */
+  readonly all?: true;
+};
+
+/** One dead letter by its job, several, or all that match. */
+export type DeadLetterTarget = string | readonly string[] | DeadLetterFilter;
+
+/** A dead letter with everything known about it. */
+export interface DeadLetterDetails extends DeadLetter {
+  /** The bad runs of the job, oldest first: of each generation the first and the last nine. */
+  readonly history: readonly AttemptRecord[];
+}
+
+/** What a removal did; `refused` means that the job is not dead. */
+export interface RemoveSummary {
+  readonly removed: number;
+  readonly refused: number;
+  readonly missing: number;
+}
+
+/** The dead letters of a store. */
+export interface DeadLetters {
+  /** A page, newest first. */
+  list(
+    query?: DeadLetterFilter & Partial<Pick<DeadLetterQuery, "limit" | "cursor" | "oldest" | "payloads">>,
+  ): Promise<Page<DeadLetter>>;
+  /** Every one that matches, page by page. */
+  all(filter?: DeadLetterFilter & Pick<DeadLetterQuery, "oldest">): AsyncIterable<DeadLetter>;
+  /** The newest dead letter of a job, with its history; rejects with `not_found` if there is none. */
+  get(id: string): Promise<DeadLetterDetails>;
+  /** Sends them back to work with their attempts reset. */
+  retry(target: DeadLetterTarget, options?: { readonly delay?: Duration }): Promise<Record<RedriveAnswer, number>>;
+  /** Deletes the dead jobs with everything that belongs to them. */
+  remove(target: DeadLetterTarget): Promise<RemoveSummary>;
+  /** Counts by class, type, reason and cause. */
+  stats(filter?: DeadLetterFilter): Promise<Tally>;
+  /** The text of all that match, line by line: `ndjson` or `csv`; fields that sound like secrets are masked. */
+  export(format: ExportFormat, filter?: DeadLetterFilter, options?: ExportOptions): AsyncIterable<string>;
+}
+
+const FILTER = [
+  "jobId",
+  "type",
+  "service",
+  "tenant",
+  "class",
+  "reason",
+  "fingerprint",
+  "from",
+  "until",
+  "text",
+  "redriven",
+  "all",
+] as const;
+
+/** The dead letters of a store. */
+export function openDeadLetters(store: Store): DeadLetters {
+  const all = async function* (
+    { oldest = false, ...filter }: DeadLetterFilter & Pick<DeadLetterQuery, "oldest"> = {},
+    payloads = true,
+  ): AsyncGenerator<DeadLetter> {
+    const query = { ...letterFilter(filter), oldest, payloads };
+    yield* everyItem((cursor) => store.deadLetters({ ...query, limit: PAGE, cursor }));
+  };
+  return {
+    all: (filter) => all(filter),
+    async list(query = {}) {
+      const { limit = 50, cursor = null, oldest = false, payloads = true, ...filter } = objectOf(query, "query");
+      checkCursor(cursor);
+      return store.deadLetters({ ...letterFilter(filter), limit, cursor, oldest, payloads });
+    },
+    async get(id) {
+      const query = { jobId: checkId(id), redriven: true, limit: 1 };
+      const [page, history] = await Promise.all([store.deadLetters(query), store.history(id)]);
+      const [letter] = page.items;
+      if (!letter) throw noLetter(id);
+      return { ...letter, history };
+    },
+    async retry(target, options = {}) {
+      const { delay = 0 } = parseOptions(options, ["delay"], "retry");
+      const delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+      const sum = { redriven: 0, refused: 0, missing: 0 };
+      for await (const letters of chunks(target, all, store)) {
+        const found = letters.filter((letter) => letter !== null);
+        sum.missing += letters.length - found.length;
+        const requests = found.map(({ id, generation }) => ({ id, generation, delayMs }));
+        for (const answer of await store.redrive(requests)) sum[answer] += 1;
+      }
+      return sum;
+    },
+    async remove(target) {
+      const sum = { removed: 0, refused: 0, missing: 0 };
+      for await (const letters of chunks(target, all, store)) {
+        const dead = letters.filter((letter) => letter?.dead === true) as Letter[];
+        const missing = letters.filter((letter) => letter === null).length;
+        const targets = dead.map(({ id, generation }) => ({ id, generation }));
+        // What came back to life since we looked is not removed.
+        const removed = dead.length === 0 ? 0 : await store.remove(targets);
+        sum.removed += removed;
+        sum.missing += missing;
+        sum.refused += letters.length - missing - removed;
+      }
+      return sum;
+    },
+    stats: async (filter = {}) => store.tally(letterFilter(filter)),
+    export(format, filter = {}, options = {}) {
+      parseOptions(options, ["reveal"], "export");
+      return exportLetters(format, all({ ...filter, oldest: true }), store, options);
+    },
+  };
+}
+
+interface Letter {
+  readonly id: string;
+  readonly generation: number;
+  readonly dead: boolean;
+}
+
+/** The letters of a target in chunks; null for an id without a job. */
+async function* chunks(
+  target: DeadLetterTarget,
+  all: (filter: DeadLetterFilter, payloads: boolean) => AsyncIterable<DeadLetter>,
+  store: Store,
+): AsyncGenerator<(Letter | null)[]> {
+  if (typeof target === "string" || Array.isArray(target)) {
+    for await (const ids of inChunks([target].flat().map(checkId)))
+      yield (await store.get(ids)).map(
+        (job) => job && { id: job.id, generation: job.generation, dead: job.state === "dead" },
+      );
+    return;
+  }
+  const filter = target as DeadLetterFilter;
+  checkNarrow(filter, FILTER);
+  for await (const letters of inChunks(all(filter, false)))
+    yield letters.map(({ job, generation, redrivenAt }) => ({
+      id: job.id,
+      generation,
+      dead: redrivenAt === null && job.state === "dead",
+    }));
+}
+
+/** A checked filter as the store takes it. */
+function letterFilter(filter: DeadLetterFilter): LetterFilter {
+  const { all, from, until, ...rest } = parseOptions(filter, FILTER, "filter");
+  if (all !== undefined && all !== true) throw invalid("filter.all", "true", all, "leave it out otherwise");
+  const oneOf = (field: "class" | "reason", known: readonly string[]): void => {
+    if (rest[field] !== undefined && !known.includes(rest[field] as string))
+      throw invalid(`filter.${field}`, known.join(", "), rest[field], "use one of these");
+  };
+  checkKinds(rest, { text: ["jobId", "type", "service", "tenant", "fingerprint", "text"], yesOrNo: ["redriven"] });
+  oneOf("class", FAILURE_CLASSES);
+  oneOf("reason", DEATH_REASONS);
+  return {
+    ...(rest as LetterFilter),
+    ...(from !== undefined && { from: instantOf(from, "from") }),
+    ...(until !== undefined && { until: instantOf(until, "until") }),
+  };
+}
+
+function noLetter(id: string): RedriveError {
+  const message = `There is no dead letter of job ${JSON.stringify(id.slice(0, 80))}. Check the id; dead letters are removed after their retention.`;
+  return new RedriveError("not_found", message, { details: { id } });
+}

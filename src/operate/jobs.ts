@@ -1,0 +1,157 @@
+// Looking at jobs and changing what waits, one by one or by filter.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import type { Explanation } from "../core/explain.ts";
+import { RedriveError } from "../core/errors.ts";
+import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
+import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
+import { invalid, objectOf, parseOptions } from "../core/options.ts";
+import type { Limits } from "../core/service.ts";
+import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
+import { cancelJobs } from "../enqueue/cancel-jobs.ts";
+import type { Events } from "../report/events.ts";
+import { explainJob } from "./explain.ts";
+import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
+import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
+
+/** Which jobs; every field narrows. `all: true` where nothing else is said and every job is meant. */
+export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads"> & {
+  /** Says that everything is meant, where nothing else narrows. */
+  readonly all?: true;
+};
+
+/** One job, several, or all that match. */
+export type JobTarget = string | readonly string[] | JobFilter;
+
+/** What is to change about waiting jobs. */
+export interface RescheduleOptions {
+  /** Due this long from now, at most 10 years; not together with `runAt`. */
+  readonly delay?: Duration;
+  /** Due at this time: a date, epoch milliseconds or an ISO 8601 text; one that is past means at once. */
+  readonly runAt?: Date | number | string;
+  /** 0 to 9, higher first. */
+  readonly priority?: number;
+}
+
+/** A job with everything known about it. */
+export interface JobDetails {
+  readonly job: Job;
+  /** Its bad runs, oldest first. */
+  readonly history: readonly AttemptRecord[];
+}
+
+/** Looks at jobs and changes what waits. */
+export interface Jobs {
+  /** The job, or null. */
+  get(id: string): Promise<Job | null>;
+  /** The job with its history; rejects with `not_found` if there is none. */
+  show(id: string): Promise<JobDetails>;
+  /** Why it is not running, with what happens next; rejects with `not_found` if there is none. */
+  explain(id: string): Promise<Explanation>;
+  /** A page, newest first; with `sort: "due"` what waits, in the order in which it is due. */
+  list(query?: Partial<JobQuery>): Promise<Page<Job>>;
+  /** Every job that matches, newest first, page by page. */
+  all(filter?: JobFilter): AsyncIterable<Job>;
+  /** How many jobs there are in each state. */
+  count(): ReturnType<Store["count"]>;
+  /** Cancels what waits, and asks what runs to stop. */
+  cancel(target: JobTarget): Promise<Record<CancelAnswer, number>>;
+  /** Changes due time or priority of what waits. */
+  reschedule(target: JobTarget, change: RescheduleOptions): Promise<Record<RescheduleAnswer, number>>;
+}
+
+const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
+
+/** The jobs of a store; what is cancelled here is told to whoever listens. */
+export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
+  const all = async function* (filter: JobFilter = {}, payloads = true): AsyncGenerator<Job> {
+    const query = jobQuery(filter);
+    yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor, payloads }));
+  };
+  return {
+    all: (filter) => all(filter),
+    get: async (id) => (await store.get([checkId(id)]))[0] ?? null,
+    async show(id) {
+      const [[job], history] = await Promise.all([store.get([checkId(id)]), store.history(id)]);
+      if (!job) throw noJob(id);
+      return { job, history };
+    },
+    async explain(id) {
+      const [job] = await store.get([checkId(id)]);
+      if (!job) throw noJob(id);
+      return explainJob(store, job, limits);
+    },
+    async list(query = {}) {
+      const { limit = 50, cursor = null, sort, payloads = true, ...filter } = objectOf(query, "query");
+      checkCursor(cursor);
+      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), limit, cursor, payloads });
+    },
+    count: () => store.count(),
+    async cancel(target) {
+      const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
+      for await (const ids of chunks(target, all, ["queued", "running"]))
+        for (const answer of await cancelJobs(ids, store, events)) sum[answer] += 1;
+      return sum;
+    },
+    async reschedule(target, options) {
+      const change = await changeOf(options, store);
+      const sum = { changed: 0, refused: 0, missing: 0 };
+      for await (const ids of chunks(target, all, ["queued"]))
+        for (const answer of await store.reschedule(ids.map((id) => ({ id, ...change })))) sum[answer] += 1;
+      return sum;
+    },
+  };
+}
+
+/** The error for a job that is not there. */
+export function noJob(id: string): RedriveError {
+  const message = `There is no job ${JSON.stringify(id.slice(0, 80))}. Check the id; finished jobs are removed after their retention.`;
+  return new RedriveError("not_found", message, { details: { id } });
+}
+
+/** A checked filter without `all`. */
+function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor" | "sort"> {
+  const { all, ...query } = parseOptions(filter, FILTER, "filter");
+  if (all !== undefined && all !== true) throw invalid("filter.all", "true", all, "leave it out otherwise");
+  if (query.state !== undefined && !STATES.includes(query.state as Job["state"]))
+    throw invalid("filter.state", STATES.join(", "), query.state, "use one of these");
+  checkKinds(query, { text: ["type", "queue", "service", "tenant", "key"], yesOrNo: ["due", "tried"] });
+  return query as Omit<JobQuery, "limit" | "cursor" | "sort">;
+}
+
+/** The ids of a target in chunks; a filter without a state looks only where the change can do something. */
+async function* chunks(
+  target: JobTarget,
+  all: (filter: JobFilter, payloads: boolean) => AsyncIterable<Job>,
+  states: readonly Job["state"][],
+): AsyncGenerator<string[]> {
+  // All of them before the first is touched: a bad one changes nothing.
+  if (typeof target === "string" || Array.isArray(target)) return yield* inChunks([target].flat().map(checkId));
+  const filter = target as JobFilter;
+  checkNarrow(filter, FILTER);
+  for (const state of filter.state === undefined ? states : [filter.state])
+    for await (const jobs of inChunks(all({ ...filter, state }, false))) yield jobs.map(({ id }) => id);
+}
+
+/** The change as the store takes it: durations only, counted by its clock. */
+async function changeOf(
+  options: RescheduleOptions,
+  store: Store,
+): Promise<{ readonly delayMs?: number; readonly priority?: number }> {
+  const { delay, runAt, priority } = parseOptions(options, ["delay", "runAt", "priority"], "reschedule");
+  if (delay === undefined && runAt === undefined && priority === undefined)
+    throw invalid("reschedule", "delay, runAt or priority", "nothing", "say what is to change");
+  if (delay !== undefined && runAt !== undefined)
+    throw invalid("reschedule", "delay or runAt", "both", "give one of them");
+  const change: { delayMs?: number; priority?: number } = {};
+  if (priority !== undefined) {
+    checkPriority(priority);
+    change.priority = priority as number;
+  }
+  if (delay !== undefined) change.delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+  if (runAt !== undefined) {
+    const { now } = await store.control();
+    change.delayMs = Math.max(0, instantOf(runAt, "runAt") - now);
+  }
+  return change;
+}

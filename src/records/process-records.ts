@@ -1,0 +1,292 @@
+// A stream of records through one job type: what is new goes in, what is due runs, and each record ends as a result, as a
+// retry with its time lock, or as a dead letter. A face of the queue and the worker: nothing is run or judged here.
+import {
+  type Alert,
+  type AlertLimits,
+  type AlertOptions,
+  alertsFrom,
+  type Figures,
+  resolveAlerts,
+  RETRIES_COUNTED,
+} from "../core/alerts.ts";
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { invalid, parseOptions } from "../core/options.ts";
+import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
+import type { Events } from "../report/events.ts";
+import { everyItem, PAGE } from "../enqueue/paging.ts";
+import { checkSource, type NewRecord, type Producer } from "../enqueue/producer.ts";
+import { openResults, type Results } from "./record-results.ts";
+import type { RedriveWorker, RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
+import type { Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { WorkerCounts } from "../report/reporter.ts";
+
+/** What can be said about a stream of records. */
+export interface ProcessRecordsOptions<Item = unknown, Result = unknown> {
+  /** The id of a record, 1 to 255 bytes. It is the key of its job: a record whose id is known already is skipped. */
+  readonly id: (record: Item, index: number) => string;
+  /** The JSON text of a record, which is kept byte for byte; default the record itself as JSON. */
+  readonly text?: (record: Item) => string;
+  /** What a record is called where it is refused, e.g. `line 3`; default `record 3`. */
+  readonly place?: (record: Item, index: number) => string;
+  /**
+   * Hears of every record that is done: those that this call finished, and those of the stream that were done before or
+   * that other workers finish; the call waits for what they are running. A promise is waited for before more is read; an
+   * error ends the call.
+   */
+  readonly onResult?: (done: RecordResult<Result>) => void | Promise<void>;
+  /** Settings of the worker, or a worker of this queue that was not started; default `redrive.worker()`. */
+  readonly worker?: RedriveWorkerOptions | RedriveWorker;
+  /** Waits for retries that fall due within this time; default 1 s. */
+  readonly grace?: Duration;
+  /** Limits for the figures of the call; the summary says which were passed. Default none. */
+  readonly alerts?: AlertOptions;
+  /** Reads no further and lets running records finish when it fires. */
+  readonly signal?: AbortSignal;
+}
+
+/** A record that is done. */
+export interface RecordResult<Result = unknown> {
+  readonly id: string;
+  readonly result: Result | null;
+  /** Runs it took, the good one included. */
+  readonly attempts: number;
+}
+
+/** What became of the records, and how the queue stands. */
+export interface RecordsSummary extends Readonly<WorkerCounts> {
+  /** Records read. */
+  readonly records: number;
+  /** Records that were new. */
+  readonly enqueued: number;
+  /** Records whose id was known already; they were skipped. */
+  readonly known: number;
+  /** The same, where the record looks otherwise than before: it was skipped too. */
+  readonly conflicts: number;
+  /**
+   * Records of the stream whose result could not be told: their worker died in the middle, or another worker or a call before
+   * completed them and `keep.finished` has deleted them. Always 0 without `onResult`.
+   */
+  readonly missing: number;
+  /** Completed out of all that ended in this call; null where nothing ended. */
+  readonly successRate: number | null;
+  /** Retries per record that ended in this call; null where nothing ended. */
+  readonly averageRetries: number | null;
+  /** Records of this type that wait for a retry, counted up to 10,000. */
+  readonly retryQueue: number;
+  /** Dead letters of this type. */
+  readonly deadLetters: number;
+  /** How long the call took. */
+  readonly ms: number;
+  /** Figures beyond the limits that were given. */
+  readonly alerts: readonly Alert[];
+}
+
+/** What the face works with. */
+export interface RecordsParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly log: Log;
+  readonly events: Events;
+  readonly jobs: readonly JobDefinition[];
+  readonly producer: Pick<Producer, "enqueueRecords">;
+}
+
+/** A call of it, with a worker that was not started yet. */
+export interface RecordsCall {
+  readonly definition: JobDefinition;
+  readonly source: Iterable<unknown> | AsyncIterable<unknown>;
+  readonly recordOf: (item: unknown, index: number) => NewRecord;
+  readonly worker: RedriveWorker;
+  readonly graceMs: number;
+  readonly onResult: ProcessRecordsOptions["onResult"] | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly alerts: AlertLimits;
+}
+
+/** Records that are read ahead of what has run. */
+const AHEAD_MOST = 10_000;
+/** Results that wait to be told. */
+const BEHIND_MOST = 1_000;
+const PACE_MS = 20;
+/** Nothing has ended for so long: others do the work, or nothing may start. Then nobody is served by waiting. */
+const STANDSTILL_MS = 1_000;
+const DEFAULT_GRACE_MS = 1_000;
+const FIELDS = ["id", "text", "place", "onResult", "worker", "grace", "signal", "alerts"] as const;
+
+/** Checks what a caller says; `open` makes the worker where there is none yet. */
+export function recordsCall<Item>(
+  job: JobDefinition,
+  records: Iterable<Item> | AsyncIterable<Item>,
+  options: ProcessRecordsOptions<Item>,
+  open: (options?: RedriveWorkerOptions) => RedriveWorker,
+): RecordsCall {
+  const { worker, grace, ...given } = parseOptions(options, FIELDS, "processRecords");
+  if (!isJobDefinition(job)) throw invalid("job", "what defineJob returned", job, "pass the definition");
+  checkSource("records", records);
+  for (const name of ["id", "text", "place", "onResult"] as const) {
+    if (typeof given[name] === "function" || (name !== "id" && given[name] === undefined)) continue;
+    throw invalid(`processRecords.${name}`, "a function of a record", given[name], "for example (record) => record.id");
+  }
+  if (given.signal !== undefined && !(given.signal instanceof AbortSignal))
+    throw invalid("processRecords.signal", "an AbortSignal", given.signal, "pass that of an AbortController");
+  return {
+    definition: job,
+    source: records,
+    recordOf: recordOf(options as ProcessRecordsOptions<unknown>),
+    graceMs: parseDuration(grace ?? DEFAULT_GRACE_MS, "grace"),
+    worker: isWorker(worker) ? worker : open(worker as RedriveWorkerOptions | undefined),
+    onResult: options.onResult,
+    signal: options.signal,
+    alerts: resolveAlerts(options.alerts, "processRecords.alerts"),
+  };
+}
+
+function isWorker(value: unknown): value is RedriveWorker {
+  return typeof (value as RedriveWorker | undefined)?.drain === "function";
+}
+
+function recordOf({ id, text, place }: ProcessRecordsOptions<unknown>): RecordsCall["recordOf"] {
+  const named = (item: unknown, index: number) => place?.(item, index);
+  return (item, index) =>
+    text
+      ? { id: id(item, index), place: named(item, index), text: text(item) }
+      : { id: id(item, index), place: named(item, index), value: item };
+}
+
+/** Feeds the records to the worker while it works, and ends when nothing is due any more. */
+export async function drainRecords(parts: RecordsParts, call: RecordsCall): Promise<RecordsSummary> {
+  const { store, system, log, events, producer, jobs } = parts;
+  const { definition, worker, graceMs } = call;
+  if (!jobs.some(({ type }) => type === definition.type))
+    throw invalid("job", "one of the job types of this Redrive", definition.type, "add it to createRedrive's jobs");
+  const began = system.monotonic();
+  let since = 0;
+  const { onResult } = call;
+  const onWait = (count: number) => log.warn({ records: count }, "waiting for records that other workers are running");
+  const results = openResults({ store, system, worker, onResult, since: () => since, onWait });
+  const ended = { count: 0, retries: 0 };
+  const quiet = [
+    events.on("job.completed", ({ job }) => {
+      if (job.type !== definition.type) return;
+      ended.count += 1;
+      ended.retries += job.attempts;
+      results.add(job);
+    }),
+    events.on("job.dead", ({ job }) => {
+      if (job.type !== definition.type) return;
+      ended.count += 1;
+      ended.retries += Math.max(0, job.attempts - 1);
+      results.dead(job.id);
+    }),
+  ];
+  try {
+    since = (await store.control()).now;
+    await worker.start();
+    let skipped = 0;
+    const { records, failure } = atPace(call, system, results, () => skipped);
+    const { enqueued, duplicates, conflicts } = await producer.enqueueRecords(definition, records, (known, soFar) => {
+      skipped = soFar.duplicates + soFar.conflicts;
+      results.enqueued(known);
+    });
+    if (failure.is) throw sourceFailed(failure.error, enqueued + duplicates + conflicts);
+    const counts = await worker.drain({ grace: graceMs });
+    const missing = await results.fromOthers(call.signal);
+    const figures: Figures = {
+      successRate: successRateOf(counts),
+      averageRetries: ended.count === 0 ? null : ended.retries / ended.count,
+      retryQueue: await countRetries(store, definition.type),
+      deadLetters: (await store.tally({ type: definition.type })).total,
+      ms: Math.round(system.monotonic() - began),
+    };
+    return {
+      ...counts,
+      records: enqueued + duplicates + conflicts,
+      enqueued,
+      known: duplicates,
+      conflicts,
+      missing,
+      ...figures,
+      alerts: alertsFrom(figures, call.alerts),
+    };
+  } finally {
+    for (const stop of quiet) stop();
+    await worker.stop();
+  }
+}
+
+/** A source that failed with words of ours is told with these. */
+function sourceFailed(cause: unknown, written: number): RedriveError {
+  const came = `(${written} before it were enqueued)`;
+  if (isRedriveError(cause))
+    return new RedriveError(cause.code, `${cause.message} ${came}`, { cause, details: { ...cause.details, written } });
+  const said = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
+  return new RedriveError("aborted", `The source of the records failed: ${said} ${came}`, {
+    cause,
+    details: { written },
+  });
+}
+
+/**
+ * Lets through what the worker and whoever hears of results can keep up with, so that nothing piles up; up to where the
+ * source fails, so that those before are enqueued, and then its failure. One generator for all of it: each would cost a
+ * record as much as anything else about it.
+ */
+function atPace(
+  { source, recordOf: read, worker, signal }: RecordsCall,
+  system: System,
+  results: Results,
+  skipped: () => number,
+) {
+  const failure = { is: false, error: undefined as unknown };
+  const { counts } = worker;
+  const done = (): number => counts.completed + counts.retried + counts.dead + counts.cancelled + skipped();
+  let ahead = 0;
+  let seen = done();
+  let movedAt = system.monotonic();
+  const catchUp = async (): Promise<void> => {
+    if (results.behind() >= BEHIND_MOST) await results.written();
+    while (ahead >= AHEAD_MOST && !signal?.aborted) {
+      const now = done();
+      ahead = Math.max(0, ahead - (now - seen));
+      if (now !== seen) movedAt = system.monotonic();
+      else if (system.monotonic() - movedAt >= STANDSTILL_MS) ahead = 0;
+      seen = now;
+      await results.written();
+      if (ahead >= AHEAD_MOST) await system.sleep(PACE_MS);
+    }
+  };
+  async function* records(): AsyncGenerator<NewRecord> {
+    let index = 0;
+    try {
+      for await (const item of source) {
+        if (signal?.aborted) return;
+        if (ahead >= AHEAD_MOST || results.behind() >= BEHIND_MOST) await catchUp();
+        ahead += 1;
+        yield read(item, index);
+        index += 1;
+      }
+    } catch (error) {
+      Object.assign(failure, { is: true, error });
+    }
+  }
+  return { records: records(), failure };
+}
+
+/** Completed out of all that ended; null where nothing did. */
+export function successRateOf({ completed, dead }: Pick<WorkerCounts, "completed" | "dead">): number | null {
+  return completed + dead === 0 ? null : completed / (completed + dead);
+}
+
+/** Jobs of a type that wait for another try, counted up to 10,000. */
+export async function countRetries(store: Store, type: string): Promise<number> {
+  let count = 0;
+  const waiting = { type, state: "queued", tried: true, limit: PAGE } as const;
+  for await (const _ of everyItem((cursor) => store.list({ ...waiting, cursor }))) {
+    count += 1;
+    if (count >= RETRIES_COUNTED) break;
+  }
+  return count;
+}

@@ -1,0 +1,86 @@
+// What programs can listen to. One hub per Redrive; a listener that throws harms nobody but itself.
+import { textOf } from "../core/failure.ts";
+import { invalid } from "../core/options.ts";
+import type { Log } from "../system/log.ts";
+import type { PruneAnswer } from "../store/store.ts";
+import type { WorkerEvent } from "./reporter.ts";
+
+/** Everything that can be listened to. */
+export type RedriveEvent =
+  | WorkerEvent
+  /** A job was written; duplicates are not. */
+  | { readonly kind: "job.enqueued"; readonly id: string; readonly type: string }
+  /** Finished jobs were deleted because they are older than their retention. */
+  | ({ readonly kind: "jobs.pruned"; readonly archive: string | null } & Omit<PruneAnswer, "more">);
+
+/** The name of an event. */
+export type EventKind = RedriveEvent["kind"];
+
+/** The events of one kind; `*` for all. */
+export type EventOf<K extends EventKind | "*"> = K extends "*" ? RedriveEvent : OfKind<RedriveEvent, K>;
+
+/** One member of the union may stand for several kinds. */
+type OfKind<E extends RedriveEvent, K> = E extends unknown ? (K extends E["kind"] ? E : never) : never;
+
+/** Tells events to whoever listens. */
+export interface Events {
+  /** Listens; returns the way to stop. */
+  on<K extends EventKind | "*">(kind: K, listener: (event: EventOf<K>) => void): () => void;
+  emit(event: RedriveEvent): void;
+  /** Whether anybody listens, for events that cost something to make. */
+  isHeard(kind: EventKind): boolean;
+}
+
+const KINDS: ReadonlySet<string> = new Set(
+  Object.keys({
+    "*": 0,
+    "job.enqueued": 0,
+    "job.completed": 0,
+    "job.retried": 0,
+    "job.dead": 0,
+    "job.released": 0,
+    "job.cancelled": 0,
+    "job.stale": 0,
+    "jobs.pruned": 0,
+    "worker.started": 0,
+    "worker.stopped": 0,
+    "worker.given_up": 0,
+    "worker.spent": 0,
+    "worker.sick": 0,
+    "breaker.changed": 0,
+  } satisfies Record<EventKind | "*", 0>),
+);
+
+/** A hub without listeners. */
+export function openEvents(log: Log): Events {
+  const listeners = new Map<string, Set<(event: never) => void>>();
+  const tell = (kind: string, event: RedriveEvent): void => {
+    const heard = listeners.get(kind);
+    if (heard === undefined) return;
+    for (const listener of heard) {
+      const failed = (error: unknown): void =>
+        log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
+      try {
+        const answer = (listener as (event: RedriveEvent) => unknown)(event);
+        if (answer instanceof Promise) answer.catch(failed);
+      } catch (error) {
+        failed(error);
+      }
+    }
+  };
+  return {
+    on(kind, listener) {
+      if (!KINDS.has(kind)) throw invalid("event", [...KINDS].join(", "), kind, "use one of these");
+      if (typeof listener !== "function") throw invalid("listener", "a function (event) => …", listener, "pass one");
+      const set = listeners.get(kind) ?? new Set();
+      listeners.set(kind, set.add(listener as (event: never) => void));
+      return () => set.delete(listener as (event: never) => void);
+    },
+    emit(event) {
+      if (listeners.size === 0) return;
+      tell(event.kind, event);
+      tell("*", event);
+    },
+    isHeard: (kind) => [kind, "*"].some((name) => (listeners.get(name)?.size ?? 0) > 0),
+  };
+}

@@ -1,0 +1,259 @@
+// Makes the jobs of schedules. Every worker does this. Whoever finds a tick due writes down what it decides, by
+// compare-and-set, so that one of them decides; then it writes the jobs, then it notes that they are written. Who finds
+// decided ticks without that note, because somebody died in between, writes their jobs again: their ids are those of the
+// ticks, and a second one is a duplicate.
+import { isRedriveError } from "../core/errors.ts";
+import { textOf } from "../core/failure.ts";
+import type { NewJob } from "../core/new-job.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import { decide, isDue, type NextTick, type Schedule, scheduleFrom, written } from "../core/schedule.ts";
+import { cancelJobs } from "../enqueue/cancel-jobs.ts";
+import { ticksOf } from "./cron.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import type { Events } from "../report/events.ts";
+import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, tickId, typesByName } from "./schedule-jobs.ts";
+import type { Cell, CellChange, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { Service } from "../upkeep/upkeep.ts";
+
+/** What making jobs of schedules needs. */
+export interface SchedulerOptions {
+  readonly store: Pick<Store, "cells" | "setCells" | "enqueue" | "get" | "cancel">;
+  readonly system: System;
+  readonly log: Log;
+  readonly events: Pick<Events, "emit" | "isHeard">;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+  /** A number that is another one with every change of a schedule, and the store's time, where known without asking. */
+  readonly sign?: () => { readonly cells: number; readonly storeTime: number } | null;
+}
+
+/** How often a scheduler looks whether somebody has changed a schedule. */
+const LOOK_MS = 1_000;
+/** How often it reads all of them, whatever it knows; seldomer where it is told of changes without asking. */
+const READ_ALL_MS = { asked: 30_000, told: 120_000 } as const;
+/** Whoever decided a tick has this long to write its job, before others do. */
+const TAKE_OVER_MS = 2_000;
+/** How soon to look again at what somebody else decides just now. */
+const SOON_MS = 100;
+/** Schedules decided and jobs written at once; a cron expression takes half a millisecond to think about. */
+const PAGE = 50;
+const RETRY_MS = 1_000;
+
+/** The service: as soon as a tick is due, and every second to hear of changes. */
+export function scheduleService(options: SchedulerOptions): Service {
+  const scheduler = new Scheduler(options);
+  return { name: "schedules", retryMs: RETRY_MS, step: (signal) => scheduler.step(signal) };
+}
+
+/** A schedule that was read, with the version of its cell. */
+interface Held {
+  readonly name: string;
+  readonly version: number;
+  /** When it was written last. */
+  readonly since: number;
+  readonly schedule: Schedule;
+}
+
+class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #known: KnownTypes;
+  /** When each schedule is to be looked at, in store time. */
+  readonly #dueAt = new Map<string, number>();
+  /** The version of the cell that tells of changes; null before the first look. */
+  #changes: number | null = null;
+  #readAllAt = 0;
+  /** The sign under which was read last. */
+  #sign: number | null = null;
+  /** Store time and our own at the last look. */
+  #clock = { now: 0, at: 0 };
+  /** Schedules that could not be read or worked out, by the version of which that was said. */
+  readonly #complained = new Map<string, number>();
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#known = typesByName(options.jobs, options.defaults);
+  }
+
+  /** Decides what is due and writes its jobs; answers how long to wait. */
+  async step(signal: AbortSignal): Promise<number> {
+    try {
+      const cells = await this.#look();
+      for (let from = 0; from < cells.length && !signal.aborted; from += PAGE)
+        await this.#handle(cells.slice(from, from + PAGE));
+    } catch (error) {
+      // What we were about to do is not known any more; everything is read again.
+      this.#changes = null;
+      throw error;
+    }
+    const next = Math.min(...this.#dueAt.values());
+    return Math.min(LOOK_MS, Math.max(0, next - this.#now()));
+  }
+
+  /** Store time, as far as we know. */
+  #now(): number {
+    return this.#clock.now + this.#options.system.monotonic() - this.#clock.at;
+  }
+
+  async #read(queries: Parameters<Store["cells"]>[0]): Promise<readonly Cell[]> {
+    const { cells, now } = await this.#options.store.cells(queries);
+    this.#clock = { now, at: this.#options.system.monotonic() };
+    return cells;
+  }
+
+  /** The cells of what is due; of all schedules where somebody has changed one, or for a while nobody has looked. */
+  async #look(): Promise<readonly Cell[]> {
+    const { sign, system } = this.#options;
+    const told = sign?.() ?? null;
+    if (told) this.#clock = { now: told.storeTime, at: system.monotonic() };
+    const due = this.#takeDue();
+    const isLong = system.monotonic() - this.#readAllAt >= READ_ALL_MS[told ? "told" : "asked"];
+    const isAsBefore = this.#changes !== null && told !== null && told.cells === this.#sign;
+    if (isAsBefore && due.length === 0 && !isLong) return [];
+    this.#sign = told?.cells ?? null;
+    const cells = await this.#read(["", ...due].map((name) => ({ kind: SCHEDULE_CELLS, name })));
+    if (changesIn(cells) !== this.#changes || isLong) {
+      const all = await this.#read([{ kind: SCHEDULE_CELLS }]);
+      this.#changes = changesIn(all);
+      this.#readAllAt = this.#options.system.monotonic();
+      this.#dueAt.clear();
+      return all.filter(({ name }) => name !== "");
+    }
+    // The store's clock may have been stepped; what is due by it now was not asked for.
+    const late = this.#takeDue().map((name) => ({ kind: SCHEDULE_CELLS, name }));
+    const more = late.length === 0 ? [] : await this.#read(late);
+    return [...cells.filter(({ name }) => name !== ""), ...more];
+  }
+
+  /** The names of what is due; whoever takes them plans them anew. */
+  #takeDue(): string[] {
+    const now = this.#now();
+    const names = [...this.#dueAt].filter(([, at]) => at <= now).map(([name]) => name);
+    for (const name of names) this.#dueAt.delete(name);
+    return names;
+  }
+
+  async #handle(cells: readonly Cell[]): Promise<void> {
+    const { now } = this.#clock;
+    const held = cells.flatMap((cell) => this.#held(cell));
+    const [due, others] = [
+      held.filter((each) => isDue(each.schedule, now)),
+      held.filter((each) => !isDue(each.schedule, now)),
+    ];
+    const ours = await this.#decide(due);
+    for (const { name } of due) this.#dueAt.set(name, now + SOON_MS);
+    const orphaned = others.filter(({ since }) => now - since >= TAKE_OVER_MS);
+    for (const each of [...ours, ...others]) this.#plan(each);
+    await this.#write([...ours, ...orphaned].filter(({ schedule }) => schedule.state.pending.length > 0));
+  }
+
+  /** Decides the ticks of what is due; answers the schedules for which nobody else did. */
+  async #decide(due: readonly Held[]): Promise<Held[]> {
+    const { now } = this.#clock;
+    const busy = await this.#busy(due);
+    const decided: Held[] = [];
+    for (const held of due) {
+      const next = await this.#ticks(held);
+      if (!next) continue;
+      const isBusy = busy.has(held.schedule.state.lastJob ?? "");
+      const idOf = (tick: number): string => tickId(held.name, tick);
+      decided.push({ ...held, schedule: decide(held.schedule, { now, isBusy, next, idOf }) });
+    }
+    return this.#put(decided);
+  }
+
+  /** When to look at it again: at its next tick, or to see that the jobs of the last ones are written. */
+  #plan({ name, schedule: { state } }: Held): void {
+    const takeOver = state.pending.length > 0 ? this.#clock.now + TAKE_OVER_MS : Number.POSITIVE_INFINITY;
+    const next = state.paused || state.next === null ? Number.POSITIVE_INFINITY : state.next;
+    this.#dueAt.set(name, Math.min(next, takeOver));
+  }
+
+  #held({ name, version, value, at }: Cell): Held[] {
+    const schedule = scheduleFrom(value);
+    if (schedule) return [{ name, version, since: at, schedule }];
+    this.#complain(name, version, "what is stored is no schedule; remove it, or set it again");
+    return [];
+  }
+
+  async #ticks({ name, version, schedule }: Held): Promise<NextTick | null> {
+    try {
+      return await ticksOf(schedule.definition, schedule.state.anchor);
+    } catch (error) {
+      this.#complain(name, version, textOf(error));
+      return null;
+    }
+  }
+
+  #complain(name: string, version: number, error: string): void {
+    if (this.#complained.get(name) === version) return;
+    this.#complained.set(name, version);
+    this.#options.log.error({ schedule: name, error }, "a schedule cannot be kept");
+  }
+
+  /** The last jobs that have not ended, of schedules that ask. */
+  async #busy(due: readonly Held[]): Promise<ReadonlySet<string>> {
+    const ids = due.flatMap(({ schedule: { definition, state } }) =>
+      definition.overlap === "skip" && state.lastJob !== null ? [state.lastJob] : [],
+    );
+    const jobs = ids.length === 0 ? [] : await this.#options.store.get(ids);
+    return new Set(jobs.flatMap((job) => (job?.state === "queued" || job?.state === "running" ? [job.id] : [])));
+  }
+
+  /** Writes schedules back, each if nobody else has; answers those that were, with their new versions. */
+  async #put(changed: readonly Held[]): Promise<Held[]> {
+    if (changed.length === 0) return [];
+    const changes = changed.map(({ name, version, schedule }): CellChange => {
+      return { kind: SCHEDULE_CELLS, name, holder: "", version, value: JSON.stringify(schedule) };
+    });
+    const answers = await this.#options.store.setCells(changes);
+    return changed.filter((_, at) => answers[at]).map((each) => ({ ...each, version: each.version + 1 }));
+  }
+
+  /** Writes the jobs of decided ticks, and then that they are written. */
+  async #write(held: readonly Held[]): Promise<void> {
+    const replacing = held.filter(({ schedule }) => schedule.definition.overlap === "replace");
+    for (const each of replacing) await this.#replace(each);
+    const others = held.filter((each) => !replacing.includes(each));
+    await this.#enqueue(others.flatMap((each) => each.schedule.state.pending.flatMap((tick) => this.#job(each, tick))));
+    const after = held.map((each) => ({ ...each, schedule: written(each.schedule, each.schedule.state.pending) }));
+    for (const each of await this.#put(after)) this.#plan(each);
+  }
+
+  /** Each one cancels that before it, which is there by then, whoever writes it. */
+  async #replace(held: Held): Promise<void> {
+    let { replaces } = held.schedule.state;
+    for (const tick of held.schedule.state.pending) {
+      if (replaces !== null) await cancelJobs([replaces], this.#options.store, this.#options.events);
+      await this.#enqueue(this.#job(held, tick));
+      replaces = tickId(held.name, tick);
+    }
+  }
+
+  #job({ name, schedule }: Held, tick: number): NewJob[] {
+    try {
+      return [scheduledJob(name, schedule, { tick }, { known: this.#known, random: this.#options.system.random })];
+    } catch (error) {
+      if (!isRedriveError(error)) throw error;
+      const about = { schedule: name, tick: new Date(tick).toISOString(), error: error.message };
+      this.#options.log.error(about, "the job of a schedule cannot be made; this tick is lost");
+      return [];
+    }
+  }
+
+  async #enqueue(jobs: readonly NewJob[]): Promise<void> {
+    if (jobs.length === 0) return;
+    const answers = await this.#options.store.enqueue(jobs);
+    answers.forEach(({ kind, id }, at) => {
+      const { type, key } = jobs[at] as NewJob;
+      if (kind !== "created") return;
+      this.#options.log.debug({ job: id, type, key }, "a schedule made a job");
+      this.#options.events.emit({ kind: "job.enqueued", id, type });
+    });
+  }
+}
+
+function changesIn(cells: readonly Cell[]): number {
+  return cells.find(({ name }) => name === "")?.version ?? 0;
+}

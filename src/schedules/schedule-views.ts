@@ -1,0 +1,126 @@
+// Schedules as people see them, and upkeep's own services in the same form: when it ran last, how long, how it went, and
+// when it runs next.
+import { type CatchUp, type Overlap, type Schedule, scheduleFrom } from "../core/schedule.ts";
+import type { Job } from "../core/job.ts";
+import type { Cell, Store } from "../store/store.ts";
+import { isFresh, RECORD_CELLS, recordsFrom, type StepRecord } from "../upkeep/upkeep-records.ts";
+import { SCHEDULE_CELLS } from "./schedule-jobs.ts";
+import { livingAmong } from "../services/holding.ts";
+
+/** What every row of the list says. */
+interface Row {
+  readonly name: string;
+  /** When it ran last, or for when its last job was made; null for never. */
+  readonly lastAt: number | null;
+  /** How long that took; null where it has not ended. */
+  readonly lastMs: number | null;
+  /** When it runs next; null for never, or where nobody does it. */
+  readonly nextAt: number | null;
+  readonly everyMs: number | null;
+}
+
+/** A schedule. */
+export interface ScheduleView extends Row {
+  readonly kind: "schedule";
+  readonly cron: string | null;
+  readonly timezone: string | null;
+  readonly paused: boolean;
+  /** The job type. */
+  readonly job: string;
+  /** JSON text. */
+  readonly input: string;
+  readonly catchUp: CatchUp;
+  readonly overlap: Overlap;
+  readonly jitterMs: number;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** The job made last. */
+  readonly lastJob: string | null;
+  /** Its state; null where there is none, or it is gone. */
+  readonly result: Job["state"] | null;
+  /** Jobs that ticks have made, and ticks that made none. */
+  readonly fired: number;
+  readonly skipped: number;
+}
+
+/** What upkeep does by itself. */
+export interface UpkeepView extends Row {
+  readonly kind: "upkeep";
+  /** The worker that did it last. */
+  readonly worker: string;
+  readonly result: "ok" | "failed" | null;
+  /** What went wrong; null if nothing did. */
+  readonly error: string | null;
+}
+
+/** A row of the list. */
+export type AnyScheduleView = ScheduleView | UpkeepView;
+
+/** Every schedule by name, and after them upkeep's own services. */
+export async function readSchedules(store: Pick<Store, "cells" | "get" | "workers">): Promise<AnyScheduleView[]> {
+  const [{ cells, now }, workers] = await Promise.all([
+    store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]),
+    store.workers(),
+  ]);
+  const alive = new Set(livingAmong(workers, now).map(({ id }) => id));
+  return [...(await viewsOf(store, cells)), ...upkeepViews(recordsFrom(cells), alive, now)];
+}
+
+/** The schedules in cells, each with what became of its last job. */
+export async function viewsOf(store: Pick<Store, "get">, cells: readonly Cell[]): Promise<ScheduleView[]> {
+  const found = cells.flatMap(({ kind, name, value }) => {
+    const schedule = kind === SCHEDULE_CELLS && name !== "" ? scheduleFrom(value) : null;
+    return schedule ? [{ name, schedule }] : [];
+  });
+  const ids = found.flatMap(({ schedule }) => schedule.state.lastJob ?? []);
+  const jobs = new Map((ids.length === 0 ? [] : await store.get(ids)).flatMap((job) => (job ? [[job.id, job]] : [])));
+  return found.map(({ name, schedule }) => viewOf(name, schedule, jobs.get(schedule.state.lastJob ?? "")));
+}
+
+function viewOf(name: string, { definition, state }: Schedule, job: Job | undefined): ScheduleView {
+  const { payload, ...said } = definition;
+  const { paused, lastJob, lastAt, fired, skipped } = state;
+  const isOver = job !== undefined && job.finishedAt !== null && job.startedAt !== null;
+  return {
+    kind: "schedule",
+    name,
+    ...said,
+    input: payload,
+    paused,
+    nextAt: paused ? null : state.next,
+    lastAt,
+    lastMs: isOver ? Math.max(0, (job.finishedAt as number) - (job.startedAt as number)) : null,
+    lastJob,
+    result: job?.state ?? null,
+    fired,
+    skipped,
+  };
+}
+
+function upkeepViews(records: readonly StepRecord[], alive: ReadonlySet<string>, now: number): UpkeepView[] {
+  const names = [...new Set(records.map(({ service }) => service))].toSorted();
+  return names.map((name) => {
+    const own = records.filter(({ service }) => service === name);
+    const ran = own.filter(({ ms }) => ms !== null);
+    const last = (ran.length > 0 ? ran : own).reduce((a, b) => (b.at > a.at ? b : a));
+    const nexts = own.filter((record) => alive.has(record.worker) && isFresh(record, now)).map(nextOf(now));
+    return {
+      kind: "upkeep",
+      name,
+      worker: last.worker,
+      everyMs: last.waitMs,
+      lastAt: last.ms === null ? null : last.at - last.ms,
+      lastMs: last.ms,
+      nextAt: nexts.length === 0 ? null : Math.min(...nexts),
+      result: last.ms === null ? null : last.error === null ? "ok" : "failed",
+      error: last.error,
+    };
+  });
+}
+
+/** What is done often is told less often: it has been done since, and will be done again as long after. */
+const nextOf =
+  (now: number) =>
+  ({ at, waitMs }: StepRecord): number => {
+    const missed = Math.max(0, Math.ceil((now - at - waitMs) / Math.max(1, waitMs)));
+    return at + waitMs * (1 + missed);
+  };

@@ -1,0 +1,165 @@
+// Schedules as people handle them: set, look at, pause, resume, run now, remove. What they do by themselves is upkeep's.
+import { RedriveError } from "../core/errors.ts";
+import { checkName } from "../core/new-job.ts";
+import { didYouMean, objectOf } from "../core/options.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import {
+  begun,
+  pausedSchedule,
+  redefined,
+  resumedSchedule,
+  type Schedule,
+  type ScheduleDefinition,
+  scheduleFrom,
+} from "../core/schedule.ts";
+import type { Cell, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import { ticksOf } from "./cron.ts";
+import type { JobDefinition } from "../jobs/define-job.ts";
+import type { Events } from "../report/events.ts";
+import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, typesByName } from "./schedule-jobs.ts";
+import { definitionFrom, type ScheduleOptions } from "./schedule-options.ts";
+import { type AnyScheduleView, readSchedules, type ScheduleView, viewsOf } from "./schedule-views.ts";
+
+/** Handles schedules, which hold for the whole fleet. */
+export interface Schedules {
+  /**
+   * Makes a schedule, or changes the one of this name. The same definition again changes nothing; where its times are
+   * others, it goes on with the next one from now.
+   */
+  set<Input>(name: string, options: ScheduleOptions<Input>): Promise<ScheduleView>;
+  /** Every schedule by name, and after them what upkeep does by itself. */
+  list(): Promise<AnyScheduleView[]>;
+  /** The schedule, or null. */
+  get(name: string): Promise<ScheduleView | null>;
+  /** No more ticks until it is resumed; those of the pause are not made up for. */
+  pause(name: string): Promise<ScheduleView>;
+  /** The next tick from now on. */
+  resume(name: string): Promise<ScheduleView>;
+  /** Makes one more job now, whatever is planned; answers its id. */
+  run(name: string): Promise<{ readonly id: string }>;
+  /** Ends it; jobs that it has made stay. False if there was none. */
+  remove(name: string): Promise<boolean>;
+}
+
+/** What schedules are handled with. */
+export interface ScheduleParts {
+  readonly store: Store;
+  readonly system: System;
+  readonly events: Events;
+  readonly jobs: readonly JobDefinition[];
+  readonly defaults: PolicyOptions;
+}
+
+/** Tries against others who change the schedule at the same time. */
+const TRIES = 10;
+
+/** The schedules of a store. */
+export function openSchedules(parts: ScheduleParts): Schedules {
+  const { store, system, events } = parts;
+  const known = typesByName(parts.jobs, parts.defaults);
+  const get = async (name: string): Promise<ScheduleView | null> => {
+    checkName("schedule", name);
+    const { cells } = await store.cells([{ kind: SCHEDULE_CELLS, name }]);
+    return (await viewsOf(store, cells))[0] ?? null;
+  };
+  const changed = async (name: string, next: Change): Promise<ScheduleView> => {
+    await change(store, name, next);
+    return (await get(name)) ?? Promise.reject(await unknown(store, name));
+  };
+  return {
+    get,
+    list: () => readSchedules(store),
+    async set(name, options) {
+      const definition = await checkSchedule(name, options as ScheduleOptions, known);
+      return changed(name, (found, now) => setTo(found, definition, now));
+    },
+    pause: (name) => changed(name, async (found) => pausedSchedule(found ?? (await missing(store, name)))),
+    resume: (name) =>
+      changed(name, async (found, now) => {
+        const { definition, state } = found ?? (await missing(store, name));
+        if (!state.paused) return { definition, state };
+        return resumedSchedule({ definition, state }, now, await ticksOf(definition, state.anchor));
+      }),
+    async run(name) {
+      const id = system.jobId();
+      const [cell] = await cellsOf(store, name);
+      const schedule = (cell && scheduleFrom(cell.value)) ?? (await missing(store, name));
+      const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
+      await store.enqueue([job]);
+      events.emit({ kind: "job.enqueued", id, type: job.type });
+      // For overlaps and for people it is the last job now; the plan stays as it is.
+      await change(store, name, async (found, now) => {
+        return found && { ...found, state: { ...found.state, lastJob: id, lastAt: now } };
+      });
+      return { id };
+    },
+    async remove(name) {
+      let there = false;
+      await change(store, name, async (_found, _now, cell) => {
+        there = cell !== undefined;
+        return null;
+      });
+      return there;
+    },
+  };
+}
+
+/** The definition that the options describe; refuses whatever is wrong about it. */
+export async function checkSchedule(
+  name: string,
+  options: ScheduleOptions,
+  known: KnownTypes,
+): Promise<ScheduleDefinition> {
+  checkName("schedule", name);
+  const definition = await definitionFrom(objectOf(options, "schedule"), known);
+  await ticksOf(definition, 0);
+  return definition;
+}
+
+/** What is to become of a schedule; null deletes it, and itself leaves it as it is. */
+type Change = (found: Schedule | null, now: number, cell: Cell | undefined) => Promise<Schedule | null>;
+
+/** Writes what becomes of a schedule, and that something was changed. */
+async function change(store: Store, name: string, next: Change): Promise<void> {
+  checkName("schedule", name);
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { cells, now } = await store.cells([{ kind: SCHEDULE_CELLS, name }]);
+    const [cell] = cells;
+    const after = await next(cell ? scheduleFrom(cell.value) : null, now, cell);
+    const value = after && JSON.stringify(after);
+    if (value === (cell?.value ?? null)) return;
+    const key = { kind: SCHEDULE_CELLS, holder: "" };
+    const [isDone] = await store.setCells([
+      { ...key, name, version: cell?.version ?? 0, value },
+      { ...key, name: "", version: null, value: "{}" },
+    ]);
+    if (isDone) return;
+  }
+  throw new RedriveError("conflict", `The schedule ${name} is being changed by others all the time. Try again.`);
+}
+
+async function cellsOf(store: Store, name: string): Promise<readonly Cell[]> {
+  checkName("schedule", name);
+  return (await store.cells([{ kind: SCHEDULE_CELLS, name }])).cells;
+}
+
+async function setTo(found: Schedule | null, definition: ScheduleDefinition, now: number): Promise<Schedule> {
+  if (!found) return begun(definition, now, await ticksOf(definition, now));
+  if (JSON.stringify(found.definition) === JSON.stringify(definition)) return found;
+  const anchor = found.state.lastAt ?? found.state.anchor;
+  const next = await ticksOf(definition, anchor);
+  return redefined(found, definition, now, () => next);
+}
+
+async function missing(store: Store, name: string): Promise<never> {
+  throw await unknown(store, name);
+}
+
+/** The error for a schedule that is not there. */
+async function unknown(store: Store, name: string): Promise<RedriveError> {
+  const { cells } = await store.cells([{ kind: SCHEDULE_CELLS }]);
+  const names = cells.map((cell) => cell.name).filter((each) => each !== "");
+  const hint = didYouMean(name, names, "`schedules list` shows what there is");
+  return new RedriveError("not_found", `There is no schedule ${JSON.stringify(name)}; ${hint}`, { details: { name } });
+}

@@ -1,0 +1,298 @@
+// One process's view of the services that the fleet shares: their records as last read, what this process saw of them, and
+// the exchange of both with the store. Workers and shared breakers of `retryable` work with it; rules live in core.
+import {
+  credible,
+  type Evidence,
+  hearing,
+  HEARING_MS,
+  isSick,
+  noEvidence,
+  observe,
+  outage,
+  type Witness,
+  witnessFrom,
+} from "../core/evidence.ts";
+import type { Limits } from "../core/service.ts";
+import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/service-record.ts";
+import { groupCommit } from "../store/group-commit.ts";
+import type { Control, Pause, Store } from "../store/store.ts";
+import type { System } from "../system/system.ts";
+import { livingAmong } from "./holding.ts";
+
+/** What a watch needs. */
+export interface ServiceWatchOptions {
+  readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells" | "workers">;
+  readonly system: System;
+  readonly limits: Limits;
+  /** Under which name evidence is given. */
+  readonly holder: () => string;
+  /** Makes a call to the store; null if it could not answer. */
+  readonly attempt: <T>(what: string, call: () => Promise<T>) => Promise<T | null>;
+  /** Hears of every record that is not as it was. */
+  readonly onChange: (service: string, record: ServiceRecord, before: ServiceRecord) => void;
+  /** Hears that this process fails with a service that others reach. */
+  readonly onSick: (service: string, until: number) => void;
+  /** Hears that this process stands back from a service that it alone finds down, and that it does so no more. */
+  readonly onStandBack: (service: string, isOn: boolean) => void;
+}
+
+/** Successes are told to others this often; failures at once, but not more often than the second. */
+const TELL_MS = 250;
+const TELL_FAILURES_MS = 20;
+/** Tries to change a record that others change too. */
+const TRIES = 5;
+const GROUP = 1_000;
+
+interface Seen {
+  evidence: Evidence;
+  /** Successes not yet part of the evidence. */
+  successes: number;
+  hearing: Hearing | null;
+}
+
+/** Others are heard, because this process alone finds a service down. */
+interface Hearing {
+  /** Its beginning, by our own clock. */
+  readonly fromMs: number;
+  /** Until about when this process stands back for it; 0 when it does so no more. */
+  standsBackUntil: number;
+  readonly cancel: () => void;
+}
+
+/** A watch over services. */
+export class ServiceWatch {
+  readonly #options: ServiceWatchOptions;
+  readonly #records = new Map<string, { readonly version: number; readonly record: ServiceRecord }>();
+  readonly #seen = new Map<string, Seen>();
+  readonly #telling: ReturnType<typeof groupCommit<readonly [string, () => void]>>;
+  #control: Control | null = null;
+  #controlMs = 0;
+  #toldMs = Number.NEGATIVE_INFINITY;
+  #forget: (() => void) | null = null;
+  #isStopped = false;
+
+  constructor(options: ServiceWatchOptions) {
+    this.#options = options;
+    this.#telling = groupCommit((group) => this.#tell(group), GROUP);
+  }
+
+  /** The store's time, as far as we know. */
+  get now(): number {
+    const { system } = this.#options;
+    return this.#control ? this.#control.now + Math.round(system.monotonic() - this.#controlMs) : system.now();
+  }
+
+  /** The version of what the store said last. */
+  get version(): number {
+    return this.#control?.version ?? 0;
+  }
+
+  /** Takes note of what the store said last. */
+  see(control: Control): void {
+    if (this.#control && control.now <= this.#control.now && control.version <= this.#control.version) return;
+    this.#control = control;
+    this.#controlMs = this.#options.system.monotonic();
+    for (const { name, version, value } of control.services) {
+      const before = this.#records.get(name);
+      if (before?.version === version) continue;
+      const record = recordFrom(value);
+      this.#records.set(name, { version, record });
+      const seen = this.#seen.get(name);
+      const { breaker } = record;
+      if (seen && breaker.state === "closed" && seen.evidence.since !== breaker.since) {
+        seen.evidence = noEvidence(breaker.since);
+        seen.hearing?.cancel();
+        seen.hearing = null;
+      }
+      this.#options.onChange(name, record, before?.record ?? initialRecord);
+    }
+  }
+
+  /** Asks the store. */
+  async look(): Promise<void> {
+    const control = await this.#options.attempt("control", () => this.#options.store.control());
+    if (control) this.see(control);
+  }
+
+  /** Pauses as last read. */
+  get pauses(): readonly Pause[] {
+    return this.#control?.pauses ?? [];
+  }
+
+  /** The services that have a record, or that this process has called. */
+  services(): Set<string> {
+    return new Set([...this.#records.keys(), ...this.#seen.keys()]);
+  }
+
+  record(service: string): ServiceRecord {
+    return this.#records.get(service)?.record ?? initialRecord;
+  }
+
+  /** What this process saw of the service. */
+  evidence(service: string): Evidence {
+    return this.#seenOf(service).evidence;
+  }
+
+  /** Until when this process leaves the service alone, because only its own calls fail. */
+  sickUntil(service: string): number {
+    return this.#seen.get(service)?.evidence.sickUntil ?? 0;
+  }
+
+  /** Until about when this process stands back, so that others try the service that it alone finds down; 0 for not. */
+  standsBackUntil(service: string): number {
+    return this.#seen.get(service)?.hearing?.standsBackUntil ?? 0;
+  }
+
+  /** Counts a call that the service answered. */
+  succeeded(service: string): void {
+    const seen = this.#seenOf(service);
+    seen.successes += 1;
+    if (seen.evidence.streak > 0) this.#fold(service, seen, 0);
+    this.#forget ??= this.#options.system.after(TELL_MS, () => {
+      this.#forget = null;
+      for (const [name, { successes }] of this.#seen) if (successes > 0) this.#telling.add([name, () => undefined]);
+    });
+  }
+
+  /** Counts a failure that speaks of the service; resolves when the fleet has been heard about it. */
+  failed(service: string): Promise<void> {
+    this.#fold(service, this.#seenOf(service), 1);
+    return new Promise((resolve) => this.#telling.add([service, resolve]));
+  }
+
+  /** Changes the record of a service with what `next` makes of it; resolves when that is written, or was not needed. */
+  async change(service: string, next: (record: ServiceRecord, now: number) => ServiceRecord): Promise<boolean> {
+    const { store, attempt } = this.#options;
+    if (!this.#control) await this.look();
+    for (let tries = 0; tries < TRIES && this.#control; tries++) {
+      const { version, record } = this.#records.get(service) ?? { version: 0, record: initialRecord };
+      const after = next(record, this.now);
+      if (after === record) return false;
+      const written = await attempt("service", () => store.setService(service, version, JSON.stringify(after)));
+      await this.look();
+      if (written) return true;
+      if (written === null) return false;
+    }
+    return false;
+  }
+
+  /** Tells nothing more by itself. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#forget?.();
+    for (const seen of this.#seen.values()) seen.hearing?.cancel();
+  }
+
+  #seenOf(service: string): Seen {
+    const known = this.#seen.get(service);
+    if (known) return known;
+    const { breaker } = this.record(service);
+    const evidence = noEvidence(breaker.state === "closed" ? breaker.since : 0);
+    const seen = { evidence, successes: 0, hearing: null };
+    this.#seen.set(service, seen);
+    return seen;
+  }
+
+  #fold(service: string, seen: Seen, failures: number): void {
+    const settings = this.#options.limits.service(service).breaker;
+    const calls = { successes: seen.successes, failures };
+    if (settings) seen.evidence = observe(seen.evidence, calls, settings, this.now);
+    seen.successes = 0;
+  }
+
+  /** Writes what was seen, reads what others saw where something failed, and opens what is down. */
+  async #tell(group: readonly (readonly [string, () => void])[]): Promise<void> {
+    const { system, attempt, store, holder } = this.#options;
+    try {
+      const early = this.#toldMs + TELL_FAILURES_MS - system.monotonic();
+      if (early > 0) await system.sleep(early);
+      this.#toldMs = system.monotonic();
+      const services = [...new Set(group.map(([service]) => service))].sort();
+      for (const name of services) this.#fold(name, this.#seenOf(name), 0);
+      const changes = services.map((name) => {
+        const value = JSON.stringify(this.#seenOf(name).evidence);
+        return { kind: "evidence", name, holder: holder(), version: null, value };
+      });
+      await attempt("evidence", () => store.setCells(changes));
+      const failing = services.filter((name) => this.#seenOf(name).evidence.streak > 0);
+      if (failing.length > 0) await this.#judge(failing);
+    } finally {
+      for (const [, done] of group) done();
+    }
+  }
+
+  async #judge(services: readonly string[]): Promise<void> {
+    const { attempt, store, limits, holder, onSick } = this.#options;
+    const queries = services.map((name) => ({ kind: "evidence", name }));
+    // Somebody may have opened it by hand meanwhile.
+    const [answer] = await Promise.all([attempt("evidence", () => store.cells(queries)), this.look()]);
+    for (const service of answer ? services : []) {
+      const { breaker } = limits.service(service);
+      const seen = this.#seenOf(service);
+      const own: Witness = { worker: holder(), evidence: seen.evidence };
+      const others = (answer?.cells ?? []).filter((cell) => cell.name === service && cell.holder !== own.worker);
+      const witnesses = [own, ...others.flatMap(({ holder: worker, value }) => witnessFrom(worker, value))];
+      const { state } = this.record(service).breaker;
+      if (!breaker || state !== "closed") continue;
+      const { since } = seen.evidence;
+      const judged = (heard: readonly Witness[]) => outage(heard, breaker, since, this.now, this.#heardMs(seen));
+      const living = judged(witnesses) && (await this.#living());
+      const heard = living ? credible(witnesses, own, living) : [];
+      let found = judged(heard);
+      if (living && found && !found.isSure) {
+        this.#hear(service, seen, living);
+        found = judged(heard);
+      }
+      if (found?.isSure) {
+        const { reason } = found;
+        await this.change(service, (record, now) =>
+          record.breaker.state === "closed" && record.breaker.since === since
+            ? opened(record, reason, breaker, now)
+            : record,
+        );
+      } else if (seen.evidence.sickUntil < this.now && isSick(own, witnesses, breaker)) {
+        seen.evidence = { ...seen.evidence, sickUntil: this.now + breaker.openMs };
+        onSick(service, seen.evidence.sickUntil);
+        this.#telling.add([service, () => undefined]);
+      }
+    }
+  }
+
+  #heardMs({ hearing: held }: Seen): number | null {
+    return held ? this.#options.system.monotonic() - held.fromMs : null;
+  }
+
+  /** The workers that live, without this process; null if the store could not answer. */
+  async #living(): Promise<Set<string> | null> {
+    const { store, attempt, holder } = this.#options;
+    const workers = await attempt("workers", () => store.workers());
+    return workers && new Set(livingAmong(workers, this.now).flatMap(({ id }) => (id === holder() ? [] : [id])));
+  }
+
+  /** Hears the others, who get the work while this process stands back; where there are none, that is over at once. */
+  #hear(service: string, seen: Seen, others: ReadonlySet<string>): void {
+    const { system, onStandBack } = this.#options;
+    if (this.#isStopped || hearing(this.#heardMs(seen)) !== "none") return;
+    const fromMs = system.monotonic();
+    if (others.size === 0) {
+      seen.hearing = { fromMs: fromMs - HEARING_MS, standsBackUntil: 0, cancel: () => undefined };
+      return;
+    }
+    const held: Hearing = {
+      fromMs,
+      standsBackUntil: this.now + HEARING_MS,
+      // A timer may be a moment early.
+      cancel: system.after(HEARING_MS + 1, () =>
+        this.#telling.add([
+          service,
+          () => {
+            held.standsBackUntil = 0;
+            onStandBack(service, false);
+          },
+        ]),
+      ),
+    };
+    seen.hearing = held;
+    onStandBack(service, true);
+  }
+}

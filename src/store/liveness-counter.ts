@@ -1,0 +1,40 @@
+// How the owner of a heartbeat shows to the thread that beats for it that its event loop still turns: by counting up in
+// shared memory. As long as the count moves, the thread beats, however busy that loop is in between.
+
+/** The owner's side: memory of two numbers, how often it showed itself, and how far its runs have started. */
+export function openShared(): { readonly shared: SharedArrayBuffer; show(startedThrough: number): void } {
+  const shared = new SharedArrayBuffer(16);
+  const view = new Float64Array(shared);
+  return {
+    shared,
+    show(startedThrough) {
+      view[1] = startedThrough;
+      view[0] = (view[0] as number) + 1;
+    },
+  };
+}
+
+/** The thread's side. */
+export interface LivenessWatch {
+  /** True once it has not shown itself for this long; asked before every beat. */
+  isStalled(): boolean;
+  startedThrough(): number;
+}
+
+/** Watches an owner through what it shares. */
+export function watchLiveness(shared: SharedArrayBuffer, stallMs: number, monotonic: () => number): LivenessWatch {
+  const view = new Float64Array(shared);
+  let shown = -1;
+  let shownAt = monotonic();
+  return {
+    isStalled() {
+      const count = view[0] as number;
+      if (count !== shown) {
+        shown = count;
+        shownAt = monotonic();
+      }
+      return monotonic() - shownAt > stallMs;
+    },
+    startedThrough: () => view[1] as number,
+  };
+}

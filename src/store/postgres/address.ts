@@ -1,0 +1,182 @@
+// Where the store lies: server, schema, and how safely we get there. Read from a URL or from options, and refused with
+// the reason where it would be unsafe or cannot work.
+import type pg from "pg";
+import { RedriveError } from "../../core/errors.ts";
+import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
+import { redactText } from "../../core/redact.ts";
+import { loadPg } from "./driver.ts";
+
+/** Where a Postgres store lies. */
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`; give this or a pool. What it leaves out, `pg` adds: `PGHOST`… */
+  readonly url?: string;
+  /** A pool of yours; you end it. */
+  readonly pool?: pg.Pool;
+  /** The schema that Redrive makes its tables in; default `redrive`. */
+  readonly schema?: string;
+  /** Connections at most, for a URL; default 10. */
+  readonly maxConnections?: number;
+  /** A pooler in transaction mode stands between (PgBouncer): nothing is prepared, and there are no wake-ups but polling. */
+  readonly pooler?: boolean;
+}
+
+/** The options, checked, with what the URL adds. */
+export interface PostgresAddress {
+  readonly url: string | null;
+  readonly pool: pg.Pool | null;
+  readonly schema: string;
+  readonly maxConnections: number;
+  readonly pooler: boolean;
+  /** True unless the server is on this host: then the connection is encrypted and the server's certificate checked. */
+  readonly tls: boolean;
+  /** What the URL says to the server about every connection, as `pg` sends it: `-c name=value`. */
+  readonly options: string | null;
+  /** For messages, without the password. */
+  readonly shown: string;
+}
+
+const FIELDS = ["url", "pool", "schema", "maxConnections", "pooler"] as const;
+const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
+/** What Postgres takes for a name only in quotes, of all its versions that we know. */
+const SQL_WORDS: ReadonlySet<string> = new Set(
+  (
+    "all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation " +
+    "column concurrently constraint create cross current_catalog current_date current_role current_schema current_time " +
+    "current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze " +
+    "from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit " +
+    "localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references " +
+    "returning right select session_user similar some symmetric system_user table tablesample then to trailing true " +
+    "union unique user using variadic verbose when where window with"
+  ).split(" "),
+);
+const LOOPBACK: ReadonlySet<string> = new Set(["", "localhost", "127.0.0.1", "[::1]", "::1"]);
+/** Parts of the URL that are ours; the rest is the driver's. */
+const OWN_PARTS = ["schema", "pooler", "insecure"] as const;
+
+/** True for the URL of a Postgres server, right or wrong. */
+export function isPostgresUrl(url: string): boolean {
+  return /^postgres(ql)?:/.test(url);
+}
+
+/** Checks where the store is said to lie. */
+export function readPostgresAddress(options: PostgresOptions): PostgresAddress {
+  const given = parseOptions(options, FIELDS, "postgres") as PostgresOptions;
+  const { pool = null } = given;
+  if ((given.url === undefined) === (pool === null))
+    throw invalid("postgres", "a url or a pool", given.url === undefined ? "neither" : "both", "give one of them");
+  if (pool !== null && (typeof pool.query !== "function" || typeof pool.connect !== "function"))
+    throw invalid("pool", "a pool of pg", typeof pool, "pass what new pg.Pool gives, or a url");
+  if (![undefined, true, false].includes(given.pooler))
+    throw invalid("pooler", "true or false", given.pooler, "use one of these");
+  const part = given.url === undefined ? null : readUrl(given.url);
+  const schema = given.schema ?? part?.schema ?? "redrive";
+  if (!SCHEMA.test(schema))
+    throw invalid("schema", "1 to 48 small letters, digits or _, no digit first", schema, "choose another name");
+  if (schema.startsWith("pg_") || schema === "information_schema")
+    throw invalid("schema", "a name that is not one of Postgres's own", schema, "choose another name");
+  if (SQL_WORDS.has(schema)) throw invalid("schema", "a name that is no word of SQL", schema, "choose another name");
+  const maxConnections = given.maxConnections ?? 10;
+  if (!Number.isSafeInteger(maxConnections) || maxConnections < 1 || maxConnections > 1_000)
+    throw invalid("maxConnections", "a whole number from 1 to 1000", maxConnections, "change it");
+  return {
+    url: part?.url ?? null,
+    pool,
+    schema,
+    maxConnections,
+    pooler: given.pooler ?? part?.pooler ?? false,
+    tls: part?.tls ?? false,
+    options: part?.options ?? null,
+    shown: part?.shown ?? "the pool's server",
+  };
+}
+
+interface UrlParts {
+  readonly url: string;
+  readonly schema: string | null;
+  readonly pooler: boolean;
+  readonly tls: boolean;
+  readonly options: string | null;
+  readonly shown: string;
+}
+
+function readUrl(text: string): UrlParts {
+  const url = parsed(text);
+  // The driver takes the last of several, and a host named here before that of the address.
+  const last = (name: string): string | null => url.searchParams.getAll(name).at(-1) ?? null;
+  const schema = last("schema");
+  const pooler = yesOrNo("pooler", last("pooler"));
+  const insecure = yesOrNo("insecure", last("insecure"));
+  const [mode, ssl, options] = [last("sslmode"), last("ssl"), last("options")];
+  for (const name of OWN_PARTS) url.searchParams.delete(name);
+  for (const name of url.searchParams.keys()) {
+    const remedy = didYouMean(name, OWN_PARTS);
+    if (remedy) throw invalid("store", "schema, pooler, insecure or a parameter of pg in the URL", name, remedy);
+  }
+  // The driver would send these instead of ours.
+  url.searchParams.delete("options");
+  const { host, port } = completed(url, text, last);
+  const local = LOOPBACK.has(host) || /^(\/|%2f)/i.test(host);
+  const safe = [null, "verify-full", "verify-ca"].includes(mode) && [null, "true", "1"].includes(ssl);
+  if (!local && !safe && !insecure) {
+    const said = mode === null ? `ssl=${ssl}` : `sslmode=${mode}`;
+    const message = `store: ${said} to ${host} would not check who answers. Use sslmode=verify-full, or add insecure=true to the URL if you accept that.`;
+    throw new RedriveError("config_refused", message);
+  }
+  return {
+    url: url.href,
+    schema,
+    pooler,
+    tls: !local && mode === null && ssl === null && !insecure,
+    options,
+    shown: `${host}:${port}${url.pathname}`,
+  };
+}
+
+/** A login without a host, as those write it who name the folder of a socket behind it. */
+const HOSTLESS = /^(postgres(?:ql)?:\/\/[^@/?#]*@)(?=[/?#]|$)/;
+
+function parsed(text: string): URL {
+  const hosted = typeof text === "string" ? text.replace(HOSTLESS, "$1localhost") : text;
+  const url = /^postgres(ql)?:\/\//.test(hosted) && URL.canParse(hosted) ? new URL(hosted) : null;
+  const isWhole = url && isDecodable(`${url.username}${url.password}${url.host}${url.pathname}`);
+  // A login behind a third slash would be taken for the name of the database, and shown.
+  if (isWhole && !url.pathname.includes("@")) return url;
+  // A password may hold anything, and this URL does not even say where it ends.
+  const shown = typeof text === "string" ? redactText(text.replace(/^([a-z]+:[\\/]*).*@/is, "$1***@")) : text;
+  throw invalid("store", "postgres://USER:PASSWORD@HOST:PORT/DATABASE", shown, "check the URL");
+}
+
+/** False where a % is not the start of an encoded character. */
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== null;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Where the driver will go. It takes what the URL leaves out from its own defaults, which are those of all programs for
+ * Postgres: `PGHOST`, `PGPORT`, `PGDATABASE`. They go into the URL, so that every connection goes where we looked.
+ */
+function completed(
+  url: URL,
+  text: string,
+  last: (name: string) => string | null,
+): { readonly host: string; readonly port: string } {
+  const host = last("host") || (HOSTLESS.test(text) ? "" : url.hostname);
+  const port = last("port") || url.port;
+  const database = url.pathname.slice(1);
+  if (host && port && database) return { host, port };
+  const user = url.username && { user: decodeURIComponent(url.username) };
+  const driver = new (loadPg().Client)({ ...(host && { host }), ...user });
+  if (!host) url.searchParams.set("host", driver.host);
+  if (!port) url.searchParams.set("port", String(driver.port));
+  if (!database && driver.database) url.pathname = `/${encodeURIComponent(driver.database)}`;
+  return { host: host || driver.host, port: port || String(driver.port) };
+}
+
+function yesOrNo(name: string, value: string | null): boolean {
+  if (value === null || value === "true" || value === "false") return value === "true";
+  throw invalid(name, "true or false in the store URL", value, "use one of these");
+}

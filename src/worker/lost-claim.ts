@@ -1,0 +1,22 @@
+// What to do about a claim whose answer was lost: the store may have given us jobs that we do not know of, and our own
+// heartbeat would keep them for ever.
+import type { Lease, Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+
+/** Hands back, uncharged, what the worker holds without knowing; nobody has run it. */
+export async function releaseLost(
+  store: Store,
+  worker: string,
+  log: Log,
+  knows: (lease: Lease) => boolean,
+): Promise<void> {
+  const held = async (): Promise<Lease[]> => (await store.held(worker)).filter((lease) => !knows(lease));
+  const first = new Set((await held()).map(({ nonce }) => nonce));
+  if (first.size === 0) return;
+  // A run may have ended while the answer was on its way; then it is not held any more.
+  const unknown = (await held()).filter(({ nonce }) => first.has(nonce));
+  if (unknown.length === 0) return;
+  log.warn({ jobs: unknown.length }, "the answer to a claim was lost; its jobs go back uncharged");
+  const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;
+  await store.settle({ settlements: unknown.map((lease) => ({ ...lease, verdict })) });
+}

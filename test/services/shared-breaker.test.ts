@@ -1,0 +1,136 @@
+// The fleet's breaker in the hands of `retryable`: calls outside the queue and jobs inside it open it together, are held
+// back together, and probe it together.
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { isRedriveError, type Redrive, type RedriveOptions, retryable } from "../../src/index.ts";
+import { defineJob } from "../../src/jobs/define-job.ts";
+import { openQueue } from "../support/postgres-queue.ts";
+import { KINDS, openRedrive } from "../redrive/kinds.ts";
+
+const refused = (): Error => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+const breaker = { failures: 3, openFor: "400ms", probes: 2, closeAfter: 1 } as const;
+const services = { pricing: { breaker, ramp: 0 } };
+
+type Open = (options: Omit<RedriveOptions, "store">) => Promise<Redrive>;
+const OPEN: readonly (readonly [string, Open])[] = [
+  ...KINDS.map((kind) => [kind, (options) => openRedrive(kind, options)] as const satisfies readonly [string, Open]),
+  ["postgres", async (options) => (await openQueue(inject("postgres18"), options)).redrive],
+];
+
+async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let waited = 0; waited < 8_000; waited += 10) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expect.fail(`waited in vain until ${what}`);
+}
+
+const codeOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => "ok",
+    (error: unknown) => (isRedriveError(error) ? error.code : "failed"),
+  );
+
+describe("a breaker that is switched off", () => {
+  it("refuses calls only as long as it is open by hand", async () => {
+    const redrive = await openRedrive("memory", { jobs: [], services: { pricing: { breaker: false } } });
+    const shared = redrive.breaker("pricing");
+    const quote = retryable(async () => "price", { maxAttempts: 1, breaker: shared });
+    shared.open("maintenance", Date.now() + 600);
+    await until(() => shared.state === "isolated", "it is open");
+    expect(await codeOf(quote())).toBe("breaker_open");
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    await until(() => {
+      void codeOf(quote());
+      return shared.state === "closed";
+    }, "it is closed by whoever calls");
+    expect(await codeOf(quote())).toBe("ok");
+  });
+});
+
+describe("a breaker that has closed", () => {
+  it("returns jobs on the ramp and lets calls through at once", async () => {
+    const job = defineJob("quote", { service: "pricing", run: () => "done" });
+    const redrive = await openRedrive("memory", { jobs: [job], services: { pricing: { breaker, ramp: "1h" } } });
+    const shared = redrive.breaker("pricing");
+    const quote = retryable(async () => "price", { maxAttempts: 1, breaker: shared });
+    shared.open("maintenance");
+    await until(() => shared.state === "isolated", "it is open");
+    for (let n = 0; n < 20; n += 1) await redrive.enqueue(job, null);
+    shared.close();
+    await until(() => shared.state === "closed", "it is closed");
+    await redrive.worker({ poll: 20 }).start();
+    const calls = await Promise.all(Array.from({ length: 20 }, () => codeOf(quote())));
+    expect(calls.filter((code) => code === "ok")).toHaveLength(20);
+    expect((await redrive.jobs.count()).completed).toBeLessThan(5);
+  });
+});
+
+describe("a probe that was won and not used", () => {
+  it("is no use once the breaker has opened anew", async () => {
+    const redrive = await openRedrive("memory", { jobs: [], services });
+    const shared = redrive.breaker("pricing");
+    let calls = 0;
+    const quote = retryable(async () => void (calls += 1), { maxAttempts: 1, breaker: shared });
+    shared.open("maintenance", Date.now() + 300);
+    await until(() => shared.state === "isolated", "it is open");
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    expect(await codeOf(quote())).toBe("breaker_open");
+    await until(() => shared.state === "half_open", "a probe is taken");
+    shared.open("again");
+    await until(() => shared.state === "isolated", "it is open again");
+    expect(await codeOf(quote())).toBe("breaker_open");
+    expect(calls).toBe(0);
+  });
+});
+
+describe.each(OPEN)("the fleet's breaker for calls outside the queue, on %s", (_, open) => {
+  it("opens by their failures, holds jobs back, is probed and closes", async () => {
+    const state = { down: true, calls: 0 };
+    const call = (): void => {
+      state.calls += 1;
+      if (state.down) throw refused();
+    };
+    const job = defineJob("quote", { service: "pricing", run: call });
+    const redrive = await open({ jobs: [job], services });
+    const shared = redrive.breaker("pricing");
+    expect(redrive.breaker("pricing")).toBe(shared);
+    const quote = retryable(async () => call(), { maxAttempts: 1, breaker: shared });
+    for (let n = 0; n < 3; n++) expect(await codeOf(quote())).toBe("failed");
+    await until(() => shared.state === "open", "it opens");
+    expect(shared.reason).toBe("3 failures in a row");
+    expect(shared.counts.consecutive).toBe(3);
+    // Whoever asks while it is open is refused; jobs wait and spend nothing.
+    const before = state.calls;
+    expect(await codeOf(quote())).toBe("breaker_open");
+    expect(state.calls).toBe(before);
+    const { id } = await redrive.enqueue(job, null);
+    const worker = redrive.worker({ poll: 20 });
+    onTestFinished(() => worker.stop());
+    await worker.start();
+    state.down = false;
+    await until(() => worker.counts.completed === 1, "a job has probed it");
+    expect(await redrive.jobs.get(id)).toMatchObject({ state: "completed", attempts: 0 });
+    await until(() => {
+      void codeOf(quote());
+      return shared.state === "closed";
+    }, "it closes");
+    expect(await codeOf(quote())).toBe("ok");
+  });
+
+  it("is opened and closed by hand for everybody", async () => {
+    const job = defineJob("quote", { service: "pricing", run: () => "done" });
+    const redrive = await open({ jobs: [job], services });
+    const shared = redrive.breaker("pricing");
+    const quote = retryable(async () => "price", { maxAttempts: 1, breaker: shared });
+    expect(() => shared.open("")).toThrow(/a reason as text/);
+    shared.open("maintenance");
+    await until(() => shared.state === "isolated", "it is open");
+    await expect(quote()).rejects.toThrow(/breaker of pricing is open until it is closed by hand \(maintenance\)/);
+    await redrive.enqueue(job, null);
+    expect(await redrive.worker({ poll: 20 }).drain({ grace: "100ms" })).toMatchObject({ claimed: 0 });
+    shared.close();
+    await until(() => shared.state === "closed", "it is closed");
+    expect(await redrive.worker({ poll: 20 }).drain({ grace: "100ms" })).toMatchObject({ completed: 1 });
+    expect(await codeOf(quote())).toBe("ok");
+  });
+});
