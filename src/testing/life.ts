@@ -5,7 +5,7 @@ import type { RedriveOptions } from "../redrive-options.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import type { RedriveEvent } from "../report/events.ts";
 import type { Store } from "../store/store.ts";
-import { VERB_NAMES } from "../store/verbs.ts";
+import { VERB_NAMES } from "../store/verb-facts.ts";
 import type { System } from "../system/system.ts";
 import { fakeSystem, seededDice } from "./fake-system.ts";
 import type { Faults, Faulty } from "./faults.ts";

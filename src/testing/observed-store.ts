@@ -12,7 +12,8 @@ import { emptyTables, jobOf, startWaiting, stopWaiting, type Tables } from "../s
 import { workerVerbs } from "../store/memory/workers.ts";
 import { workVerbs } from "../store/memory/work.ts";
 import type { ClaimRequest, SettleRequest, Store } from "../store/store.ts";
-import { ring, storeFrom, type Verb, type Verbs } from "../store/verbs.ts";
+import { type Verb, VERBS } from "../store/verb-facts.ts";
+import { ring, storeFrom, type Verbs } from "../store/verbs.ts";
 
 /** A run in somebody's hands. */
 export interface ObservedRun extends Pick<Lease, "id" | "epoch"> {
@@ -22,8 +23,6 @@ export interface ObservedRun extends Pick<Lease, "id" | "epoch"> {
   /** Its handler is not at work: it waits for the fake clock, or has returned. */
   waits: boolean;
 }
-
-const CHANGES: ReadonlySet<Verb> = new Set(["enqueue", "settle", "cancel", "reschedule", "redrive", "pause", "resume"]);
 
 /** The store of a test. */
 export class ObservedStore {
@@ -124,7 +123,7 @@ export class ObservedStore {
         this.lost.delete(name);
       }
     }
-    if (CHANGES.has(verb)) this.change();
+    if (VERBS[verb].promises !== undefined) this.change();
     return answer;
   }
 

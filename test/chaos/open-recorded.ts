@@ -4,7 +4,7 @@ import { isRedriveError } from "../../src/core/errors.ts";
 import { createPostgresStore } from "../../src/store/postgres/index.ts";
 import { createSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Pulse, PulseListener, PulseRequest, Store } from "../../src/store/store.ts";
-import type { Verb } from "../../src/store/verbs.ts";
+import type { Verb } from "../../src/store/verb-facts.ts";
 import { type FileScribe, ownScribe } from "./file-scribe.ts";
 import { sabotaged } from "./sabotage.ts";
 

@@ -1,7 +1,7 @@
 // What can go wrong between an actor and its store, and when. Every call is a fault point: it may fail before or after
 // its effect, arrive late, or meet the crash or the pause of its actor. Faults end at a given time, so that the world
 // heals.
-import type { Verb } from "../../src/store/verbs.ts";
+import type { Verb } from "../../src/store/verb-facts.ts";
 import type { Scribe } from "../support/history/scribe.ts";
 import type { Dice } from "./dice.ts";
 import type { Settings } from "./scene.ts";

@@ -2,7 +2,7 @@
 // some of them never, and heartbeats that the store sends for its actor.
 import { isRedriveError, RedriveError } from "../../src/core/errors.ts";
 import type { ExpiredRequest, Pulse, PulseListener, PulseRequest, Store } from "../../src/store/store.ts";
-import { type Verb, VERB_NAMES } from "../../src/store/verbs.ts";
+import { type Verb, VERB_NAMES } from "../../src/store/verb-facts.ts";
 import type { OpenCall, Scribe } from "../support/history/scribe.ts";
 import { type FaultPlan, isOut, rollFault, type StoreClock } from "./faults.ts";
 import type { Actor, World } from "./world.ts";

@@ -8,7 +8,7 @@ import type { JobDefinition } from "../../src/jobs/define-job.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { Verb } from "../../src/store/verbs.ts";
+import type { Verb } from "../../src/store/verb-facts.ts";
 import type { Log, LogLevel } from "../../src/system/log.ts";
 import type { Isolation } from "../../src/worker/isolation.ts";
 import type { WorkerEvent } from "../../src/report/reporter.ts";

@@ -1,7 +1,7 @@
 // What a worker with nothing to do asks of a store that tells signs of change with every look, counted on virtual time.
 import { expect, it } from "vitest";
 import { defineJob } from "../../src/jobs/define-job.ts";
-import type { Verb } from "../../src/store/verbs.ts";
+import type { Verb } from "../../src/store/verb-facts.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import { createWorld } from "../simulation/world.ts";
 import { around, createBench } from "../support/worker-bench.ts";

@@ -6,7 +6,8 @@ import type { NewJob } from "../../core/new-job.ts";
 import { invalid } from "../../core/options.ts";
 import { realSystem } from "../../system/real.ts";
 import type { Store, Within } from "../store.ts";
-import { CHECKS, storeFrom, type Verb } from "../verbs.ts";
+import { VERBS, type Verb } from "../verb-facts.ts";
+import { storeFrom } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { type Ask, IMPATIENT_MS, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
@@ -162,7 +163,7 @@ function withinVerb(parts: PostgresDependencies): PostgresStore["within"] {
     const ask = within(tx, parts.place.shown);
     return {
       async enqueue(jobs) {
-        CHECKS.enqueue?.(jobs);
+        VERBS.enqueue.check?.(jobs);
         return enqueue(ask, jobs, await lanesBeside(parts, ask, jobs));
       },
       complete: (lease, result, said) => complete(ask, lease, result, said),

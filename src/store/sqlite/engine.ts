@@ -2,7 +2,7 @@
 // answers each; a group with a failing member is undone and carried out again one by one, so that only the guilty one
 // fails. Runs in the store thread, or in the caller's own for tests and simulation.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
-import type { Verb } from "../verbs.ts";
+import { type Verb, VERBS } from "../verb-facts.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -46,20 +46,6 @@ export interface Engine {
   close(): void;
 }
 
-const READS: ReadonlySet<Verb> = new Set([
-  "get",
-  "list",
-  "count",
-  "held",
-  "overdue",
-  "holders",
-  "workers",
-  "deadLetters",
-  "tally",
-  "history",
-  "control",
-  "cells",
-]);
 /** How long another process may hold the file before we say that the store is not available. */
 const LOCK_PATIENCE_MS = 5_000;
 
@@ -110,7 +96,7 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
     }
   };
   const together = (group: readonly Request[]): Reply[] => {
-    if (group.every(({ verb }) => READS.has(verb))) return retry(() => inOnePicture(group));
+    if (group.every(({ verb }) => VERBS[verb].reads)) return retry(() => inOnePicture(group));
     retry(() => begin.run());
     try {
       const replies = group.map((request) => ({ value: one(request) }));

@@ -4,7 +4,8 @@ import { RedriveError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/new-job.ts";
 import { type ControlNews, rememberControl } from "../control.ts";
 import type { ClaimRequest, SettleRequest, Store } from "../store.ts";
-import { type StoreLife, storeFrom, type Verb } from "../verbs.ts";
+import type { Verb } from "../verb-facts.ts";
+import { type StoreLife, storeFrom } from "../verbs.ts";
 import type { Value } from "../rows.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
@@ -17,44 +18,44 @@ export type Carrier = (request: Request) => Promise<Reply>;
 /** Makes the store. */
 export function sqliteStore(carry: Carrier, life: StoreLife): Store {
   const call = async (verb: Verb, args: readonly unknown[]): Promise<unknown> => {
-    const reply = await carry({ verb, args: pack(verb, args) });
+    const { pack, unpack } = WIRE[verb] ?? {};
+    const reply = await carry({ verb, args: pack ? pack(...(args as never[])) : args });
     if ("error" in reply) throw reply.error;
-    return unpack(verb, args, reply.value);
+    return unpack ? unpack(reply.value as never, ...(args as never[])) : reply.value;
   };
   const control = rememberControl(async (...known) => (await call("control", known)) as ControlNews);
   return storeFrom("sqlite", (verb, args) => (verb === "control" ? control() : call(verb, args)), life);
 }
 
-function pack(verb: Verb, args: readonly unknown[]): readonly unknown[] {
-  if (verb === "enqueue") return [packNewJobs(args[0] as readonly NewJob[])];
-  if (verb === "settle") return [packSettle(args[0] as SettleRequest)];
-  return args;
+interface Wire {
+  readonly pack?: (...args: never[]) => readonly unknown[];
+  readonly unpack?: (value: never, ...args: never[]) => unknown;
 }
 
-function unpack(verb: Verb, args: readonly unknown[], value: unknown): unknown {
-  switch (verb) {
-    case "get":
-      return (value as (Value[] | null)[]).map((row) => row && jobFromRow(row));
-    case "holders":
-      return (value as Value[][]).map(jobFromRow);
-    case "list":
-      return { items: (value as RowPage).rows.map(jobFromRow), next: (value as RowPage).next };
-    case "claim": {
-      const wire = value as ClaimWire;
-      return { jobs: unpackClaim(args[0] as ClaimRequest, wire), now: wire.now, refused: wire.refused };
-    }
-    case "expired":
-      return (value as Value[][]).map(expiredFromRow);
-    case "overdue":
-      return (value as Value[][]).map(overdueFromRow);
-    case "deadLetters":
-      return { items: (value as RowPage).rows.map(deadLetterFromRow), next: (value as RowPage).next };
-    case "history":
-      return (value as Value[][]).map(attemptFromRow);
-    default:
-      return value;
-  }
-}
+const fromPage = (page: RowPage, read: (row: readonly Value[]) => unknown): unknown => ({
+  items: page.rows.map(read),
+  next: page.next,
+});
+
+/** How the arguments of a verb go in and its answer comes back, where that is not as it is. */
+const WIRE: { readonly [K in Verb]?: Wire } = {
+  enqueue: { pack: (jobs: readonly NewJob[]) => [packNewJobs(jobs)] },
+  settle: { pack: (request: SettleRequest) => [packSettle(request)] },
+  get: { unpack: (rows: (Value[] | null)[]) => rows.map((row) => row && jobFromRow(row)) },
+  holders: { unpack: (rows: Value[][]) => rows.map(jobFromRow) },
+  list: { unpack: (page: RowPage) => fromPage(page, jobFromRow) },
+  claim: {
+    unpack: (wire: ClaimWire, request: ClaimRequest) => ({
+      jobs: unpackClaim(request, wire),
+      now: wire.now,
+      refused: wire.refused,
+    }),
+  },
+  expired: { unpack: (rows: Value[][]) => rows.map(expiredFromRow) },
+  overdue: { unpack: (rows: Value[][]) => rows.map(overdueFromRow) },
+  deadLetters: { unpack: (page: RowPage) => fromPage(page, deadLetterFromRow) },
+  history: { unpack: (rows: Value[][]) => rows.map(attemptFromRow) },
+};
 
 /** An error on its way between threads; classes do not survive the journey. */
 export interface ErrorWire {

@@ -5,8 +5,7 @@
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { realSystem } from "../../system/real.ts";
 import { blockThread, insideThread } from "../../system/threads.ts";
-import { type CellChange, mustLast } from "../cells.ts";
-import type { Verb } from "../verbs.ts";
+import { VERBS } from "../verb-facts.ts";
 import type { Sync } from "./address.ts";
 import { type Engine, openEngine, type Reply, type Request } from "./engine.ts";
 import { type ErrorWire, packError } from "./facade.ts";
@@ -32,31 +31,10 @@ const CROWD = 32;
 /** How often we look whether the file was deleted or replaced under us. */
 const CHECK_FILE_EVERY_MS = 1_000;
 
-/**
- * Answers that promise something which must outlast a power loss: sent when it is on disk, even if they wrote nothing,
- * because what they tell of (the job that has the key) may have been written a moment ago. A claim is not among them:
- * with the power goes whoever held it, and its jobs run again, as after any crash. It waits only while others do, so that
- * a busy worker does not claim ahead of what it has settled. Nor are cells, but for those that people write: what
- * workers saw of a service in the moment before a power loss is of use to nobody.
- */
-const PROMISES: ReadonlySet<Verb> = new Set([
-  "migrate",
-  "enqueue",
-  "cancel",
-  "reschedule",
-  "settle",
-  "redrive",
-  "remove",
-  "pause",
-  "resume",
-  "setService",
-  "prune",
-  "retain",
-]);
-
-/** True for a request whose answer is one of those. */
+/** True for a request whose answer is sent only when it is on disk. */
 function promises({ verb, args }: Request): boolean {
-  return PROMISES.has(verb) || (verb === "setCells" && mustLast(args[0] as readonly CellChange[]));
+  const { promises: isPromise } = VERBS[verb] as { readonly promises?: (...given: readonly unknown[]) => boolean };
+  return isPromise?.(...args) ?? false;
 }
 
 interface Opened {

@@ -4,7 +4,7 @@ import type { NewJob } from "../../../src/core/new-job.ts";
 import type { JobKeep } from "../../../src/core/job.ts";
 import { recordFrom } from "../../../src/core/service-record.ts";
 import type { Retention, Store } from "../../../src/store/store.ts";
-import type { Verb } from "../../../src/store/verbs.ts";
+import type { Verb } from "../../../src/store/verb-facts.ts";
 import { type HistoryEvent, hashText, type Kept, type Line, makeEvent, type Op, type Phase } from "./event.ts";
 
 /** A call that was sent and not answered yet. */

@@ -1,0 +1,297 @@
+// What is known of every verb of a store, said once: what it refuses, whether it only reads, whether its answer promises
+// something that must be on disk, and whether work may have become due through it. A new verb is a row here and its code in
+// each store.
+import { DEATH_REASONS, LATEST_INSTANT, type Terms } from "../core/job.ts";
+import {
+  checkDelay,
+  checkInteger,
+  checkKeep,
+  checkName,
+  checkNewJob,
+  checkOneOf,
+  checkPriority,
+  checkText,
+  JOB_BOUNDS,
+} from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import { type CellChange, mustLast } from "./cells.ts";
+import { readCursor, readDueCursor } from "./cursor.ts";
+import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
+
+/** The verbs that reach the data. */
+export type Verb = Exclude<keyof Store, "name" | "remote" | "notice" | "pulse" | "within" | "onWake" | "close">;
+
+/** The facts of one verb. */
+export interface VerbFacts<K extends Verb> {
+  /** What it refuses before anything is touched, the same for every store. */
+  readonly check?: (...args: Parameters<Store[K]>) => void;
+  /** It changes nothing. */
+  readonly reads?: true;
+  /**
+   * True for a call whose answer must outlast a power loss: it is sent when that is on disk, even if it wrote nothing, because
+   * what it tells of (the job that has the key) may have been written a moment ago. A claim is not among them: with the
+   * power goes its worker, and its jobs run again, as after any crash. Nor are cells, but for those that people write.
+   */
+  readonly promises?: (...args: Parameters<Store[K]>) => boolean;
+  /** True for a call through which work may have become due. */
+  readonly wakes?: (...args: Parameters<Store[K]>) => boolean;
+}
+
+const ALWAYS = (): boolean => true;
+
+function freesWork({ settlements }: SettleRequest): boolean {
+  return settlements.some(({ verdict, grouped }) => grouped || verdict.kind === "retry" || verdict.kind === "release");
+}
+
+const LEASE_MS_MOST = 86_400_000;
+const PAGE_MOST = 200;
+const SET_MOST = 10_000;
+const TEXT_MOST = 200;
+/** Room for a word and the longest tenant. */
+const CELL_NAME_MOST = 300;
+
+/** The table. */
+export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
+  migrate: { promises: ALWAYS },
+  enqueue: {
+    promises: ALWAYS,
+    wakes: ALWAYS,
+    check: (jobs) => {
+      for (const job of jobs) checkNewJob(job);
+    },
+  },
+  get: { reads: true },
+  list: {
+    reads: true,
+    check: ({ limit, sort, state, cursor, payloads = true }) => {
+      checkInteger("limit", limit, 1, PAGE_MOST);
+      checkBoolean("payloads", payloads);
+      if (sort === undefined) return void readCursor(cursor);
+      checkOneOf("sort", sort, ["due"]);
+      readDueCursor(cursor);
+      if (state !== undefined && state !== "queued")
+        throw invalid(
+          "sort",
+          "no sort, because only waiting jobs have a due time",
+          sort,
+          "leave it out, or ask for state queued",
+        );
+    },
+  },
+  count: { reads: true },
+  cancel: { promises: ALWAYS, wakes: ALWAYS },
+  reschedule: {
+    promises: ALWAYS,
+    wakes: ALWAYS,
+    check: (changes) => {
+      for (const change of changes) {
+        if (change.delayMs !== undefined) checkDelay(change.delayMs);
+        if (change.priority !== undefined) checkPriority(change.priority);
+      }
+    },
+  },
+  lanes: {
+    check: (after, limit) => {
+      if (after !== null) checkInteger("after", after, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+      checkInteger("limit", limit, 1, SET_MOST);
+    },
+  },
+  claim: {
+    check: (request) => {
+      checkInteger("limit", request.limit, 0, SET_MOST);
+      checkText("nonce", request.nonce);
+      checkInteger("ticket", request.ticket, 0, Number.MAX_SAFE_INTEGER);
+      checkInteger("startedThrough", request.startedThrough, 0, Number.MAX_SAFE_INTEGER);
+      for (const quota of request.quotas) checkInteger("quota", quota.limit, 0, SET_MOST);
+    },
+  },
+  settle: {
+    promises: ALWAYS,
+    wakes: freesWork,
+    check: ({ settlements, startedThrough = 0 }) => {
+      checkInteger("startedThrough", startedThrough, 0, Number.MAX_SAFE_INTEGER);
+      for (const { verdict } of settlements) {
+        if ("delayMs" in verdict) checkDelay(verdict.delayMs);
+        if (verdict.kind === "dead") checkOneOf("reason", verdict.reason, DEATH_REASONS);
+        if ("said" in verdict && verdict.said) checkTerms(verdict.said);
+      }
+    },
+  },
+  holders: {
+    reads: true,
+    check: ({ type, group }) => {
+      checkName("type", type);
+      checkText("group", group);
+    },
+  },
+  register: {
+    check: (worker) => {
+      checkName("worker", worker.id);
+      checkText("host", worker.host);
+      checkInteger("pid", worker.pid, 0, Number.MAX_SAFE_INTEGER);
+      if (worker.release !== null) checkText("release", worker.release);
+      checkInteger("lease", worker.leaseMs, 10, LEASE_MS_MOST);
+    },
+  },
+  beat: {
+    check: (beat) => {
+      checkInteger("lease", beat.leaseMs, 10, LEASE_MS_MOST);
+      checkInteger("startedThrough", beat.startedThrough, 0, Number.MAX_SAFE_INTEGER);
+    },
+  },
+  expired: {
+    check: ({ limit, lapsedBy = 0 }) => {
+      checkInteger("limit", limit, 1, SET_MOST);
+      checkInteger("lapsedBy", lapsedBy, 0, Number.MAX_SAFE_INTEGER);
+    },
+  },
+  overdue: {
+    reads: true,
+    check: ({ limit, byMs = 0, ranMs = 0, named = [] }) => {
+      checkInteger("limit", limit, 1, SET_MOST);
+      checkInteger("byMs", byMs, 0, Number.MAX_SAFE_INTEGER);
+      checkInteger("ranMs", ranMs, 0, Number.MAX_SAFE_INTEGER);
+      for (const { type, stuckMs } of named) {
+        checkName("type", type);
+        checkInteger("stuck.after", stuckMs, 1, JOB_BOUNDS.delayMs);
+      }
+    },
+  },
+  held: { reads: true },
+  leave: {},
+  workers: { reads: true },
+  deadLetters: {
+    reads: true,
+    check: (query) => {
+      checkInteger("limit", query.limit, 1, PAGE_MOST);
+      readCursor(query.cursor);
+      checkBoolean("oldest", query.oldest ?? false);
+      checkBoolean("payloads", query.payloads ?? true);
+      checkFilter(query);
+    },
+  },
+  tally: { reads: true, check: (filter) => checkFilter(filter) },
+  history: { reads: true },
+  redrive: {
+    promises: ALWAYS,
+    wakes: ALWAYS,
+    check: (requests) => {
+      for (const request of requests) checkDelay(request.delayMs);
+    },
+  },
+  remove: { promises: ALWAYS },
+  control: { reads: true },
+  pause: {
+    promises: ALWAYS,
+    check: ({ kind, name }, { forMs, reason }) => {
+      checkOneOf("kind", kind, ["queue", "type", "service", "tenant"]);
+      checkText("name", name);
+      if (reason !== "") checkText("reason", reason);
+      if (forMs !== null) checkInteger("until", forMs, 1, JOB_BOUNDS.delayMs);
+    },
+  },
+  resume: { promises: ALWAYS, wakes: ALWAYS },
+  setService: {
+    promises: ALWAYS,
+    wakes: ALWAYS,
+    check: (name, version, value) => {
+      checkName("service", name);
+      checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
+      if (typeof value !== "string") throw invalid("value", "text", value, "send JSON text");
+    },
+  },
+  cells: {
+    reads: true,
+    check: (queries) => {
+      for (const { kind, name = "" } of queries) {
+        checkName("kind", kind);
+        checkCellName("name", name);
+      }
+    },
+  },
+  setCells: {
+    promises: (changes) => mustLast(changes),
+    check: (changes) => {
+      for (const change of changes) checkCell(change);
+    },
+  },
+  prune: { promises: ALWAYS, check: (retention) => checkRetention(retention) },
+  retain: { promises: ALWAYS, check: (request) => checkRetain(request) },
+};
+
+/** Every verb by name. */
+export const VERB_NAMES = Object.keys(VERBS) as Verb[];
+
+function checkCell({ kind, name, holder, version, value }: CellChange): void {
+  checkName("kind", kind);
+  checkCellName("name", name);
+  checkCellName("holder", holder);
+  if (version !== null) checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
+  if (value === null || (typeof value === "string" && isPlain(value))) return;
+  throw invalid("value", "null or well-formed text without U+0000", value, "send JSON text");
+}
+
+function checkCellName(field: string, value: unknown): void {
+  if (typeof value === "string" && value.length <= CELL_NAME_MOST && isPlain(value)) return;
+  const expected = `well-formed text of up to ${CELL_NAME_MOST} characters without U+0000`;
+  throw invalid(field, expected, value, "correct it; nothing was written");
+}
+
+function isPlain(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+function checkFilter({ service, tenant, from, until, text, aside = false }: LetterFilter): void {
+  checkBoolean("aside", aside);
+  if (service !== undefined) checkText("service", service);
+  if (tenant !== undefined) checkText("tenant", tenant);
+  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
+  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
+  if (text === undefined) return;
+  const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
+  if (legal && isPlain(text)) return;
+  throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
+}
+
+function checkTerms(terms: Terms): void {
+  checkInteger("maxAttempts", terms.maxAttempts, 1, JOB_BOUNDS.attempts);
+  checkInteger("maxCrashes", terms.maxCrashes, 1, JOB_BOUNDS.crashes);
+  for (const field of ["deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const)
+    if (terms[field] !== null) checkInteger(field, terms[field], 0, JOB_BOUNDS.delayMs);
+  checkKeep(terms);
+}
+
+function checkKeepMs({ finishedMs, deadMs }: Keep): void {
+  checkInteger("finishedMs", finishedMs, 0, JOB_BOUNDS.keepMs);
+  if (deadMs !== null) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
+}
+
+function checkTypes(types: readonly TypeKeep[]): void {
+  types.forEach(checkKeepMs);
+  const seen = new Set<string>();
+  for (const { type } of types) {
+    checkName("type", type);
+    if (seen.has(type)) throw invalid("types", "each type once", type, "leave one of the two out");
+    seen.add(type);
+  }
+}
+
+function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst }: Retention): void {
+  checkKeepMs(keep);
+  checkTypes(types);
+  checkInteger("keyMs", keyMs, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("laneMs", laneMs, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("limit", limit, 1, SET_MOST);
+  checkBoolean("isFirst", isFirst);
+}
+
+function checkRetain({ types, after, limit }: Retain): void {
+  checkTypes(types);
+  for (const { deadMs } of types) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
+  checkInteger("after", after, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("limit", limit, 1, SET_MOST);
+}
+
+function checkBoolean(field: string, value: unknown): void {
+  if (typeof value !== "boolean") throw invalid(field, "true or false", value, "use one of these");
+}
