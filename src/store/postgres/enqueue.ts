@@ -27,11 +27,18 @@ interface Inserts {
 /** Writes jobs with a way to ask: the pool's, or that of a caller's transaction. */
 export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf) => Promise<EnqueueAnswer[]>;
 
-/** Writes jobs. */
-export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Waker): Enqueue {
+/**
+ * Keeps a lane from being retired or deleted until the transaction ends, for one that may be open for longer than a lane
+ * must be without a job. To repeatable reads, a lane that is gone since they began is a failed serialisation.
+ */
+const KEPT = "for key share";
+
+/** Writes jobs: each by a statement that ends soon, or in a transaction that is open for as long as its caller likes. */
+export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Waker, isLong = false): Enqueue {
   const statesOf = stateReader(s);
-  const insert = inserter(insertsOf(s, waker, "enqueue", "on conflict (id) do nothing"), statesOf, lanes);
-  const keyed = keyedEnqueuer(s, insert, statesOf, lanes);
+  const keep = isLong ? KEPT : "";
+  const insert = inserter(insertsOf(s, waker, "enqueue", "on conflict (id) do nothing", keep), statesOf, lanes);
+  const keyed = keyedEnqueuer(s, insert, statesOf, lanes, keep);
   const unkeyed: Enqueue = (ask, jobs, laneOf) =>
     byTurns(
       jobs,
@@ -124,8 +131,8 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Postgres
 }
 
 /** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
-function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf, lanes: PostgresLaneNumbers): Enqueue {
-  const keys = keyKeeper(s);
+function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf, lanes: PostgresLaneNumbers, keep: string): Enqueue {
+  const keys = keyKeeper(s, keep);
   /** What a job meets that has its key; null if it is to be written. */
   const meet = async (
     ask: Ask,
@@ -220,9 +227,9 @@ const OWN = 3;
  * Makes them under a name, with what is to happen to a job that is there already. It is left out where its lane is not in
  * use; where there is no answer to one that is there already, either of the two is refused with all the others.
  */
-export function insertsOf(s: string, waker: Waker, name: string, onConflict: string | null): Inserts {
+export function insertsOf(s: string, waker: Waker, name: string, onConflict: string | null, keep = ""): Inserts {
   // Each lane is looked up by its number, however many there are.
-  const inUse = `(select l.base from ${s}.lane l where l.base = u.lane and l.retired_at is null limit 1) as in_use (base)`;
+  const inUse = `(select l.base from ${s}.lane l where l.base = u.lane and l.retired_at is null limit 1 ${keep}) as in_use (base)`;
   const checked = onConflict === null ? `left join lateral ${inUse} on true` : `cross join lateral ${inUse}`;
   const own = COLUMNS.slice(0, OWN);
   const arrays = (columns: typeof COLUMNS): string =>

@@ -157,7 +157,7 @@ function verbsOf(
 }
 
 function withinVerb(parts: PostgresDependencies): PostgresStore["within"] {
-  const enqueue = enqueuer(parts, openWakerWithin(parts.names));
+  const enqueue = enqueuer(parts, openWakerWithin(parts.names), true);
   const complete = completeWithin(parts.s);
   return (tx) => {
     const ask = within(tx, parts.place.shown);

@@ -19,9 +19,9 @@ export interface KeyKeeper {
   take(ask: Ask, jobs: readonly NewJob[]): Promise<void>;
 }
 
-/** Keys of one schema. */
-export function keyKeeper(s: string): KeyKeeper {
-  const { reserve, holders, take, replace } = keyStatements(s);
+/** Keys of one schema; `keep` is a lock for the lanes that jobs are moved to. */
+export function keyKeeper(s: string, keep = ""): KeyKeeper {
+  const { reserve, holders, take, replace } = keyStatements(s, keep);
   const columns = (jobs: readonly NewJob[]): string[][] => [
     jobs.map(({ type }) => type),
     jobs.map(({ key }) => key as string),
@@ -67,7 +67,7 @@ export function keyKeeper(s: string): KeyKeeper {
   return keeper;
 }
 
-function keyStatements(s: string) {
+function keyStatements(s: string, keep: string) {
   // Makes what is missing and locks the rest: the condition is looked at after the lock. So no key can go in between.
   const reserve = {
     name: "key_reserve",
@@ -92,7 +92,7 @@ function keyStatements(s: string) {
     text: `with held as (
       delete from ${s}.waiting w using ${s}.job j where j.id = $1 and j.state = 'queued' and w.lane = j.lane
         and w.run_at = j.run_at and w.seq = j.seq
-        and exists (select from ${s}.lane where base = $2::bigint and retired_at is null) returning w.seq),
+        and exists (select from ${s}.lane where base = $2::bigint and retired_at is null ${keep}) returning w.seq),
     changed as (
       update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, max_attempts = $5, max_crashes = $6,
         deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,

@@ -128,3 +128,49 @@ it("that a restored server has lost are made again by the process that remembers
   expect((await take(store)).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
   expect((await store.deadLetters({ limit: 10 })).items).toEqual([]);
 });
+
+const EVERYTHING = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, laneMs: 0, limit: 100, isFirst: true };
+
+/** A lane that was in use and holds nothing, and the way to delete it, given time for each step. */
+async function emptyLane() {
+  const { store, client, ...rest } = await setup();
+  await store.enqueue([newJob({ tenant: "a" })]);
+  for (const job of await take(store)) await end(store, job, complete());
+  const prune = async (): Promise<void> => {
+    for (let step = 0; step < 4; step++) await store.prune(EVERYTHING);
+  };
+  return { store, client, ...rest, prune };
+}
+
+it("stay while an open transaction holds a job for them, however long", async () => {
+  const { store, client, prune } = await emptyLane();
+  await store.enqueue([newJob({ key: "k", unique: "replace", delayMs: 60_000 })]);
+  await client.query("begin");
+  const jobs = [newJob({ tenant: "a" }), newJob({ tenant: "a", key: "own" })];
+  await store.within(client).enqueue(jobs);
+  await prune();
+  await client.query("commit");
+  expect((await take(store)).map(({ id }) => id).toSorted()).toEqual(jobs.map(({ id }) => id).toSorted());
+  expect((await store.deadLetters({ limit: 10 })).items).toEqual([]);
+});
+
+it("stay while an open transaction has moved a job to them", async () => {
+  const { store, client, prune } = await emptyLane();
+  const holder = newJob({ tenant: "b", key: "k", unique: "replace" });
+  await store.enqueue([holder]);
+  await client.query("begin");
+  const body = newJob({ tenant: "a", key: "k", unique: "replace", payload: '"new"' });
+  expect(await store.within(client).enqueue([body])).toEqual([{ kind: "replaced", id: holder.id }]);
+  await prune();
+  await client.query("commit");
+  expect(await take(store)).toMatchObject([{ id: holder.id, tenant: "a" }]);
+});
+
+it("that were deleted since a repeatable read began are refused to it", async () => {
+  const { store, client, s, prune } = await emptyLane();
+  await client.query("begin isolation level repeatable read");
+  await client.query(`select from ${s}.lane`);
+  await prune();
+  await expect(store.within(client).enqueue([newJob({ tenant: "a" })])).rejects.toThrow(/serialize/);
+  await client.query("rollback");
+});
