@@ -221,7 +221,9 @@ function docBefore(source, start) {
 
 /** The page about the inside, with the rooms as they are now between its two marks. */
 function withRooms(page) {
-  const names = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  const names = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".ts"),
+  );
   const files = names.map((name) => ({ path: `src/${name}`, text: readFileSync(join(root, "src", name), "utf8") }));
   return page.replace(/(<!-- rooms[^>]*-->\n)[^]*?(<!-- \/rooms -->)/, `$1\n${roomsTable(files)}\n\n$2`);
 }

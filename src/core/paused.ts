@@ -24,3 +24,10 @@ export function pausedMs(pauses: readonly PausedSpan[], job: Belonging, from: nu
   }
   return total;
 }
+
+/** When the first pause ends that is in force at this time and has an end; null where there is none. */
+export function nextPauseEnd(pauses: readonly PausedSpan[], now: number): number | null {
+  let next: number | null = null;
+  for (const { until } of pauses) if (until !== null && until > now && until < (next ?? Infinity)) next = until;
+  return next;
+}

@@ -5,6 +5,7 @@
 //    ▲                               │ nothing due: rest until the next due time, at most one poll
 //    └──── a slot is free, a hint ◄──┘ hands full: rest until a slot is free
 import { type ActiveLane, firstLane, isSuspect, type LaneKind } from "../core/lane.ts";
+import { nextPauseEnd } from "../core/paused.ts";
 import { jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
 import type { Control, LanePage } from "../store/store.ts";
 import { openSleep } from "./wakeable-sleep.ts";
@@ -197,7 +198,9 @@ export class ClaimLoop {
     // Where whoever makes work due wakes us, and a look is a trip to a server, there is less need to look.
     const pollMs = settings.pollMs * (page.signs?.isHeard ? 1 + HEARD_MORE * system.random() : 1);
     const grantedMs = this.#options.nextGrantMs(lanes) ?? pollMs;
-    return Math.max(1, Math.min(pollMs, grantedMs, nextRunAt === null ? pollMs : nextRunAt - now));
+    // Work falls due at its time, and what was paused with the end of its pause.
+    const dueMs = [nextRunAt, nextPauseEnd(control.pauses, now)].map((at) => (at === null ? pollMs : at - now));
+    return Math.max(1, Math.min(pollMs, grantedMs, ...dueMs));
   }
 
   /** Since when a suspect of the kind has been due that may start now; null where none may. */

@@ -49,6 +49,17 @@ describe("an idle worker", () => {
     expect(await bench.until(() => worker.counts.completed === 1)).toBe(3 * 777);
   });
 
+  it("runs what was paused when the pause ends, not at the next poll", async () => {
+    const bench = createBench();
+    const job = defineJob("thumbnail", { run: () => 1 });
+    await bench.add(job);
+    const target = { kind: "type", name: "thumbnail" } as const;
+    await bench.store.pause(target, { forMs: 45_678, reason: "" });
+    await bench.store.pause({ ...target, kind: "queue", name: "others" }, { forMs: 60_000, reason: "" });
+    const { worker } = await bench.employ([job], { poll: "1m" });
+    expect(await bench.until(() => worker.counts.completed === 1)).toBe(45_678);
+  });
+
   it("asks the store a few times a second and no more", async () => {
     const bench = createBench();
     let calls = 0;

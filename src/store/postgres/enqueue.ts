@@ -131,7 +131,13 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Postgres
 }
 
 /** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
-function keyedEnqueuer(s: string, insert: Enqueue, statesOf: StatesOf, lanes: PostgresLaneNumbers, keep: string): Enqueue {
+function keyedEnqueuer(
+  s: string,
+  insert: Enqueue,
+  statesOf: StatesOf,
+  lanes: PostgresLaneNumbers,
+  keep: string,
+): Enqueue {
   const keys = keyKeeper(s, keep);
   /** What a job meets that has its key; null if it is to be written. */
   const meet = async (
