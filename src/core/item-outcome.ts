@@ -3,6 +3,7 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { messageOf, read } from "./error-shape.ts";
 import { parseOptions } from "./options.ts";
+import { isPromise } from "./promise.ts";
 
 const OUTCOME = Symbol.for("redrive.outcome");
 
@@ -25,16 +26,22 @@ export type FailedOutcome =
     }
   | { readonly [OUTCOME]: true; readonly status: "permanent"; readonly error: unknown };
 
-/** The results among what a function returns: those of `done` as they are, failures left out. */
-export type ResultOf<Returned> = Returned extends { readonly [OUTCOME]: true }
-  ? Returned extends DoneOutcome<infer Result>
-    ? Result
-    : never
-  : Returned;
+/** The results among what a function returns: those of `done` as they are, or as they will be; failures left out. */
+export type ResultOf<Returned> =
+  Returned extends PromiseLike<infer Later>
+    ? ResultOf<Later>
+    : Returned extends { readonly [OUTCOME]: true }
+      ? Returned extends DoneOutcome<infer Result>
+        ? Result
+        : never
+      : Returned;
 
 /** The work succeeded. */
 export function done(): ItemOutcome<undefined>;
-/** The work succeeded with this result; an outcome in its place stands for itself. */
+/**
+ * The work succeeded with this result; an outcome in its place stands for itself. A promise is waited for where a handler
+ * returns this, as if the handler had done so.
+ */
 export function done<Result>(result: Result): ItemOutcome<ResultOf<Result>>;
 export function done(result?: unknown): ItemOutcome {
   return isOutcome(result) ? result : { [OUTCOME]: true, status: "done", result };
@@ -64,11 +71,21 @@ export function isFailed(value: unknown): value is FailedOutcome {
   return isOutcome(value) && value.status !== "done";
 }
 
-/** The result in what a function returned; throws where that says that the work failed. */
+/** The result in what a function returned, or the promise of it; throws where that says that the work failed. */
 export function resultOf(returned: unknown): unknown {
   if (!isOutcome(returned)) return returned;
   if (isFailed(returned)) throw new OutcomeError(returned);
-  return returned.result;
+  return isPromise(returned.result) ? Promise.resolve(returned.result).then(resultOf) : returned.result;
+}
+
+/** The promise in the result of an outcome, of the outcome that it will be; null where there is none. */
+export function laterOutcome(outcome: ItemOutcome): Promise<ItemOutcome> | null {
+  return outcome.status === "done" && isPromise(outcome.result) ? outcomeAfter(outcome.result) : null;
+}
+
+async function outcomeAfter(promise: Promise<unknown>): Promise<ItemOutcome> {
+  const outcome = done(await promise);
+  return laterOutcome(outcome) ?? outcome;
 }
 
 /** A failed outcome for callers that expect a rejection. It is an outcome itself, so that it means the same further out. */

@@ -1,9 +1,10 @@
 // Batch handlers: what they get, what they answer for each item, and how one item alone goes through them. An item
 // without an answer is of unknown outcome; what that means is decided where the batch is run.
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { done, isOutcome, type ItemOutcome, permanent, transient } from "../core/item-outcome.ts";
+import { done, isOutcome, type ItemOutcome, laterOutcome, permanent, transient } from "../core/item-outcome.ts";
 import type { Lease } from "../core/job.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { isPromise } from "../core/promise.ts";
 import type { Log } from "../system/log.ts";
 import type { JobContext } from "./define-job.ts";
 
@@ -107,8 +108,22 @@ export function resolveBatch(options: BatchOptions | undefined, run: RunBatch, n
   });
 }
 
+type Hear = (id: string, outcome: ItemOutcome) => void;
+
+/** Tells the outcomes that a handler returned, those in promises when they are there. Rejects if one of these does, after all. */
+export async function tellReturned(returned: unknown, items: readonly BatchItem[], hear: Hear): Promise<void> {
+  const waits: Promise<void>[] = [];
+  for (const [id, outcome] of outcomesOf(returned, items)) {
+    const later = laterOutcome(outcome);
+    if (later) waits.push(later.then((known) => hear(id, known)));
+    else hear(id, outcome);
+  }
+  if (waits.length === 0) return;
+  for (const ended of await Promise.allSettled(waits)) if (ended.status === "rejected") throw ended.reason;
+}
+
 /** The outcomes that a handler returned, by id; throws where they cannot be told apart. */
-export function outcomesOf(returned: unknown, items: readonly BatchItem[]): Map<string, ItemOutcome> {
+function outcomesOf(returned: unknown, items: readonly BatchItem[]): Map<string, ItemOutcome> {
   if (returned === undefined) return new Map();
   const remedy = "return done(), transient() or permanent() for each item, in order or in a Map by id";
   const pairs =
@@ -118,16 +133,23 @@ export function outcomesOf(returned: unknown, items: readonly BatchItem[]): Map<
         ? items.map(({ id }, at) => [id, (returned as unknown[])[at]] as const)
         : null;
   if (!pairs) throw invalid("runBatch", `${items.length} outcomes`, returned, remedy);
+  // What else is in promises will not be heard of, and must not end the process when it fails.
+  for (const [, outcome] of pairs) if (isPromise(outcome)) outcome.then(undefined, () => undefined);
   for (const [, outcome] of pairs) if (!isOutcome(outcome)) throw invalid("runBatch", "an outcome", outcome, remedy);
   return new Map(pairs as [string, ItemOutcome][]);
 }
 
 /** The words of a context that say an outcome, given what hears it. */
-export function outcomeWords(
-  hear: (id: string, outcome: ItemOutcome) => void,
-): Pick<BatchContext, "done" | "transient" | "permanent"> {
+export function outcomeWords(hear: Hear): Pick<BatchContext, "done" | "transient" | "permanent"> {
   return {
-    done: (id, result) => hear(id, done(result)),
+    done(id, result) {
+      const outcome = done(result);
+      const later = laterOutcome(outcome);
+      if (!later) return hear(id, outcome);
+      later.catch(() => undefined);
+      // What is said on the way is settled at once.
+      throw invalid("context.done", "a result", result, "await it first");
+    },
     transient: (id, error, options) => hear(id, transient(error, options)),
     permanent: (id, error) => hear(id, permanent(error)),
   };
@@ -152,7 +174,7 @@ export function runAsOne(run: RunBatch, hasSchema = false): (input: unknown, con
     };
     try {
       const returned = await run(items, { signal, log, started: () => undefined, ...outcomeWords(hear) });
-      for (const [id, outcome] of outcomesOf(returned, items)) hear(id, outcome);
+      await tellReturned(returned, items, hear);
     } catch (error) {
       // What was said of an item stands, whatever became of the batch afterwards.
       if (!known.outcome) throw error;

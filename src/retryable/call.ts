@@ -8,6 +8,7 @@ import { formatDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { failureFrom } from "../core/failure.ts";
 import { resultOf } from "../core/item-outcome.ts";
+import { isPromise } from "../core/promise.ts";
 import type { Failure } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { type JudgedJob, runtimeFailure, verdict } from "../core/verdict.ts";
@@ -50,7 +51,8 @@ function plainCall(task: Task): Callable {
     if (period === REFUSED) throw breaker?.refusal(task.label, 0, undefined);
     let call: Call;
     try {
-      const result = resultOf(await fn.apply(this, args));
+      const given = resultOf(await fn.apply(this, args));
+      const result = isPromise(given) ? await given : given;
       if (breaker !== null) breaker.succeeded(period);
       return result;
     } catch (error) {
@@ -113,7 +115,8 @@ async function pursue(call: Call): Promise<unknown> {
     const period = breaker === null ? 0 : breaker.admit();
     if (period === REFUSED) throw breaker?.refusal(label, call.attempts, call.lastError);
     try {
-      const result = resultOf(await attempt(call));
+      const given = resultOf(await attempt(call));
+      const result = isPromise(given) ? await given : given;
       breaker?.succeeded(period);
       return result;
     } catch (error) {
@@ -127,7 +130,7 @@ function attempt(call: Call): unknown {
   const { timeoutMs } = task.policy;
   if (signal === null && timeoutMs === null && !task.passesContext) return task.fn.apply(self, args);
   const current = new Attempt(call.attempts + 1, call.maxAttempts);
-  const work = () => task.fn.apply(self, task.passesContext ? [current, ...args] : args);
+  const work = async () => resultOf(await task.fn.apply(self, task.passesContext ? [current, ...args] : args));
   if (signal === null && timeoutMs === null) return work();
   const tooLong = () => (call.tooLong = tookTooLong(call));
   return within({ timeoutMs, tooLong, signal, system: task.system }, current, work);

@@ -10,8 +10,8 @@ import {
   type BatchItem,
   type BatchSettings,
   noOutcome,
-  outcomesOf,
   outcomeWords,
+  tellReturned,
 } from "../jobs/batch-handler.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { type ExecutorOptions, judgeThrown, makeReady, outcomeOfStop, settle } from "./executor.ts";
@@ -94,7 +94,7 @@ export class BatchRun {
     };
     try {
       const returned = await (definition.batch as BatchSettings).run(items, context);
-      for (const [id, outcome] of outcomesOf(returned, items)) this.#hear(id, outcome);
+      await tellReturned(returned, items, (id, outcome) => this.#hear(id, outcome));
     } catch (error) {
       return error;
     } finally {

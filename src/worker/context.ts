@@ -75,7 +75,7 @@ export class RunContext implements JobContext {
         "return the result instead",
       );
     // What says that the work failed is thrown, and the transaction is rolled back.
-    const result = encodeResult(resultOf(value));
+    const result = encodeResult(await resultOf(await value));
     if (!(await store.within(tx).complete(this.lease, result, this.#run.job.said))) throw leaseLost(this.job.id);
     this.#run.completion = { kind: "complete", result };
   }

@@ -3,7 +3,7 @@
 import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
 import { failureFrom, textOf } from "../core/failure.ts";
-import { isOutcome } from "../core/item-outcome.ts";
+import { isOutcome, laterOutcome } from "../core/item-outcome.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { encodeResult } from "../core/payload.ts";
 import { isPromise } from "../core/promise.ts";
@@ -149,9 +149,10 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
     if (!isOutcome(value)) return { kind: "completed", result: encodeResult(value) };
-    return value.status === "done"
-      ? { kind: "completed", result: encodeResult(value.result) }
-      : failed(run, value, options);
+    const said = (await laterOutcome(value)) ?? value;
+    return said.status === "done"
+      ? { kind: "completed", result: encodeResult(said.result) }
+      : failed(run, said, options);
   } catch (error) {
     return failed(run, error, options);
   }

@@ -71,6 +71,20 @@ describe("an outcome that run returns", () => {
     });
   });
 
+  it("waits for a promise in done, and means what that gives", async () => {
+    const later: Readonly<Record<string, () => unknown>> = {
+      good: async () => 5,
+      bad: async () => permanent("no such customer"),
+      nested: async () => done(Promise.resolve(7)),
+      lost: () => Promise.reject(Object.assign(new Error("gone"), { status: 404 })),
+    };
+    const job = defineJob("enrich", { run: (name: string) => done(later[name]?.()) });
+    expect(await perform(job, "good")).toMatchObject({ state: "completed", result: 5 });
+    expect(await perform(job, "nested")).toMatchObject({ state: "completed", result: 7 });
+    expect(await perform(job, "bad")).toMatchObject({ state: "dead", failure: { message: "no such customer" } });
+    expect(await perform(job, "lost")).toMatchObject({ state: "dead", failure: { message: "gone", code: "404" } });
+  });
+
   it.each(LOOKS)("is told by its mark: %j is a result", async (looks) => {
     const job = defineJob("enrich", { run: () => looks });
     expect(await perform(job, {})).toMatchObject({ state: "completed", result: looks });
@@ -119,6 +133,36 @@ describe("an outcome that run returns", () => {
 });
 
 describe("an outcome in a batch", () => {
+  it("waits for promises in done, and one that rejects is the failure of its item alone", async () => {
+    const bench = createBench();
+    const job = defineJob("label", {
+      maxAttempts: 1,
+      runBatch: (items) =>
+        items.map(({ input }) =>
+          done(input === "bad" ? Promise.reject(new Error("no such code")) : Promise.resolve(input)),
+        ),
+    });
+    const ids = await Promise.all(["a", "bad", "c"].map((input) => bench.add(job, { payload: JSON.stringify(input) })));
+    const { worker } = await bench.employ([job]);
+    await bench.until(() => worker.counts.completed + worker.counts.dead === 3);
+    const ended = await Promise.all(ids.map((id) => bench.read(id)));
+    expect(ended.map((each) => each?.failure?.message ?? each?.result)).toEqual(['"a"', "no such code", '"c"']);
+  });
+
+  it("is refused as a promise on the way, and in the place of an outcome", async () => {
+    const job = defineJob("label", {
+      maxAttempts: 1,
+      runBatch: (items, context) => {
+        const late = Promise.reject(new Error("never heard of"));
+        if (items[0]?.input === "returned") return [late] as never;
+        context.done(items[0]?.id as string, late);
+      },
+    });
+    const message = expect.stringMatching(/got a Promise/) as string;
+    for (const input of ["returned", "said"])
+      expect(await perform(job, input)).toMatchObject({ state: "dead", failure: { class: "validation", message } });
+  });
+
   it("counts where done was put around it", async () => {
     const bench = createBench();
     const step = (input: unknown) => (input === "bad" ? permanent("no such code") : String(input));
@@ -155,6 +199,18 @@ describe("an outcome that a retryable function returns", () => {
       };
       expect(await retryableOn(system)(fn, { backoff: fixed("1s") })()).toBe("there");
       expect(calledAt.map((at) => at - (calledAt[0] ?? 0))).toEqual([0, 20_000, 21_000]);
+    }));
+
+  it("is tried again where a promise in done rejects", () =>
+    onVirtualTime(async (system) => {
+      for (const options of [{}, { timeout: "1m" }]) {
+        let calls = 0;
+        const fn = () => done(++calls < 3 ? Promise.reject(reset()) : Promise.resolve("there"));
+        expect(await retryableOn(system)(fn, { ...options, backoff: fixed("1s") })()).toBe("there");
+        expect(calls).toBe(3);
+      }
+      const hangs = retryableOn(system)(() => done(new Promise(() => undefined)), { timeout: "1s", maxAttempts: 1 });
+      expect(await caught(hangs())).toMatchObject({ code: "timeout" });
     }));
 
   it("ends the call at once where it is permanent, also with a timeout around it", () =>
@@ -202,6 +258,7 @@ describe("the type of a result", () => {
     expectTypeOf(safe).returns.toEqualTypeOf<Promise<string>>();
     const wrapped = done(Math.random() < 2 ? permanent("no") : 5);
     expectTypeOf(wrapped).toEqualTypeOf<ItemOutcome<number>>();
+    expectTypeOf(done(Promise.resolve(wrapped))).toEqualTypeOf<ItemOutcome<number>>();
   });
 });
 
