@@ -76,12 +76,7 @@ export const PRESETS = {
     backoff: exponential({ initial: "1s", multiplier: 3, min: "0.1s", max: "60s", jitter: "full" }),
     deadlineMs: 300_000,
   },
-  worker: {
-    ...LIBRARY,
-    maxAttempts: 3,
-    backoff: exponential({ initial: "5s", multiplier: 3, max: "1h", jitter: "none" }),
-    keepDeadMs: 30 * DAY_MS,
-  },
+  worker: { ...LIBRARY, maxAttempts: 3, backoff: fixed("5s"), keepDeadMs: 30 * DAY_MS },
   runs: { ...LIBRARY, maxAttempts: 5, backoff: fixed("4h"), stuckMs: HOUR_MS, stuckRetryMs: 4 * HOUR_MS },
   records: {
     ...LIBRARY,
