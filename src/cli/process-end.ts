@@ -18,6 +18,12 @@ export function watchEnd(io: Told, json: () => boolean): ProcessEnd {
     decided = complain(end, io, json());
     process.exitCode = decided;
   };
+  const exit = process.exit.bind(process);
+  // Not only by a listener: user code may remove all of them.
+  process.exit = ((code) => {
+    if (decided === null) endWith(exited(Number(code ?? process.exitCode ?? 0)));
+    return exit(decided);
+  }) satisfies typeof process.exit;
   process.once("beforeExit", () => (isIdle = true));
   process.on("exit", (code) => {
     if (decided === null) endWith(isIdle ? neverSettled() : exited(code));

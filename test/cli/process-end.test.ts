@@ -10,6 +10,7 @@ const SECRET = "postgres://user:hunter2@db/x";
 const JOBS = `
 import { defineJob } from "redrive";
 export const leaver = defineJob("leaver", { run() { process.exit(0); } });
+export const sweeper = defineJob("sweeper", { run() { process.removeAllListeners(); process.exit(0); } });
 export const stray = defineJob("stray", { async run() {
   void Promise.reject(new Error("no route to ${SECRET}"));
   await new Promise((resolve) => setTimeout(resolve, 60_000));
@@ -32,6 +33,7 @@ export const chatty = defineJob("chatty", { run() {
 describe("user code that ends the process", () => {
   it.each([
     ["leaver", "user code ended the process with process.exit(0)"],
+    ["sweeper", "user code ended the process with process.exit(0)"],
     ["stray", "no code handles the rejection of a promise (Error: no route to postgres://"],
     ["bare", "no code handles the rejection of a promise (just words)"],
     ["thrower", "no code catches an error (Error: no route to postgres://"],
