@@ -47,6 +47,8 @@ interface Seen {
   evidence: Evidence;
   /** Successes not yet part of the evidence. */
   successes: number;
+  /** The version of the cell in which the evidence is told; null where that is not known. */
+  version: number | null;
   hearing: Hearing | null;
 }
 
@@ -188,7 +190,7 @@ export class ServiceWatch {
     if (known) return known;
     const { breaker } = this.record(service);
     const evidence = noEvidence(breaker.state === "closed" ? breaker.since : 0);
-    const seen = { evidence, successes: 0, hearing: null };
+    const seen = { evidence, successes: 0, version: 0, hearing: null };
     this.#seen.set(service, seen);
     return seen;
   }
@@ -202,23 +204,41 @@ export class ServiceWatch {
 
   /** Writes what was seen, reads what others saw where something failed, and opens what is down. */
   async #tell(group: readonly (readonly [string, () => void])[]): Promise<void> {
-    const { system, attempt, store, holder } = this.#options;
+    const { system } = this.#options;
     try {
       const early = this.#toldMs + TELL_FAILURES_MS - system.monotonic();
       if (early > 0) await system.sleep(early);
       this.#toldMs = system.monotonic();
       const services = [...new Set(group.map(([service]) => service))].sort();
       for (const name of services) this.#fold(name, this.#seenOf(name), 0);
-      const changes = services.map((name) => {
-        const value = JSON.stringify(this.#seenOf(name).evidence);
-        return { kind: "evidence", name, holder: holder(), version: null, value };
-      });
-      await attempt("evidence", () => store.setCells(changes));
+      await this.#publish(services);
       const failing = services.filter((name) => this.#seenOf(name).evidence.streak > 0);
       if (failing.length > 0) await this.#judge(failing);
     } finally {
       for (const [, done] of group) done();
     }
+  }
+
+  /** Each cell follows its version, so that one which somebody holds is not waited for: it is written the next time. */
+  async #publish(services: readonly string[]): Promise<void> {
+    const { attempt, store, holder } = this.#options;
+    const unsure = services.filter((name) => this.#seenOf(name).version === null);
+    if (unsure.length > 0) {
+      const queries = unsure.map((name) => ({ kind: "evidence", name }));
+      const answer = await attempt("evidence", () => store.cells(queries));
+      if (!answer) return;
+      const own = new Map(
+        answer.cells.filter((cell) => cell.holder === holder()).map((cell) => [cell.name, cell.version]),
+      );
+      for (const name of unsure) this.#seenOf(name).version = own.get(name) ?? 0;
+    }
+    const changes = services.map((name) => {
+      const { evidence, version } = this.#seenOf(name);
+      return { kind: "evidence", name, holder: holder(), version, value: JSON.stringify(evidence) };
+    });
+    const written = await attempt("evidence", () => store.setCells(changes));
+    for (const [at, { name, version }] of changes.entries())
+      this.#seenOf(name).version = written?.[at] ? (version ?? 0) + 1 : null;
   }
 
   async #judge(services: readonly string[]): Promise<void> {
