@@ -93,6 +93,7 @@ describe("doctor", () => {
     const drained = await bench.run(["drain", "--jobs", jobs, "--store", "sqlite:a.db?sync=normal"]);
     expect(drained.err).toContain("sync=normal: writes are answered before they are on disk");
     expect((await bench.run(["stats", "--store", "sqlite:a.db?sync=off"])).code).toBe(2);
+    expect((await bench.run(["enqueue", "note", "{}", "--store", "sqlite:what?.db?sync=full"])).code).toBe(0);
   });
 
   it("finds nothing wrong with a new store", async () => {

@@ -3,7 +3,7 @@
 const PATIENCE_MS = 20_000;
 const [module, role, path, ...rest] = process.argv.slice(2);
 const { createSqliteStore, createInlineSqliteStore } = await import(module);
-const store = createSqliteStore({ path });
+const store = createSqliteStore({ path, ...(role === "write" && { sync: rest[0] }) });
 const tell = (message) => new Promise((resolve) => process.send(message, resolve));
 
 const newJob = (id) => ({

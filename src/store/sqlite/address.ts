@@ -14,18 +14,23 @@ export interface SqliteAddress {
 }
 
 const PREFIX = "sqlite:";
+/** What is said begins here; a question mark before it belongs to the path. */
+const SAID = /\?(?=sync=|[^?]*$)/;
+const REMEDY = "write one of them, or nothing; where the ? belongs to the file's name, write ?sync=full behind it";
 
 /** Reads a URL that begins with `sqlite:`; null for any other. */
 export function readSqliteUrl(url: string): SqliteAddress | null {
   if (!url.startsWith(PREFIX)) return null;
-  const [path = "", said] = url.slice(PREFIX.length).split(/\?(?=[^?]*$)/);
-  const sync = said === undefined ? "full" : new URLSearchParams(said).get("sync");
-  if ((sync !== "full" && sync !== "normal") || (said !== undefined && said !== `sync=${sync}`))
-    throw invalid("store", "?sync=full or ?sync=normal behind the path", `?${said}`, "write one of them, or nothing");
-  return { path, sync };
+  const rest = url.slice(PREFIX.length);
+  const at = rest.search(SAID);
+  if (at < 0) return { path: rest, sync: "full" };
+  const [path, said] = [rest.slice(0, at), rest.slice(at)];
+  if (said === "?sync=full") return { path, sync: "full" };
+  if (said === "?sync=normal") return { path, sync: "normal" };
+  throw invalid("store", "?sync=full or ?sync=normal behind the path", said, REMEDY);
 }
 
-/** The URL of a store; the default is not named. */
+/** The URL of a store; the default is named only where a question mark in the path would be taken for it. */
 export function sqliteUrl({ path, sync }: SqliteAddress): string {
-  return `${PREFIX}${path}${sync === "full" ? "" : `?sync=${sync}`}`;
+  return `${PREFIX}${path}${sync === "full" && !path.includes("?") ? "" : `?sync=${sync}`}`;
 }

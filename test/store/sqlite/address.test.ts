@@ -12,17 +12,25 @@ describe("the URL of a SQLite store", () => {
     expect(readSqliteUrl(url)).toEqual({ path, sync });
   });
 
-  it.each(["off", "NORMAL", "", "normal&x=1", "full&sync=normal"])("refuses sync=%s", (sync) => {
-    expect(() => readSqliteUrl(`sqlite:jobs.db?sync=${sync}`)).toThrow(/expected \?sync=full or \?sync=normal/);
-  });
+  it.each(["off", "NORMAL", "", "normal&x=1", "full&sync=normal", "normal?sync=full", "normal?"])(
+    "refuses sync=%s",
+    (sync) => {
+      expect(() => readSqliteUrl(`sqlite:jobs.db?sync=${sync}`)).toThrow(/expected \?sync=full or \?sync=normal/);
+    },
+  );
 
-  it("refuses anything else behind the path", () => {
+  it("refuses anything else behind the path, and says how to name a file with a question mark", () => {
     expect(() => readSqliteUrl("sqlite:jobs.db?mode=ro")).toThrow(/got "\?mode=ro"/);
+    expect(() => readSqliteUrl("sqlite:jobs.db?sync=off?sync=normal")).toThrow(/got "\?sync=off\?sync=normal"/);
+    expect(() => readSqliteUrl("sqlite:what?.db")).toThrow(
+      /where the \? belongs to the file's name, write \?sync=full/,
+    );
+    expect(readSqliteUrl("sqlite:what?.db?sync=full")).toEqual({ path: "what?.db", sync: "full" });
   });
 
   it("is null for another store, and comes out as it went in", () => {
     expect(readSqliteUrl("postgres://localhost/db?sync=normal")).toBeNull();
-    for (const url of ["sqlite:a.db", "sqlite:a.db?sync=normal"]) {
+    for (const url of ["sqlite:a.db", "sqlite:a.db?sync=normal", "sqlite:what?/a.db?sync=full"]) {
       const read = readSqliteUrl(url);
       expect(read && sqliteUrl(read)).toBe(url);
     }
