@@ -105,7 +105,7 @@ function open(identity: string | null): Opened {
       if (failed) return fail(log, answers, failed);
       thread.post(answers);
     };
-    return { engine, identity, log, held: log && new UnsyncedAnswers<Answer>(log, realSystem.after, release) };
+    return { engine, identity, log, held: log && new UnsyncedAnswers<Answer>(log, realSystem, release) };
   } catch (error) {
     engine.close();
     throw error;
@@ -185,7 +185,6 @@ function work(messages: unknown[]): boolean {
     (waits ? held : now).push(answer(number, reply));
   });
   if (now.length > 0) thread.post(now);
-  // Another thread costs a single caller more than it saves: two changes of thread.
   const alone = group.length === 1 && waiting.length === 0 && rows((group[0] as Numbered)[1]) < CROWD;
   if (held.length > 0) opened?.held?.hold(held, alone);
   return waiting.length > 0;

@@ -7,6 +7,7 @@ function setup() {
   const told: string[] = [];
   const underWay: ((error: Error | null) => void)[] = [];
   const timers = new Set<() => void>();
+  const asked: (() => void)[] = [];
   let broken: Error | null = null;
   const disk: Disk = {
     begin(done) {
@@ -17,12 +18,14 @@ function setup() {
       told.push("now");
       if (broken) throw broken;
     },
+    reached: (called) => void asked.push(called),
   };
   const after = (_ms: number, callback: () => void) => {
     timers.add(callback);
     return () => void timers.delete(callback);
   };
-  const held = new UnsyncedAnswers<string>(disk, after, (answers, error) => {
+  let now = 0;
+  const held = new UnsyncedAnswers<string>(disk, { after, monotonic: () => now }, (answers, error) => {
     told.push(`${error ? "failed" : "sent"} ${answers.join(" ")}`);
   });
   return {
@@ -37,12 +40,22 @@ function setup() {
       told.push("end");
       underWay.pop()?.(null);
     },
-    /** Lets the syncs under way be late. */
-    late() {
-      for (const callback of timers) callback();
+    /** Lets the syncs under way be late, because they have no thread or although they have one. */
+    late({ hasThread = false } = {}) {
+      const pass = () => {
+        const due = [...timers];
+        timers.clear();
+        for (const callback of due) callback();
+      };
+      pass();
+      for (const called of asked.splice(0)) if (hasThread) called();
+      pass();
     },
     break(error: Error) {
       broken = error;
+    },
+    pass(ms: number) {
+      now += ms;
     },
     timers,
   };
@@ -113,10 +126,25 @@ describe("an answer", () => {
 });
 
 describe("a lone answer", () => {
-  it("is synced here and sent at once", () => {
-    const { held, told } = setup();
+  it("of a caller who is back as soon as it is answered is synced here and sent at once", () => {
+    const { held, told, end, pass } = setup();
     held.hold(["a"], true);
-    expect(told).toEqual(["now", "sent a"]);
+    end();
+    for (const name of ["b", "c"]) {
+      pass(0.2);
+      held.hold([name], true);
+    }
+    expect(told).toEqual(["begin", "end", "sent a", "now", "sent b", "now", "sent c"]);
+  });
+
+  it("goes beside where that was longer ago, so that whoever comes meanwhile does not wait for the disk", () => {
+    const { held, told, end, pass } = setup();
+    for (const name of ["a", "b"]) {
+      held.hold([name], true);
+      end();
+      pass(20);
+    }
+    expect(told).toEqual(["begin", "end", "sent a", "begin", "end", "sent b"]);
   });
 
   it("goes beside like the others while a sync is under way", () => {
@@ -154,6 +182,18 @@ describe("a sync that is late", () => {
     expect(told.slice(5)).toEqual(["end", "begin"]);
     end();
     expect(told.slice(7)).toEqual(["end", "sent c"]);
+  });
+
+  it("is waited for where it has its thread and the disk is slow, and what comes meanwhile goes beside", () => {
+    const { held, told, end, late, timers } = setup();
+    held.hold(["a"], false);
+    late({ hasThread: true });
+    held.hold(["b"], true);
+    expect(told).toEqual(["begin", "begin"]);
+    end();
+    end();
+    expect(told.slice(2)).toEqual(["end", "sent a", "end", "sent b"]);
+    expect(timers.size).toBe(0);
   });
 
   it("fails what waits if it fails here", () => {
