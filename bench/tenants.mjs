@@ -1,6 +1,6 @@
 // What many tenants cost, and what limits cost that nobody reaches: on both stores, each beside the same work without.
 // Medians of three with their spread; only ratios travel from one machine to another.
-//   node bench/tenants.mjs [--short]
+//   node bench/tenants.mjs [--short] [--only sqlite,postgres]
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { play } from "./actor.mjs";
@@ -8,7 +8,13 @@ import { against, inScratch, median, rate, row } from "./measure.mjs";
 import { inDatabase } from "./postgres/database.mjs";
 import { startPostgres } from "./postgres/server.mjs";
 
-const { values } = parseArgs({ options: { short: { type: "boolean" }, "no-peers": { type: "boolean" } } });
+const { values } = parseArgs({
+  options: { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } },
+});
+const STORES = ["sqlite", "postgres"];
+const stores = values.only?.split(",") ?? STORES;
+for (const store of stores)
+  if (!STORES.includes(store)) throw new Error(`--only knows ${STORES.join(", ")}; got ${store}.`);
 const count = values.short ? 2_000 : 100_000;
 const rounds = values.short ? 1 : 3;
 
@@ -40,12 +46,14 @@ async function compare(name, one) {
   row("  share of the rate without them", ...share(limited, many, 0.8));
 }
 
-await compare("SQLite", sqlite);
-await inScratch(async (folder) => {
-  const server = await startPostgres(folder);
-  try {
-    await compare("Postgres", (task) => inDatabase(server, (store) => drained({ ...task, store })));
-  } finally {
-    await server.stop();
-  }
-});
+const onPostgres = () =>
+  inScratch(async (folder) => {
+    const server = await startPostgres(folder);
+    try {
+      await compare("Postgres", (task) => inDatabase(server, (store) => drained({ ...task, store })));
+    } finally {
+      await server.stop();
+    }
+  });
+if (stores.includes("sqlite")) await compare("SQLite", sqlite);
+if (stores.includes("postgres")) await onPostgres();

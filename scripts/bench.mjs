@@ -20,7 +20,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory or killer
                postgres: only throughput, enqueue, pick-up, idle, retries or crowded
-               records: only sqlite or postgres
+               tenants, records: only sqlite or postgres
   --records N  records: how many in the large run whose memory is compared (default 500000)
 `;
 
