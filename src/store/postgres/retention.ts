@@ -199,13 +199,16 @@ function placesOf(over: readonly Over[]): number[][] {
 function retainer(db: Context["db"], s: string): Store["retain"] {
   const move = {
     name: "retain",
-    text: `with page as materialized (select seq, lane from ${s}.job where seq > $1 order by seq limit $2),
+    // Only what is to be moved is looked for by its number: of most pages that is nothing.
+    text: `with page as materialized (
+      select seq, lane, state, finished_at, keep_ms, keep_dead_ms, expires_at from ${s}.job where seq > $1 order by seq limit $2),
     kept as (select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as kept (type, keep_ms, keep_dead_ms)),
+    wrong as materialized (
+      select p.seq, k.keep_ms, k.keep_dead_ms from page p join ${s}.lane l on l.base = p.lane - p.lane % 4 join kept k on k.type = l.type
+      where ${isKeptOtherwise("p")}),
     moved as (
-      update ${s}.job j set keep_ms = k.keep_ms, keep_dead_ms = k.keep_dead_ms, expires_at = ${timeBy("k")}
-      from page p join ${s}.lane l on l.base = p.lane - p.lane % 4 join kept k on k.type = l.type
-      where j.seq = p.seq and j.finished_at is not null and (j.keep_ms, j.keep_dead_ms, j.expires_at)
-        is distinct from (k.keep_ms, k.keep_dead_ms, ${timeBy("k")})
+      update ${s}.job j set keep_ms = k.keep_ms, keep_dead_ms = k.keep_dead_ms, expires_at = ${timeBy("j")}
+      from wrong k where j.seq = k.seq and ${isKeptOtherwise("j")}
       returning j.seq, j.state, j.expires_at),
     noted as (insert into ${s}.ended (state, at, seqs) select state, expires_at, array_agg(seq order by seq) from moved
       where expires_at < ${LATEST_INSTANT} group by 1, 2)
@@ -224,8 +227,12 @@ function retainer(db: Context["db"], s: string): Store["retain"] {
 }
 
 /** When an ended job goes that is kept for as long as `k` says; one that waits for its archive goes on to. */
-const timeBy = (k: string): string => `case when j.expires_at = ${LATEST_INSTANT} then j.expires_at
-  else j.finished_at + case when j.state = 'dead' then ${k}.keep_dead_ms else ${k}.keep_ms end end`;
+const timeBy = (job: string): string => `case when ${job}.expires_at = ${LATEST_INSTANT} then ${job}.expires_at
+  else ${job}.finished_at + case when ${job}.state = 'dead' then k.keep_dead_ms else k.keep_ms end end`;
+
+/** True for an ended job that is kept for another time than `k` says. */
+const isKeptOtherwise = (job: string): string => `${job}.finished_at is not null
+  and (${job}.keep_ms, ${job}.keep_dead_ms, ${job}.expires_at) is distinct from (k.keep_ms, k.keep_dead_ms, ${timeBy(job)})`;
 
 /** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
 function keyCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<void> {
