@@ -12,7 +12,7 @@ export type DeclaredLimits = Partial<Omit<JobLimits, "limited">>;
 
 /** The limits that a layer of the policy said. */
 export function declaredLimits({ policy, origins }: ResolvedPolicy): DeclaredLimits {
-  const said = [...COUNTS, ...OPTIONAL].filter((limit) => origins[limit] !== "default");
+  const said = LIMITS.filter((limit) => origins[limit] !== "default");
   return Object.fromEntries(said.map((limit) => [limit, policy[limit]]));
 }
 
@@ -35,11 +35,16 @@ export interface DeclaredByType {
 }
 
 /** What a run of this job is judged by, if it is not what the job carries itself; null if it is. */
-export function termsFor(job: Job, said: DeclaredByType): Terms | null {
+export function termsFor(job: Job, { limits, keep }: DeclaredByType): Terms | null {
+  const said: Partial<Terms> = job.limited ? NO_LIMITS : limits;
+  // Nothing is made for jobs that carry it themselves, which most do.
+  const differs = (term: keyof Terms, by: Partial<Terms>): boolean => by[term] !== undefined && by[term] !== job[term];
+  if (!LIMITS.some((term) => differs(term, said)) && !(keep && KEEPS.some((term) => differs(term, keep)))) return null;
   const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = job;
   const own = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs };
-  const terms: Terms = { ...own, ...(job.limited ? {} : said.limits), ...said.keep };
-  return TERMS.some((term) => terms[term] !== own[term]) ? terms : null;
+  return { ...own, ...said, ...keep };
 }
 
-const TERMS = [...COUNTS, ...OPTIONAL, "keepFinishedMs", "keepDeadMs"] as const;
+const LIMITS = [...COUNTS, ...OPTIONAL] as const;
+const KEEPS = ["keepFinishedMs", "keepDeadMs"] as const;
+const NO_LIMITS: DeclaredLimits = {};

@@ -16,7 +16,9 @@ export function read(value: unknown, key: PropertyKey): unknown {
 
 /** The property at the end of a path. */
 export function readPath(value: unknown, ...path: readonly PropertyKey[]): unknown {
-  return path.reduce(read, value);
+  let found = value;
+  for (const key of path) found = read(found, key);
+  return found;
 }
 
 /** The text of a property that is a string, else undefined. */

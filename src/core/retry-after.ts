@@ -22,6 +22,7 @@ const ISO_DATE = /^\d{4}-\d\d-\d\dT/;
 export function headerOf(error: unknown, name: string): string | undefined {
   for (const path of HEADER_HOLDERS) {
     const headers = readPath(error, ...path);
+    if (headers === undefined || headers === null) continue;
     const found = firstText(read(headers, name)) ?? firstText(callGet(headers, name)) ?? anyCase(headers, name);
     if (found !== undefined) return found;
   }

@@ -54,17 +54,17 @@ const KINDS: ReadonlySet<string> = new Set(
 /** A hub without listeners. */
 export function openEvents(log: Log): Events {
   const listeners = new Map<string, Set<(event: never) => void>>();
+  const failed = (event: RedriveEvent, error: unknown): void =>
+    log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
   const tell = (kind: string, event: RedriveEvent): void => {
     const heard = listeners.get(kind);
     if (heard === undefined) return;
     for (const listener of heard) {
-      const failed = (error: unknown): void =>
-        log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
       try {
         const answer = (listener as (event: RedriveEvent) => unknown)(event);
-        if (answer instanceof Promise) answer.catch(failed);
+        if (answer instanceof Promise) answer.catch((error: unknown) => failed(event, error));
       } catch (error) {
-        failed(error);
+        failed(event, error);
       }
     }
   };

@@ -54,7 +54,6 @@ export class ClaimLoop {
   readonly #lasts: LastLanes;
   /** The grants without what is known to be used up for now. */
   readonly #withoutSpent: Lower = (grants) => this.#options.spread()?.spentUp(grants) ?? grants;
-  /** We rest because our hands are full, not because nothing is due. */
   #handsFull = false;
   /** All that is due is spread over time, and none of it may start now. */
   #isSpentUp = false;
@@ -96,6 +95,11 @@ export class ClaimLoop {
   /** Go on, whatever we rest for. */
   ring(): void {
     this.#bell.ring();
+  }
+
+  /** We rest because our hands are full, not because nothing is due. */
+  get handsFull(): boolean {
+    return this.#handsFull;
   }
 
   /** A slot is free: go on where only that was missing. */

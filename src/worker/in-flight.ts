@@ -24,6 +24,8 @@ export interface InFlightOptions {
   readonly settlingMs: () => number;
   /** How long the write has taken so far that is under way, or is being answered. */
   readonly writingMs: () => number;
+  /** Nothing is claimed because of full hands, so that it matters that a slot is free. */
+  readonly isAwaited: () => boolean;
   /** A slot is free; `special` if it is one that only some jobs were waiting for. */
   readonly onFree: (special: boolean) => void;
   /** A handler ignored its abort; so many slots are lost now. */
@@ -63,11 +65,18 @@ export class InFlight {
   #unsettled = 0;
   #emptied: (() => void) | null = null;
   readonly #ended = (run: Run, returned: boolean): void => this.#finish(run, returned);
+  /** Slots that were settled by the write that is being answered. */
+  #answered = 0;
   readonly #settled = (): void => {
     this.#unsettled -= 1;
-    this.#pace.settled(this.#options.system.monotonic());
-    this.#settling.settled(this.#options.settlingMs(), this.#options.writingMs());
-    if (this.want() > 0) this.#options.onFree(false);
+    // All that one write settled counts at once: what it takes to read the clocks is much, for each job.
+    if (this.#answered++ === 0) queueMicrotask(this.#count);
+  };
+  readonly #count = (): void => {
+    this.#pace.settled(this.#options.system.monotonic(), this.#answered);
+    this.#settling.settled(this.#options.settlingMs(), this.#answered, this.#options.writingMs());
+    this.#answered = 0;
+    this.#freed();
   };
 
   constructor(options: InFlightOptions) {
@@ -312,7 +321,12 @@ export class InFlight {
     this.#fill();
     // A slot of a suspect or of a limited type may be all that was missing, however many others are free.
     const special = single || Number.isFinite(run.definition.concurrency);
-    if (special || this.want() > 0) this.#options.onFree(special);
+    if (special) this.#options.onFree(true);
+    else this.#freed();
+  }
+
+  #freed(): void {
+    if (this.#options.isAwaited() && this.want() > 0) this.#options.onFree(false);
   }
 
   /** InFlight back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */

@@ -13,8 +13,8 @@
 
 /** Counts what was settled in the last tenth of a second of some clock. */
 export interface Prefetch {
-  /** The jobs of one slot are settled, by a write that took so long; default no time at all. */
-  settled(nowMs: number, tookMs?: number): void;
+  /** The jobs of so many slots are settled, by a write that took so long; default no time at all. */
+  settled(nowMs: number, slots: number, tookMs?: number): void;
   /** Slots that were settled within the last `HORIZON_MS`. */
   read(nowMs: number): number;
 }
@@ -40,9 +40,9 @@ export function openPrefetch(): Prefetch {
     return last % STEPS;
   };
   return {
-    settled(nowMs, tookMs = 0) {
+    settled(nowMs, slots, tookMs = 0) {
       const at = passTo(nowMs);
-      const part = tookMs > HORIZON_MS ? HORIZON_MS / tookMs : 1;
+      const part = tookMs > HORIZON_MS ? (slots * HORIZON_MS) / tookMs : slots;
       counts[at] = (counts[at] as number) + part;
       sum += part;
     },

@@ -78,7 +78,7 @@ export function openSettler(options: SettlerOptions): Settler {
       options.onError(error);
     }
   };
-  const write = async (group: Entry[]): Promise<void> => {
+  const writeAll = async (group: Entry[]): Promise<void> => {
     try {
       const answer = await send(group, options);
       const held = named(group, answer?.locked);
@@ -87,10 +87,11 @@ export function openSettler(options: SettlerOptions): Settler {
       const usual: Fate = [answer === null ? "unwritten" : "counted"];
       for (const entry of group) if (!held.has(entry)) tell(entry, ...(fates.get(entry) ?? usual));
     } catch (error) {
-      if (group.length > 1) for (const entry of group) await write([entry]);
+      if (group.length > 1) for (const entry of group) await writeAll([entry]);
       else for (const entry of group) await refuse(entry, error);
     }
   };
+  const write = async (group: Entry[]) => void (await Promise.all(apart(group, options.store).map(writeAll)));
   /** A verdict that the store will not take kills its job, so that it neither hangs nor runs for ever. */
   const refuse = async (entry: Entry, error: unknown): Promise<void> => {
     options.onError(error);
@@ -111,8 +112,7 @@ export function openSettler(options: SettlerOptions): Settler {
       const isProgress = verdict.kind === "progress";
       // Progress that comes after the verdict is too late, and must not be taken for the verdict's own answer.
       if (isProgress && underWay.some((entry) => entry.job === job)) return done("stale", verdict);
-      const settlement = settlementOf(job, verdict);
-      const entry: Entry = { place: 0, job, settlement, done, completion, unanswered: false };
+      const entry = { place: 0, job, settlement: settlementOf(job, verdict), done, completion, unanswered: false };
       if (!isProgress) underWay.add(entry);
       // What a run said first is written first.
       (locked.some((each) => each.job === job) ? locked : shared).add(entry);
@@ -160,6 +160,23 @@ function openStopwatch(nowMs: () => number): Stopwatch {
       since = null;
     },
   };
+}
+
+/**
+ * The verdicts by kind. A server writes each kind by a statement of its own: at the same time, because together they would
+ * be a transaction of several trips. What a run said of its progress comes before its verdict, so that goes together.
+ */
+function apart(group: Entry[], { remote }: Store): Entry[][] {
+  if (!remote) return [group];
+  const kinds = new Map<string, Entry[]>();
+  for (const entry of group) {
+    const { kind } = entry.settlement.verdict;
+    if (kind === "progress") return [group];
+    const alike = kinds.get(kind);
+    if (alike) alike.push(entry);
+    else kinds.set(kind, [entry]);
+  }
+  return [...kinds.values()];
 }
 
 /** What a verdict that the store will not take becomes. */

@@ -202,6 +202,7 @@ export class QueueWorker {
         heldMs: (job, until) => this.#services.heldMs(job, until),
         isStopping: () => this.#stopping !== null,
       },
+      isAwaited: () => this.#loop.handsFull,
       onFree: (special) => (special ? this.#loop.ring() : this.#loop.nudge()),
       onLeak: (job, leaked) => {
         this.counts.leaked += 1;

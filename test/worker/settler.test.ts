@@ -2,12 +2,17 @@
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/jobs/define-job.ts";
 import { WRITE_LENGTH } from "../../src/store/group-commit.ts";
-import type { ClaimedJob, SettleRequest } from "../../src/store/store.ts";
+import type { ClaimedJob, SettleRequest, Store } from "../../src/store/store.ts";
 import { lineLog } from "../../src/system/log.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { openContact } from "../../src/store/store-contact.ts";
 import { openSettler } from "../../src/worker/settler.ts";
 import { around, createBench, cuttable } from "../support/worker-bench.ts";
+
+/** The store as one that is a server away, or is not. */
+function away(store: Store, remote: boolean): Store {
+  return new Proxy(store, { get: (target, key) => (key === "remote" ? remote : Reflect.get(target, key)) });
+}
 
 describe("a settler", () => {
   it("shares commits under load: one is under way, what arrives meanwhile goes with the next", async () => {
@@ -59,6 +64,60 @@ describe("a settler", () => {
     const id = await bench.add(job);
     expect(await bench.until(() => worker.counts.completed === 1)).toBe(0);
     expect((await bench.read(id)).state).toBe("completed");
+  });
+
+  it("writes verdicts of several kinds at the same time where the store is a server away, else together", async () => {
+    for (const remote of [true, false]) {
+      const bench = createBench();
+      const kinds: string[][] = [];
+      let most = 0;
+      let underWay = 0;
+      const through = around(bench.store, async (verb, next, [request]) => {
+        if (verb !== "settle") return next();
+        most = Math.max(most, ++underWay);
+        kinds.push([...new Set((request as SettleRequest).settlements.map(({ verdict }) => verdict.kind))]);
+        await bench.sleep(10);
+        const answer = await next();
+        underWay -= 1;
+        return answer;
+      });
+      const together = bench.sleep(1_000);
+      // What ends while this is being written goes with the next.
+      const first = defineJob("first", { run: () => bench.sleep(995) });
+      const good = defineJob("good", { run: () => together });
+      const bad = defineJob("bad", { run: () => together.then(() => Promise.reject(new Error("no"))) });
+      await bench.add(first);
+      for (const job of [good, bad]) await bench.addMany(10, job);
+      const { worker } = await bench.employ([first, good, bad], { concurrency: 50, through: away(through, remote) });
+      await bench.until(() => worker.counts.completed === 11 && worker.counts.retried >= 10);
+      expect(most).toBe(remote ? 2 : 1);
+      const apart = [["complete"], ["retry"]];
+      expect(kinds.slice(1, 3).map((each) => each.sort())).toEqual(
+        expect.arrayContaining(remote ? apart : [apart.flat()]),
+      );
+    }
+  });
+
+  it("writes what a run said of its progress before its verdict, also where the store is a server away", async () => {
+    const bench = createBench();
+    const kinds: string[][] = [];
+    const through = around(bench.store, async (verb, next, [request]) => {
+      if (verb === "settle") kinds.push((request as SettleRequest).settlements.map(({ verdict }) => verdict.kind));
+      return next();
+    });
+    const together = bench.sleep(1_000);
+    const job = defineJob("told", {
+      run: async (_input, { progress }) => {
+        await together;
+        void progress({ done: 1 });
+        return 1;
+      },
+    });
+    await bench.addMany(3, job);
+    const { worker } = await bench.employ([job], { concurrency: 50, through: away(through, true) });
+    await bench.until(() => worker.counts.completed === 3);
+    expect(kinds.flat().filter((kind) => kind === "progress")).toHaveLength(3);
+    expect(kinds.find((group) => group.includes("progress"))?.[0]).toBe("progress");
   });
 
   it("counts stale answers, and those beside them count all the same", async () => {

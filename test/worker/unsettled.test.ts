@@ -19,16 +19,21 @@ function counted(bench: Bench, settleMs: () => number | "held", remote: boolean)
   /** The part of a settle that falls into a tenth of a second. */
   const part = (tookMs: number): number => Math.min(1, 100 / tookMs);
   let settledMs = 0;
-  let since: number | null = null;
-  const settlingMs = (): number => settledMs + (since === null ? 0 : bench.world.now - since);
+  let since = 0;
+  // Verdicts of several kinds may be settled at the same time, which passes once.
+  let underWay = 0;
+  const settlingMs = (): number => settledMs + (underWay === 0 ? 0 : bench.world.now - since);
   const settle = async (next: () => Promise<unknown>, { settlements }: SettleRequest): Promise<unknown> => {
-    since = bench.world.now;
+    const began = bench.world.now;
+    if (underWay === 0) since = began;
+    underWay += 1;
     while (settleMs() === "held") await bench.sleep(20);
     await bench.sleep(Number(settleMs()));
     const answer = await next();
-    const tookMs = bench.world.now - since;
+    const tookMs = bench.world.now - began;
     settledMs = settlingMs();
-    since = null;
+    since = bench.world.now;
+    underWay -= 1;
     const ended = settlements.filter(({ verdict }) => verdict.kind !== "progress").length;
     leases.now -= ended;
     leases.settled += ended;

@@ -140,16 +140,9 @@ export function claimVerb(context: Context, ledger: OpenClaims, floors: Floors):
     const { worker, quotas, limit, nonce } = request;
     for (const { lane } of quotas) if (!lanes.remembered(lane)) await lanes.belonging(lane);
     const parts = segments(quotas, (lane) => lanes.remembered(lane));
-    let rows: PostgresValue[][] = [];
-    if (limit > 0) {
-      if (parts.length <= 1) rows = await take(db.ask, request, parts[0] ?? [], 0);
-      else
-        rows = await db.together(async (ask) => {
-          const all: PostgresValue[][] = [];
-          for (const part of parts) if (all.length < limit) all.push(...(await take(ask, request, part, all.length)));
-          return all;
-        });
-    }
+    const rows: PostgresValue[][] = [];
+    // Each part is a claim of its own, under the same nonce: where a later one fails, all count as a claim whose answer was lost.
+    for (const part of parts) if (rows.length < limit) rows.push(...(await take(db.ask, request, part, rows.length)));
     if (rows.length === 0) {
       const [row] = await db.ask(why, worker, request.startedThrough);
       const [now, present, version] = row as [number, boolean, number];

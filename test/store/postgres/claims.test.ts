@@ -3,7 +3,7 @@ import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
 import { freshSchema } from "../../support/postgres-world.ts";
-import { add, isStale, leaseOf, read, signUp, start, take } from "../../support/runs.ts";
+import { add, isStale, leaseOf, nextNonce, read, signUp, start, take } from "../../support/runs.ts";
 import { complete, release } from "../../support/verdicts.ts";
 
 const URL = inject("postgres18");
@@ -94,5 +94,28 @@ describe("a cancel that meets a run as it is sent back", () => {
     expect(await answer).toEqual(["cancelled"]);
     expect(await read(store, id)).toMatchObject({ state: "cancelled" });
     expect((await client.query(`select from ${s}.waiting`)).rowCount).toBe(0);
+  });
+});
+
+describe("a claim in several parts", () => {
+  it("takes from a lane that is named twice until it has enough, without a transaction around", async () => {
+    const { store, client, s } = await setup();
+    const worker = await signUp(store);
+    for (let n = 0; n < 5; n++) await add(store);
+    await add(store, { priority: 0, type: "other" });
+    const { version } = await store.control();
+    const { lanes } = await store.lanes(null, 10);
+    const [one, two] = lanes.map(({ lane }) => lane) as [number, number];
+    const quotas = [one, two, one, two].map((lane, n) => ({ lane, limit: n < 2 ? 1 : 10 }));
+    const request = { worker, quotas, limit: 4, nonce: nextNonce(), control: version, ticket: 1, startedThrough: 0 };
+    const { jobs } = await store.claim(request);
+    expect(jobs).toHaveLength(4);
+    expect(jobs.map(({ ticket }) => ticket)).toEqual([1, 2, 3, 4]);
+    // A claim is written in parts, each of them whole: what one says is not lost with another.
+    const { rows } = await client.query(`select xmin::text from ${s}.claim`);
+    expect(new Set(rows.map(({ xmin }) => xmin as string)).size).toBe(2);
+    const held = await store.held(worker);
+    expect(held.map(({ id }) => id).sort()).toEqual(jobs.map(({ id }) => id).sort());
+    for (const job of jobs) expect(await isStale(store, leaseOf(job), complete())).toBe(false);
   });
 });
