@@ -95,7 +95,7 @@ export function openProducer(parts: ProducerParts): Producer {
       });
     },
     enqueueRecords: (definition, records, onChunk) =>
-      // Dead ones are fed again with every turn; whoever feeds them is enqueueResult their number.
+      // Dead ones are fed again with every turn; whoever feeds them is told their number.
       enqueueStream({ ...parts, log: null }, known(definition), records, {
         onChunk,
         chunk: RECORDS_CHUNK[parts.store.remote ? "remote" : "here"],

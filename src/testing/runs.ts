@@ -25,12 +25,12 @@ export interface DrainSummary {
 
 /** Work on demand. */
 export interface RunsOnDemand {
-  /** RunsOnDemand the job that a worker would take next; null if nothing is due. */
+  /** Runs the job that a worker would take next; null if nothing is due. */
   runNext(): Promise<RunReport | null>;
-  /** RunsOnDemand this job, due or not. */
+  /** Runs this job, due or not. */
   runJob(job: string | { readonly id: string }): Promise<RunReport>;
   /**
-   * RunsOnDemand everything that is due now, and what falls due through that. With `until: "idle"` time passes until nothing is
+   * Runs everything that is due now, and what falls due through that. With `until: "idle"` time passes until nothing is
    * left that could run; refuses to go on after 10,000 runs or a year.
    */
   drain(options?: { readonly until?: "idle" }): Promise<DrainSummary>;

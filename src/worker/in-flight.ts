@@ -217,7 +217,7 @@ export class InFlight {
     }
   }
 
-  /** InFlight back, uncharged, what was fetched ahead; of one service where one is named. */
+  /** Hands back, uncharged, what was fetched ahead; of one service where one is named. */
   releaseAhead(service?: string): void {
     const { settle, report } = this.#options.executor;
     const all = [...this.#batches.gathering.takeBack(service), ...this.ahead.splice(0)];
@@ -329,7 +329,7 @@ export class InFlight {
     if (this.#options.isAwaited() && this.want() > 0) this.#options.onFree(false);
   }
 
-  /** InFlight back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
+  /** Hands back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
   #releaseOld(): void {
     const [next] = this.ahead;
     const before = this.#options.system.monotonic() - AHEAD_MOST_MS;

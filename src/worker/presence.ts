@@ -138,7 +138,7 @@ export class Presence {
     }
   }
 
-  /** LiveRuns that somebody gave up are told so with the next beat. */
+  /** Runs that somebody gave up are told so with the next beat. */
   async #stopRevoked(): Promise<void> {
     const { store, system, settings, contact, runs, isSettling } = this.#options;
     const beganBefore = system.monotonic() - 2 * settings.heartbeatMs;

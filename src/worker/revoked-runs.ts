@@ -1,9 +1,9 @@
-// LiveRuns that somebody else has settled while their worker lives: stuck ones that the check or a person gave up. What they
+// Runs that somebody else has settled while their worker lives: stuck ones that the check or a person gave up. What they
 // say is refused anyway; here they learn that nobody waits for them any more.
 import type { Lease, Store } from "../store/store.ts";
 import type { Run } from "./run.ts";
 
-/** LiveRuns of a worker. */
+/** The runs of a worker. */
 export type LiveRuns = Iterable<Run> & { has(run: Run): boolean };
 
 /** What finding them needs. */

@@ -124,7 +124,7 @@ function makers(
   };
 }
 
-/** PostgresLaneNumbers with a cache in front of their table. */
+/** Lanes with a cache in front of their table. */
 export function openLaneNumbers(db: PostgresDatabase, s: string): PostgresLaneNumbers {
   const byName = new Map<string, number>();
   const byLane = new Map<number, Belonging>();
@@ -196,7 +196,7 @@ export function belongingFrom(row: readonly PostgresValue[]): Belonging {
   };
 }
 
-/** PostgresLaneNumbers remembered in memory at most; groups can be of any number. */
+/** Lanes remembered in memory at most; groups can be of any number. */
 const REMEMBERED = 100_000;
 
 function remember<K, V>(cache: Map<K, V>, key: K, value: V): void {

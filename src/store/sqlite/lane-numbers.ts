@@ -23,7 +23,7 @@ export interface SqliteLaneNumbers {
   reset(): void;
 }
 
-/** SqliteLaneNumbers remembered in memory at most; groups can be of any number. */
+/** Lanes remembered in memory at most; groups can be of any number. */
 const REMEMBERED = 100_000;
 
 /** A lane as it is remembered. */
@@ -32,7 +32,7 @@ interface Known {
   readonly groupN: number | null;
 }
 
-/** SqliteLaneNumbers with a cache in front of their table. */
+/** Lanes with a cache in front of their table. */
 export function openLaneNumbers(db: SqliteDatabase, clock: () => number): SqliteLaneNumbers {
   const byName = new Map<string, number>();
   const byLane = new Map<number, Known>();

@@ -1,4 +1,4 @@
-// SqliteLaneNumbers and claim on SQLite. One index, (lane, run_at, seq) of waiting jobs, serves both, so their cost follows what
+// Lanes and claim on SQLite. One index, (lane, run_at, seq) of waiting jobs, serves both, so their cost follows what
 // they return, not what waits, is parked, or is finished.
 import type { Belonging } from "../../core/job.ts";
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
