@@ -1,7 +1,9 @@
 // Budgets of the test run: what hangs fails within two minutes, which is ten times what the slowest of the others needs on a
 // quiet machine. Four files at a time on two cores, because many tests wait more than they compute; and the files that take
 // longest first, so that nobody waits for one of them at the end.
-import { defineConfig } from "vitest/config";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const LONGEST = [
@@ -25,29 +27,58 @@ const LONGEST = [
   "services/service-outage-killed",
 ];
 
+const ALL = "test/**/*.test.ts";
+/** What a file says that starts, changes or measures processes, or takes modules apart; it has one to itself. */
+const NEEDS_A_PROCESS =
+  /\bvi\.|\bprocess\.|child_process|support\/(?:\w+-)*(?:compiled|cpu-time|example|live-objects|pgbouncer|processes|server|statements|workers)\.ts|threadedWorld/;
+
+/** The files that may follow each other in one process, where they find modules loaded that they have in common. */
+function sharing(): string[] {
+  const root = fileURLToPath(new URL("test/", import.meta.url));
+  const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".test.ts"));
+  return names
+    .filter((name) => !NEEDS_A_PROCESS.test(readFileSync(root + name, "utf8")))
+    .map((name) => `test/${name.replaceAll("\\", "/")}`);
+}
+
+/** The longest first; then those with a process to themselves, so that the others keep theirs to the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification): number => {
+    const place = ({ moduleId, project }: TestSpecification): number => {
       const at = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-      return at < 0 ? LONGEST.length : at;
+      return at < 0 ? LONGEST.length + Number(!project.config.isolate) : at;
     };
     return (await super.sort(files)).toSorted((a, b) => place(a) - place(b));
   }
 }
 
+const EACH = {
+  pool: "forks",
+  // Some programs run without `__proto__`, and nothing here needs it.
+  execArgv: ["--disable-proto=delete"],
+  maxWorkers: 4,
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  // Waiting for what another process does, in vain only if it never does it.
+  expect: { poll: { timeout: 60_000, interval: 20 } },
+} satisfies TestProjectInlineConfiguration["test"];
+
+function projects(): TestProjectInlineConfiguration[] {
+  const shared = sharing();
+  return [
+    { test: { ...EACH, name: "apart", include: [ALL], exclude: shared } },
+    { test: { ...EACH, name: "together", include: shared, isolate: false } },
+  ];
+}
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    ...EACH,
+    include: [ALL],
     globalSetup: ["test/support/postgres-setup.ts"],
-    pool: "forks",
-    // Some programs run without `__proto__`, and nothing here needs it.
-    execArgv: ["--disable-proto=delete"],
-    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    // Waiting for what another process does, in vain only if it never does it.
-    expect: { poll: { timeout: 60_000, interval: 20 } },
     teardownTimeout: 10_000,
+    // `npm run prove` names files of its own, which projects would not hear of.
+    ...(process.env["REDRIVE_PROVE"] === undefined ? { projects: projects() } : {}),
   },
 });

@@ -1,6 +1,6 @@
 // Completing a job in the same transaction as its effect: both are there, or neither. Whatever the handler does after
 // that cannot make the job run again or count twice.
-import { describe, expect, inject, it } from "vitest";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { defineJob, fixed, type JobContext, permanent, type WorkerCounts } from "../../../src/index.ts";
 import { newJob } from "../../support/new-job.ts";
 import { openQueue, type PostgresQueue } from "../../support/postgres-queue.ts";
@@ -18,7 +18,8 @@ async function runOne(handler: Handler) {
     run: (_input: null, ctx): unknown => handler(ctx, queue),
   });
   const queue: PostgresQueue = await openQueue(SERVER, { built: true, jobs: [pay] });
-  await queue.sql("create table if not exists @.effect (name text)");
+  await queue.sql("create table @.effect (name text)");
+  onTestFinished(async () => void (await queue.sql("drop table @.effect")));
   const heard: string[] = [];
   for (const kind of ["job.completed", "job.retried", "job.dead", "job.released", "job.stale"] as const)
     queue.redrive.on(kind, () => void heard.push(kind));
