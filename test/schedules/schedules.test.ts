@@ -35,11 +35,11 @@ function seconds(from: number, to: number): string[] {
 }
 
 describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
-  it.each<[CatchUp, number]>([
-    ["one", 1],
-    [{ all: 100 }, 100],
-  ])(
-    "fire every second for ten minutes with catch-up %j, once each, while schedulers die and the clock is stepped",
+  // What is made up is decided before a store is asked, so that a server plays one of the two, and half of the time.
+  const onServer = kind === "postgres";
+  const [begun, behind] = [onServer ? 1 : 4, onServer ? 1 : 2];
+  it.each<[CatchUp, number]>([...(onServer ? [] : [["one", 1] satisfies [CatchUp, number]]), [{ all: 100 }, 100]])(
+    "fire every second for minutes with catch-up %j, once each, while schedulers die and the clock is stepped",
     async (catchUp, madeUp) => {
       const world = await open(kind);
       const fleet = await fleetOn(world, 3, madeUp);
@@ -53,16 +53,16 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
           while (fleet.size < 3) await fleet.join();
         }
       };
-      await pass(4);
+      await pass(begun);
       const stepped = world.clock.now;
       fleet.step(HOUR);
-      await pass(2);
+      await pass(behind);
       const ahead = world.clock.now;
       fleet.step(-HOUR);
       await pass(2);
       expect((await firings(world.store)).at(-1)).toBe(seconds(ahead - 1000, ahead).at(-1));
       fleet.step(HOUR);
-      await pass(2);
+      await pass(behind);
       // Stepped ahead by an hour: of what was missed, the latest; stepped back and ahead again: the two minutes between.
       const [first, again] = [stepped + HOUR, ahead + 2 * MINUTE];
       const expected = [
@@ -82,14 +82,14 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
       const world = await open(kind);
       const fleet = await fleetOn(world, 0);
       const begin = world.clock.now;
-      await fleet.schedules.set("s", { every: "1h", job: "t" });
+      await fleet.schedules.set("s", { every: "1m", job: "t" });
       await fleet.join({ at: "enqueue", after: when === "after" });
-      await fleet.pass(HOUR);
+      await fleet.pass(MINUTE);
       expect(fleet.size).toBe(0);
       expect(await firings(world.store)).toHaveLength(when === "after" ? 1 : 0);
       await fleet.join();
       await fleet.pass(10_000);
-      expect(await firings(world.store)).toEqual([new Date(begin + HOUR).toISOString()]);
+      expect(await firings(world.store)).toEqual([new Date(begin + MINUTE).toISOString()]);
       expect(JSON.parse((await stored(world.store)).value)).toMatchObject({ state: { pending: [], fired: 1 } });
     },
   );
