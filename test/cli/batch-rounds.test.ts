@@ -46,7 +46,7 @@ describe("a run", () => {
     for (const line of all.flatMap((each) => each.lines)) expect(line).not.toContain("0 items");
     const [cell] = sql("select value from cell where kind = 'batch'");
     expect(JSON.parse(String(cell?.[0]))).toMatchObject({ rounds: 2, isDone: true });
-  }, 30_000);
+  });
 
   it("waits while it is paused, says so once, and counts no rounds for it", async () => {
     const { batch, items, both, run } = setup("");
@@ -56,7 +56,7 @@ describe("a run", () => {
     const { code, lines, document } = await both(batch("p"));
     expect(lines).toEqual(["waiting: the type batch:p is paused (deploy)", "first pass: 3 items in batches of 10"]);
     expect({ code, document }).toMatchObject({ code: 0, document: { succeeded: 3, retried: 0, rounds: 0 } });
-  }, 30_000);
+  });
 
   it("counts what was in flight at a kill among what it goes on with", async () => {
     const { batch, items, begun, both, folder } = setup("test -e done || sleep 60");

@@ -58,7 +58,7 @@ describe.each<[string, () => readonly string[]]>([
     });
     expect((await call("pause", "poll")).out).toBe("The schedule poll is paused until it is resumed.\n");
     expect((await call("list")).out).toMatch(/^poll +every 1h +paused/m);
-    expect((await call("resume", "poll")).out).toMatch(/^The schedule poll runs next in (1h|59\.\dm), at /);
+    expect((await call("resume", "poll")).out).toMatch(/^The schedule poll runs next in (?:1h|59\.\dm), at /);
     const { document: ran } = await bench.json(["schedules", "run", "poll", ...store]);
     const { document: job } = await bench.json(["jobs", "show", ran.id, ...store]);
     expect(job).toMatchObject({ type: "report", state: "queued", priority: 3 });
@@ -83,10 +83,9 @@ describe.each<[string, () => readonly string[]]>([
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     const { document } = await bench.json(["drain", "--jobs", "jobs.mjs", "--grace", "0s", ...store]);
     expect(document.completed).toBeGreaterThanOrEqual(1);
-    // A tick may have come while the drain ended; with the schedule paused, a second drain leaves none.
+    // It may have ticked again as the drain ended; when no more ticks come, a drain leaves none of its jobs.
     await bench.run(["schedules", "pause", "soon", ...store]);
     await bench.run(["drain", "--jobs", "jobs.mjs", "--grace", "0s", ...store]);
-    await bench.run(["schedules", "resume", "soon", ...store]);
     const { document: list } = await bench.json(["schedules", "list", ...store]);
     expect(list.items.find(({ name }: { name: string }) => name === "soon")).toMatchObject({
       result: "completed",
@@ -102,6 +101,7 @@ describe.each<[string, () => readonly string[]]>([
       nextAt: null,
       lastMs: expect.any(Number),
     });
+    await bench.run(["schedules", "resume", "soon", ...store]);
     const doctor = await bench.run(["doctor", ...store]);
     expect(doctor.out).toMatch(/^warning +upkeep +nobody runs upkeep, which is needed for a schedule/m);
     expect(doctor.out).toContain("start a worker: each of them runs upkeep");

@@ -37,7 +37,7 @@ describe("a process with a worker", () => {
     await victim.ended;
     const drain = await site.start({ unstarted: true });
     drain.order("drain", 1_000);
-    const { drained } = await drain.hears((message) => message.drained !== undefined, 25_000);
+    const { drained } = await drain.hears((message) => message.drained !== undefined);
     expect(drained).toMatchObject({ completed: 5, dead: 0 });
     for (const job of await site.store.get(ids)) expect(job).toMatchObject({ state: "completed", crashes: 1 });
   });

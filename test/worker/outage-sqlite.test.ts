@@ -34,7 +34,7 @@ describe("a file that another connection holds locked", () => {
     // The lock itself is what is tested, so this waits on the clock.
     await pause(7_000);
     locker.exec("commit");
-    await worker.tells("job.completed", 20, 15_000);
+    await worker.tells("job.completed", 20);
     for (const job of await site.store.get(ids)) expect(job).toMatchObject({ attempts: 0, crashes: 0, epoch: 1 });
     expect(worker.messages.some(({ event }) => event === "worker.given_up")).toBe(false);
     expect(mostInASecond(worker, "did not answer")).toBeLessThanOrEqual(1);
@@ -89,7 +89,7 @@ describe("a file that goes away", () => {
       const again = await threadedStore(site.path);
       const job = newJob({ type: "quick", payload: "{}" });
       await again.enqueue([job]);
-      await worker.tells("job.completed", 2, 12_000);
+      await worker.tells("job.completed", 2);
       expect((await again.get([job.id]))[0]).toMatchObject({ state: "completed", attempts: 0, crashes: 0 });
     });
   }
@@ -125,7 +125,7 @@ describe("a disk that is full", () => {
     await pause(3_000);
     const { line } = await worker.hears((message) => message.line?.includes("did not answer") === true);
     rmSync(filler);
-    await worker.tells("job.completed", 30, 15_000);
+    await worker.tells("job.completed", 30);
     expect(refused).toBe("store_unavailable");
     expect(line).toContain("the disk is full");
     for (const job of await site.store.get(ids))

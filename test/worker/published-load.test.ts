@@ -143,9 +143,7 @@ describe("the notice of a worker", () => {
     await worker.start();
     const before = worker.id;
     await store.expired({ gone: [before], limit: 10 });
-    await expect
-      .poll(async () => (await loads({ store })).map(({ holder }) => holder === before), { timeout: 5_000 })
-      .toEqual([false]);
+    await expect.poll(async () => (await loads({ store })).map(({ holder }) => holder === before)).toEqual([false]);
     expect((await loads({ store }))[0]?.holder).toBe(worker.id);
   });
 

@@ -68,7 +68,7 @@ describe("a job that ends its own process with exit code 0", () => {
     const id = await lastChance(site, type);
     const env = { REDRIVE_JOBS: writeProgram("jobs.mjs", JOBS) };
     const worker = await site.start({ options: OPTIONS, isolate: true, env });
-    await worker.tells("job.dead", 1, 12_000);
+    await worker.tells("job.dead", 1);
     const { items } = await site.store.deadLetters({ limit: 10 });
     expect(items).toMatchObject([
       { job: { id, state: "dead" }, reason: "crashed", crashes: 3, failure: { name: "ProcessDied", code: "0" } },
@@ -84,8 +84,8 @@ describe("a job that ends its own process with exit code 0", () => {
     const next = await lastChance(site, "fine");
     const env = { REDRIVE_JOBS: writeProgram("jobs.mjs", JOBS) };
     const worker = await site.start({ options: OPTIONS, isolate: true, env });
-    await worker.tells("job.completed", 1, 12_000);
-    await worker.tells("job.dead", 1, 12_000);
+    await worker.tells("job.completed", 1);
+    await worker.tells("job.dead", 1);
     expect(await site.read(next)).toMatchObject({ state: "completed", crashes: 2 });
   });
 });

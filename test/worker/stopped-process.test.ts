@@ -33,12 +33,12 @@ describe.each(["sqlite", "postgres"] as const)("a stopped process on %s", (kind)
     first.child.kill("SIGSTOP");
     const stoppedAt = performance.now();
     const second = await site.start({ options });
-    await second.tells("job.completed", JOBS, 40_000);
+    await second.tells("job.completed", JOBS);
     const left = 3 * LEASE_MS - (performance.now() - stoppedAt);
     await new Promise((go) => setTimeout(go, Math.max(0, left)));
     const before = await site.store.get(ids);
     first.child.kill("SIGCONT");
-    await first.tells("job.stale", JOBS, 20_000);
+    await first.tells("job.stale", JOBS);
     expect(await site.store.get(ids)).toStrictEqual(before);
     for (const job of before)
       expect(job).toMatchObject({ state: "completed", crashes: 1, epoch: 2, result: String(second.child.pid) });

@@ -50,11 +50,11 @@ describe("a pool of one connection", () => {
     await redrive.pause({ kind: "type", name: "other" });
     expect(await drain()).toMatchObject({ completed: 1, dead: 0, stale: 0 });
     expect(await redrive.jobs.count()).toMatchObject({ queued: 0, running: 0, completed: 7, dead: 0 });
-  }, 20_000);
+  });
 });
 
 describe("a pool of one connection that somebody holds", () => {
-  it("is said to be in use, to whoever waits for it in vain", { timeout: 20_000 }, async () => {
+  it("is said to be in use, to whoever waits for it in vain", async () => {
     const { schema } = testSchema(SERVER);
     const pool = testPool(SERVER, 1);
     const store = postgres({ pool, schema });
@@ -77,7 +77,7 @@ describe("a pool of one connection that somebody holds", () => {
 });
 
 describe("a pool whose server never answers", () => {
-  it.each([1, 3])("is given up after seconds, with room for %i", { timeout: 30_000 }, async (max) => {
+  it.each([1, 3])("is given up after seconds, with room for %i", async (max) => {
     const sockets = new Set<Socket>();
     const silent = createServer((socket) => void sockets.add(socket.on("error", () => undefined)));
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -143,7 +143,7 @@ describe("a new lane in a transaction of the pool", () => {
       await withPg(pool, (mine) => redrive.enqueue("work", 3, { tenant: "new", tx: mine }));
     });
     expect((await redrive.jobs.list({ tenant: "new" })).items).toHaveLength(3);
-  }, 5_000);
+  });
 
   it("is made inside it where the pool has nothing to spare, and others wait", async () => {
     const { pool, redrive, other } = await opened(1);
@@ -158,7 +158,7 @@ describe("a new lane in a transaction of the pool", () => {
     });
     await Promise.all(waiting);
     expect(ended).toEqual(["ours", "theirs"]);
-  }, 5_000);
+  });
 
   it.each(TRANSACTIONS)("is found again inside it, also by %s", async (_name, inTransaction) => {
     const { pool, redrive } = await opened(1);
@@ -185,5 +185,5 @@ describe("a new lane in a transaction of the pool", () => {
     );
     await Promise.all(all);
     expect((await redrive.jobs.list({ limit: 100 })).items).toHaveLength(24);
-  }, 10_000);
+  });
 });

@@ -191,7 +191,7 @@ describe("a job of a transaction", () => {
       expect((await redrive.jobs.list({ tenant: "new" })).items).toMatchObject([{ payload: '{"n":2}' }]);
     });
     expect((await redrive.jobs.list({ tenant: "new" })).items).toHaveLength(2);
-  }, 10_000);
+  });
 
   it.each([["active"], ["replace"], ["debounce"]] as const)(
     "takes over a key whose job has ended, and others meet it there: %s",
