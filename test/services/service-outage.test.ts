@@ -62,7 +62,8 @@ describe.each(SHORT_STORES)("a service that is down, on %s", (store) => {
   });
 
   // The one out of reach fails in a millisecond, over and over before anybody else is answered: it is the first to speak.
-  const isElsewhere = isShort(store); // On Postgres in real time: service-outage-postgres.timed.ts.
+  // Decided in core from what every store passes on; `npm run prove -- outages` plays these two on Postgres as well.
+  const isElsewhere = isShort(store);
   it.skipIf(isElsewhere)("is not thought to be down because one of eight workers is out of its reach", async () => {
     const bench = await openBench(9, store);
     const pricing = new FlakyService(bench, 200);
