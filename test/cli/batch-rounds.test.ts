@@ -81,7 +81,7 @@ describe("a run", () => {
         "waiting: 3 items in the hands of a process that seems to have died; taken over after one lease at the latest",
       ],
     });
-  }, 60_000);
+  });
 
   it("says that it waits for the items of another process that dies meanwhile", async () => {
     const { batch, items, begun, both, folder } = setup("while ! test -e done; do sleep 0.05; done");
@@ -108,7 +108,7 @@ describe("a run", () => {
     expect(lines.filter((line) => line.startsWith("waiting: "))).toEqual([
       "waiting: 1 item in the hands of a process that seems to have died; taken over after one lease at the latest",
     ]);
-  }, 60_000);
+  });
 
   it("goes on with dead items that were sent back, as a round of retries of their own", async () => {
     const { batch, items, both, run, folder } = setup("test -e fixed");

@@ -393,7 +393,7 @@ it("adds up the time of a first pass that was killed", async () => {
   const { firstPassMs, isResumed } = JSON.parse(out) as Document;
   expect({ code, isResumed }).toEqual({ code: 0, isResumed: true });
   expect(firstPassMs).toBeGreaterThan(before);
-}, 60_000);
+});
 
 // `npm run prove -- batch` plays the whole of it.
 const KILLS = Number(process.env.REDRIVE_PROVE_KILLS ?? 5);

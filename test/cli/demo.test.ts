@@ -68,7 +68,7 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
         child.kill("SIGINT");
       }),
     ]);
-  }, 60_000);
+  });
 
   it("ends with books that balance, after a worker was killed and its jobs were taken over", () => {
     expect(plain.code, plain.stdout + plain.stderr).toBe(0);

@@ -124,7 +124,7 @@ describe.each([
   ...(OLD === null ? [] : [["postgres 15", (clock) => postgresWorld(OLD, clock), 10] satisfies Row]),
 ] satisfies Row[])("memory and %s", (_name, open, runs) => {
   const numRuns = Number(RUNS ?? runs);
-  it(`agree on ${numRuns} random sequences`, { timeout: 60_000 + numRuns * 2_000 }, async () => {
+  it(`agree on ${numRuns} random sequences`, { timeout: 120_000 + numRuns * 10_000 }, async () => {
     const sequence = fc.array(anyCommand, { maxLength: 40, size: "max" });
     await fc.assert(
       fc.asyncProperty(sequence, fc.boolean(), (commands, grouped) => runAll(commands, grouped, open)),

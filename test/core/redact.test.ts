@@ -137,28 +137,24 @@ describe("the work", () => {
     ["brackets", "["],
     ["objects", '{"name":'],
     ["values without an end", '"value":1'],
-  ])(
-    "on 1 MiB of %s is that of one look at each character",
-    (_what, unit) => {
-      const text = unit.repeat(Math.ceil(MIB / unit.length));
-      redactText(text);
-      redactJson(text);
-      redactJson(JSON.stringify({ secret: 1, text }));
-    },
-    60_000,
-  );
+  ])("on 1 MiB of %s is that of one look at each character", (_what, unit) => {
+    const text = unit.repeat(Math.ceil(MIB / unit.length));
+    redactText(text);
+    redactJson(text);
+    redactJson(JSON.stringify({ secret: 1, text }));
+  });
 
   it("on a token of 16 MiB ends, and so it does where the token breaks off", () => {
     const part = `eyJ${"a".repeat(16 * MIB)}`;
     expect(redactText(part)).toBe(part);
     expect(redactText(`${part}.`)).toBe(`${part}.`);
     expect(redactText(`x ${part}.${part}.${part} y`)).toBe("x *** y");
-  }, 60_000);
+  });
 
   it("on a payload of 16 MiB ends, with everything masked", () => {
     const text = JSON.stringify({ password: "x".repeat(4 * MIB), a: '\\"'.repeat(2 * MIB), n: "y".repeat(8 * MIB) });
     const shown = redactJson(text);
     expect(shown.startsWith('{"password":"***","a":')).toBe(true);
     expect(shown).toHaveLength(text.length - 4 * MIB + 3);
-  }, 60_000);
+  });
 });

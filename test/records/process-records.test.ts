@@ -185,7 +185,7 @@ describe("processRecords", () => {
     expect(sizes.length).toBeLessThan(30);
   });
 
-  it("reads no further ahead than it can run", { timeout: 60_000 }, async () => {
+  it("reads no further ahead than it can run", async () => {
     let ran = 0;
     let furthest = 0;
     const job = defineJob("count", { run: () => void (ran += 1) });
@@ -201,9 +201,7 @@ describe("processRecords", () => {
     expect(furthest).toBeLessThan(12_000);
   });
 
-  it("does not wait for what it knows already, and reads no further than it has told", {
-    timeout: 60_000,
-  }, async () => {
+  it("does not wait for what it knows already, and reads no further than it has told", async () => {
     const job = defineJob("count", { run: (n: number) => n });
     const redrive = await openRedrive("memory", { jobs: [job] });
     const records = Array.from({ length: 12_000 }, (_, at) => at);

@@ -249,6 +249,5 @@ describe("daylight saving", () => {
         expect(await firings(world.store)).toEqual(expected);
       }
     },
-    60_000,
   );
 });

@@ -60,9 +60,7 @@ async function playOutage(store: VirtualStore, through: (store: Store) => Store 
 }
 
 describe.each(SCENE_STORES)("the history of an outage, on %s", (store) => {
-  it("holds no claim while the breaker is open, and none but probes while it is half-open", {
-    timeout: 60_000,
-  }, async () => {
+  it("holds no claim while the breaker is open, and none but probes while it is half-open", async () => {
     const { violations, states, claims } = await playOutage(store);
     expect(violations).toEqual([]);
     expect(new Set(states)).toEqual(new Set(["open", "half-open", "closed"]));

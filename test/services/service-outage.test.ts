@@ -40,7 +40,7 @@ describe.each(SHORT_STORES)("a service that is down, on %s", (store) => {
     },
   );
 
-  it("stays parked when every worker is killed and replaced", { timeout: 60_000 }, async () => {
+  it("stays parked when every worker is killed and replaced", async () => {
     const bench = await openBench(8, store);
     const pricing = new FlakyService(bench);
     const hire = (n: number): Promise<Hired> =>
@@ -162,7 +162,7 @@ describe.each(SHORT_STORES)("a service that is down, on %s", (store) => {
 });
 
 describe.each(SHORT_STORES)("limits for the whole fleet, on %s", (store) => {
-  it("retries of a service that only fails stay within their budget", { timeout: 60_000 }, async () => {
+  it("retries of a service that only fails stay within their budget", async () => {
     const bench = await openBench(10, store);
     const pricing = new FlakyService(bench);
     pricing.down = true;
@@ -178,7 +178,7 @@ describe.each(SHORT_STORES)("limits for the whole fleet, on %s", (store) => {
     expect(queued + running + dead + completed).toBe(firstTries + seconds);
   });
 
-  it.skipIf(isShort(store))("tokens of quiet times are not kept by each worker", { timeout: 60_000 }, async () => {
+  it.skipIf(isShort(store))("tokens of quiet times are not kept by each worker", async () => {
     const bench = await openBench(17, store);
     const retries: number[] = [];
     let down = false;
@@ -214,7 +214,7 @@ describe.each(SHORT_STORES)("limits for the whole fleet, on %s", (store) => {
     expect(retries.length).toBeLessThanOrEqual(100 + 10 * 20 + 8 * 2);
   });
 
-  it("a rate limit holds in every second by the service's own clock, and is used", { timeout: 60_000 }, async () => {
+  it("a rate limit holds in every second by the service's own clock, and is used", async () => {
     const bench = await openBench(11, store);
     const pricing = new FlakyService(bench);
     const services = { pricing: { rateLimit: { limit: 100 } } };

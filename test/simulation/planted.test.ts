@@ -10,7 +10,7 @@ afterEach(() => vi.resetModules());
 
 describe("the simulation finds", () => {
   for (const { name, rules, within, plant } of DEFECTS) {
-    it(`${name}: by ${rules.join(" or ")}, within ${within} seeds`, { timeout: 60_000 }, async () => {
+    it(`${name}: by ${rules.join(" or ")}, within ${within} seeds`, async () => {
       const defect = await plant();
       const seen = new Set<string>();
       for (let seed = 1; seed <= within; seed++) {

@@ -132,7 +132,7 @@ describe.each(["memory", "sqlite"] as const)("a group on %s", (store) => {
 });
 
 describe("many groups", () => {
-  it("with one job each are worked off as fast as there are slots", { timeout: 60_000 }, async () => {
+  it("with one job each are worked off as fast as there are slots", async () => {
     const bench = createBench(1, "sqlite");
     const { job } = noted(bench);
     for (let n = 0; n < 20; n++)

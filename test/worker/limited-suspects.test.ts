@@ -39,7 +39,7 @@ function noted(bench: Bench, state = { ms: 10 }) {
 }
 
 describe.each(SCENE_STORES)("jobs of workers that were killed, on %s", (store) => {
-  it("start no faster than their rate limit allows", { timeout: 60_000 }, async () => {
+  it("start no faster than their rate limit allows", async () => {
     const bench = await openBench(51, store);
     const { starts, quote, state } = noted(bench, { ms: 600_000 });
     const hiring = { services: { pricing: { rateLimit: { limit: 20 } } }, concurrency: 25, lease: "5s" } as const;

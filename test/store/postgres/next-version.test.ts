@@ -41,7 +41,7 @@ async function state(schema: string) {
 }
 
 describe("the next version of the schema", () => {
-  it("may take longer than any statement, and whoever starts meanwhile waits for it", { timeout: 60_000 }, async () => {
+  it("may take longer than any statement, and whoever starts meanwhile waits for it", async () => {
     const { schema, dbs } = await filled(3);
     // Longer than the wait for any other statement.
     const slow = withNext((s) => `select pg_sleep(16); alter table ${s}.job add column color text;`);
