@@ -101,7 +101,7 @@ describe("the page about views", () => {
       [`${hung.id}:1.2`, "[RETRY 1/4]", "pending_retry"],
     ]);
     expect(ask(query("What runs now, the longest first")).map(([id]) => id)).toEqual([runs.id]);
-    const given = ask(query("Runs that were given up because they hung"));
+    const given = ask(query("Stuck runs that Redrive ended"));
     expect(given).toEqual([[hung.id, null, expect.any(String), message]]);
   });
 

@@ -49,12 +49,12 @@ How fast one process claims and settles, 500 jobs at a time and one set after th
 | --- | --- | --- | --- | --- | --- |
 ${table.join("\n")}
 
-- Finished and scheduled jobs are in nobody's way. Their space is what they cost.
+- Finished and scheduled jobs slow no claim. They cost only their space.
 - Pruning ${grouped(pruned.pruned)} jobs took ${grouped(pruned.seconds)} s, ${ms(pruned.chunkMs)} ms for each chunk of 1,000. Plain autovacuum makes the room usable again; the
   files do not shrink, and need not: what comes next goes there. There is no \`VACUUM FULL\` in this table.
-- A transaction that somebody leaves open for long (a report, a forgotten psql, a replica that lags) keeps Postgres from
-  forgetting jobs that were taken meanwhile. Looking for the next one then steps over all of them. Once that takes 10 ms, a
-  process notes where the waiting jobs begin and goes on from there for a second at a time: one look a second is slow, claims
-  are not. A job that is committed late, with a due time before that place, may wait for that second.
+- A transaction that stays open for long (a report, a forgotten psql, a replica that lags) keeps Postgres from removing the rows
+  of jobs that workers take meanwhile. The search for the next job then steps over all of them. Once that takes 10 ms, a process
+  notes where the waiting jobs begin and starts there for a second at a time: one look a second is slow, claims are not. A job
+  that is committed late, with a due time before that place, may wait for that second.
 `;
 }
