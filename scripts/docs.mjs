@@ -1,6 +1,7 @@
 // `npm run docs`: writes the rooms of src into docs/internals/architecture.md, docs/reference/options.md from the types and doc comments of src, so that every default, unit and
 // bound is said once, where it is declared, and docs/reference/cli.md from the program's own help (which needs a build).
-// `--check` writes nothing and fails if a page is not what the source says now.
+// `--check` writes nothing and fails if a page is not what the source says now. `--words` only counts the sentences of all docs
+// that name no actor, and fails if there are too many.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseAst } from "vitest/node";
 import { cliPage } from "./docs-cli.mjs";
 import { roomsTable } from "./rooms.mjs";
+import { countActorless, MOST_ACTORLESS } from "./words.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const PAGE = "docs/reference/options.md";
@@ -228,7 +230,29 @@ function withRooms(page) {
   return page.replace(/(<!-- rooms[^>]*-->\n)[^]*?(<!-- \/rooms -->)/, `$1\n${roomsTable(files)}\n\n$2`);
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+/** Prints how many sentences of README, CONTRIBUTING and docs name no actor, and where they are. */
+function reportWords() {
+  const below = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".md"),
+  );
+  const paths = [
+    "README.md",
+    "CONTRIBUTING.md",
+    ...below.toSorted().map((name) => `docs/${name.replaceAll("\\", "/")}`),
+  ];
+  const pages = paths.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  const { sentences, found, share } = countActorless(pages);
+  for (const { path, sentence } of found) console.log(`${path}: ${sentence}`);
+  const percent = (value) => `${(value * 100).toFixed(2)} %`;
+  console.log(
+    `${found.length} of ${sentences} sentences in ${pages.length} pages say nobody, somebody or whoever: ${percent(share)}, at most ${percent(MOST_ACTORLESS)}`,
+  );
+  if (share > MOST_ACTORLESS) process.exitCode = 1;
+}
+
+const isMain = import.meta.url === pathToFileURL(process.argv[1] ?? "").href;
+if (isMain && process.argv.includes("--words")) reportWords();
+else if (isMain) {
   const { run } = await import("../dist/cli/main.js");
   const pages = new Map([
     [PAGE, optionsPage().text],

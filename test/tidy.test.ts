@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { countActorless, MOST_ACTORLESS } from "../scripts/words.mjs";
 import { readSource, type Source } from "./support/source.ts";
 import {
   bannedUses,
@@ -19,6 +20,7 @@ import {
   machinePaths,
   oneDoor,
   openingComment,
+  plainWords,
   roomOrder,
   type Rule,
   sizes,
@@ -70,6 +72,12 @@ describe("the tree", () => {
   it("names no folder of one machine", () => none(files.flatMap(machinePaths)));
   it("keeps download hosts out of the lockfile", () => none(lockfileHosts(read("package-lock.json"))));
   it("has an unreleased section in the change log", () => none(changeLog(read("CHANGELOG.md"))));
+  it("writes docs in plain words", () => none(files.flatMap(plainWords)));
+  it("names the actor in nearly every sentence of the docs", () => {
+    const { sentences, share } = countActorless(files.filter(({ path }) => !/^(SECURITY|CHANGELOG)/.test(path)));
+    expect(sentences).toBeGreaterThan(1_000);
+    expect(share).toBeLessThanOrEqual(MOST_ACTORLESS);
+  });
   it("excuses only what still exists", () => {
     const names = sources().flatMap(({ path, functions }) => [path, ...functions.map(({ name }) => `${path}#${name}`)]);
     none(Object.keys(LONGER).filter((key) => !names.includes(key)));
@@ -146,6 +154,14 @@ describe("the rules", () => {
     [fileNames, "src/core/job-utils.test.ts", "", /job-utils\.test\.ts says nothing/],
     [machinePaths, "docs/a.md", `\nRun ${["", "home", "me"].join("/")}.`, /a\.md:2: names a folder/],
     [lockfileHosts, "package-lock.json", '\n"resolved": "https://host/a.tgz"', /json:2: names a download host/],
+    [plainWords, "docs/guides/a.md", "\nIt waits for nobody.", /a\.md:2: says "nobody"; write name the actor/],
+    [
+      plainWords,
+      "README.md",
+      "It is run\nover its\nhead.",
+      /README\.md:2: says "over its head"; write without waiting/,
+    ],
+    [plainWords, "CONTRIBUTING.md", "| It ends | for good |", /says "for good"; write permanently/],
     [changeLog, "CHANGELOG.md", "# Change log\n\n## 0.1.0\n", /no Unreleased section; add/],
   ];
   for (const [rule, path, text, expected] of textSamples) {
@@ -160,6 +176,24 @@ describe("the rules", () => {
     const problems = loadsAlone(dist);
     rmSync(dist, { recursive: true });
     expect(problems).toEqual([expect.stringMatching(/better-sqlite3.*; load packages only in/)]);
+  });
+
+  it("leave code blocks, code in a line and pages made from source to their words", () => {
+    const text = "Plain `nobody` words.\n\n```text\ncharged to nobody\n```\n";
+    expect(plainWords({ path: "docs/a.md", text })).toEqual([]);
+    expect(plainWords({ path: "docs/reference/cli.md", text: "for nobody" })).toEqual([]);
+    expect(plainWords({ path: "src/core/a.ts", text: "// for nobody" })).toEqual([]);
+  });
+
+  it("count sentences without an actor", () => {
+    const text =
+      "# A title of words\n\nOne is good. It is told\nto nobody. `nobody` is code here.\n\n- Whoever comes first\n";
+    const { sentences, found, share } = countActorless([{ path: "docs/a.md", text }]);
+    expect([sentences, found.map(({ sentence }) => sentence), share]).toEqual([
+      5,
+      ["It is told to nobody.", "- Whoever comes first"],
+      0.4,
+    ]);
   });
 
   it("leave a tidy file alone", () => {

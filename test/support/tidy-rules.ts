@@ -7,6 +7,7 @@ import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { reachesOf, roomOf, targetOf, whyNot } from "../../scripts/rooms.mjs";
+import { phrasesIn } from "../../scripts/words.mjs";
 import type { Source } from "./source.ts";
 
 /** Judges a file by what the parser found in it. */
@@ -194,6 +195,10 @@ export const lockfileHosts = lineRule(/"resolved": "http/, "names a download hos
 /** The change log has a place for the next entry. */
 export const changeLog: TextRule = ({ path, text }) =>
   /^## \[?Unreleased\]?/m.test(text) ? [] : [at(path, 1, "has no Unreleased section; add `## [Unreleased]` on top")];
+
+/** Docs name who acts, in words that need no decoding; pages made from source are changed there. */
+export const plainWords: TextRule = ({ path, text }) =>
+  phrasesIn({ path, text }).map(({ line, phrase, instead }) => at(path, line, `says "${phrase}"; write ${instead}`));
 
 /** Runs a copy of a built `index.js` where no package can be found, so that only Node built-ins load. */
 export function loadsAlone(dist: string): string[] {
