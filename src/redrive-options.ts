@@ -8,23 +8,29 @@ import { type Middleware, wrapped } from "./jobs/middleware.ts";
 import type { Store } from "./store/store.ts";
 import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "./system/log.ts";
 
-/** What a Redrive is made of. */
+/** Options of a queue. */
 export interface RedriveOptions {
-  /** `sqlite:PATH`, `postgres://…`, `memory:`, or a store that you opened yourself, which you then close yourself. */
+  /** `sqlite:PATH`, `postgres://…`, `memory:`, or a store that you opened, and close, yourself. */
   readonly store: string | Store;
   /** The job types of this program; default none. */
   readonly jobs?: readonly JobDefinition[];
-  /** Defaults for every job type that does not say otherwise. */
+  /** Defaults for every job type; default those of the preset `default`. */
   readonly defaults?: PolicyOptions;
-  /** Breakers, retry budgets and rate limits by the name of the service; `"*"` for those without a word of their own. */
+  /**
+   * Breakers, retry budgets and rate limits by the name of the service, `"*"` for all that are not named; default each
+   * service has a breaker with its default thresholds, and nothing else is limited.
+   */
   readonly services?: Readonly<Record<string, ServiceOptions>>;
-  /** Weights and rate limits by the name of the tenant; `"*"` for those without a word of their own. */
+  /**
+   * Weights and rate limits by the name of the tenant, `"*"` for all that are not named; default equal weights and no
+   * limits.
+   */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
   /** Put around every run, the first one outermost; default none. */
   readonly middleware?: readonly Middleware[];
-  /** Any pino-shaped logger, or the level of the one that comes along; default `warn`. */
+  /** A logger with the methods of pino, or the level of the built-in one, which writes to stderr; default `warn`. */
   readonly log?: Log | LogLevel;
-  /** Limit of a payload in bytes, from 1; default 1 MiB, at most 16 MiB. */
+  /** The largest payload in bytes, 1 to 16 MiB; default 1 MiB. */
   readonly maxPayloadBytes?: number;
 }
 

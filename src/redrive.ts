@@ -41,21 +41,26 @@ import type { WorkerDependencies } from "./worker/dependencies.ts";
 import { openReporter, zeroCounts } from "./report/reporter.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
 
-/** A queue: the way in, the way to look, and workers. Close it when you are done, or declare it with `await using`. */
+/** A queue. Close it when you are done, or declare it with `await using`. */
 export interface Redrive extends AsyncDisposable {
-  /** Where the jobs live, for what the methods here do not cover. Its form may still change. */
+  /** The store itself, for what the methods here do not cover. Its methods may still change. */
   readonly store: Store;
+  /** Looks at jobs; cancels and reschedules them. */
   readonly jobs: Jobs;
+  /** Looks at dead letters; sends them back to work or removes them. */
   readonly deadLetters: DeadLetters;
-  /** The runs of jobs: what waits for its next try, and everything that happened to one. */
+  /** Looks at runs: those that wait for a retry, and the history of a job. */
   readonly runs: Runs;
-  /** Runs that take longer than they may. */
+  /** Lists and ends runs that take too long. */
   readonly stuck: Stuck;
-  /** The breakers of services, for the whole fleet. */
+  /** Looks at the breakers of services and changes them by hand, for the whole fleet. */
   readonly breakers: Breakers;
-  /** Jobs at set times, once for the whole fleet. */
+  /** Makes and changes schedules, which hold for the whole fleet. */
   readonly schedules: Schedules;
-  /** Writes a job; resolves when it is stored. */
+  /**
+   * Writes a job; resolves when it is stored. If its key is taken, `unique` decides: by default the same body answers
+   * with `duplicate: true`, and another one rejects with `conflict`.
+   */
   enqueue<Input>(
     job: JobDefinition<Input> | string,
     input: NoInfer<Input>,
@@ -71,12 +76,13 @@ export interface Redrive extends AsyncDisposable {
     inputs: Iterable<Input> | AsyncIterable<Input>,
     options?: EnqueueManyOptions<Input>,
   ): Promise<EnqueueSummary>;
-  /** Writes a job whose payload is JSON text already, which is kept byte for byte. */
+  /** Writes a job whose payload is JSON text already; the text is kept byte for byte. */
   enqueueText(job: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
   /**
-   * Writes a job and waits until it has ended, wherever it runs. Unless the type says otherwise, with the attempts and the
-   * deadline of the preset `handler`; the delays are those of the type. With `keep: { finished: 0 }` the worker must be one of
-   * this Redrive: the result of a job that another process ran and removed is not found.
+   * Writes a job and waits until it has ended, wherever it runs. Attempts and deadline are those of the preset
+   * `handler` unless the type sets them; delays are those of the type. Rejects with `aborted` when the signal fires and
+   * with `closed` when this Redrive closes; neither cancels the job. With `keep: { finished: 0 }` a worker of this
+   * Redrive must run the job: a result that another process has removed is not found.
    */
   run<Input, Result>(
     job: JobDefinition<Input, Result>,
@@ -92,23 +98,29 @@ export interface Redrive extends AsyncDisposable {
     records: Iterable<Item> | AsyncIterable<Item>,
     options: ProcessRecordsOptions<Item, Result>,
   ): Promise<RecordsSummary>;
-  /** A worker for the job types of this program; it does nothing before `start` or `drain`. */
+  /** Makes a worker for the job types of this program; it does nothing before `start` or `drain`. */
   worker(options?: RedriveWorkerOptions): RedriveWorker;
-  /** The fleet's breaker of a service, to give to `retryable`: its calls are refused and counted with the workers'. */
+  /**
+   * The fleet's breaker of a service, for `retryable`: it refuses calls while the breaker is open, and their results
+   * count with those of the workers.
+   */
   breaker(service: string): CircuitBreaker;
-  /** Pauses a queue, type, service or tenant for the whole fleet. */
+  /**
+   * Pauses a queue, type, service or tenant for the whole fleet: for a time (1 ms to 10 years), or until `resume`. Runs
+   * that have started go on; deadlines do not count the pause.
+   */
   pause(target: PauseTarget, options?: { readonly for?: Duration; readonly reason?: string }): Promise<void>;
   /** Ends a pause; false if none was in force. */
   resume(target: PauseTarget): Promise<boolean>;
-  /** Rate limits, retry budgets and weights as workers were configured with, and what is left of them. */
+  /** The rate limits, retry budgets and weights of the fleet, with what is left of each now. */
   limits(): Promise<LimitView[]>;
-  /** Every queue of which something is known. */
+  /** Every queue that a job, a worker, a definition or a pause names, by name. */
   queues(): Promise<QueueView[]>;
   /** Every pause in force: of queues, job types, services and tenants. */
   pauses(): Promise<Pause[]>;
-  /** Listens to what happens in this process; returns the way to stop. */
+  /** Calls the listener for events of this process; returns a function that stops it. */
   readonly on: Events["on"];
-  /** Stops its workers and lets go of the store. */
+  /** Stops its workers, finishes writes under way, and closes the store unless you opened it. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -120,7 +132,7 @@ export interface Surroundings {
   readonly events?: Events;
 }
 
-/** Opens a queue; the schema is brought up to date. */
+/** Opens a queue and brings the schema of its store up to date. */
 export function createRedrive(options: RedriveOptions): Promise<Redrive> {
   const { pid } = process;
   return assemble(options, { system: realSystem, process: { pid, host: hostId(), isAlive } });

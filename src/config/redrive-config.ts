@@ -13,14 +13,20 @@ export interface RedriveConfig {
   readonly store?: string;
   /** The file or files with job definitions; default none. */
   readonly jobs?: string | readonly string[];
-  /** Defaults for every job type that does not say otherwise. */
+  /** Defaults for every job type; default those of the preset `default`. */
   readonly defaults?: PolicyOptions;
-  /** Breakers, retry budgets and rate limits by the name of the service. */
+  /**
+   * Breakers, retry budgets and rate limits by the name of the service, `"*"` for all that are not named; default as in
+   * `RedriveOptions`.
+   */
   readonly services?: Readonly<Record<string, ServiceOptions>>;
-  /** Weights and rate limits by the name of the tenant. */
+  /**
+   * Weights and rate limits by the name of the tenant, `"*"` for all that are not named; default as in
+   * `RedriveOptions`.
+   */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
-  /** Limits for the figures of `drain`: where one is passed it says so, and its exit code is 1. Default none. */
+  /** Limits for the figures of `drain`: if one is passed, `drain` says so and exits with 1. Default none. */
   readonly alerts?: AlertOptions;
-  /** Settings of workers. */
+  /** Options of workers; default those of `WorkerOptions`. */
   readonly worker?: WorkerConfig;
 }

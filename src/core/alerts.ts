@@ -2,17 +2,17 @@
 import { type Duration, formatDuration, parseDuration } from "./duration.ts";
 import { parseNumber, parseOptions } from "./options.ts";
 
-/** When a call is to raise the alarm; nothing does by default. */
+/** Limits for the figures of a call that works through records. */
 export interface AlertOptions {
-  /** The share of records that ended and succeeded is smaller, from 0 to 1. */
+  /** Alerts if a smaller share of the records that ended succeeded, 0 to 1; default no limit. */
   readonly minSuccessRate?: number;
-  /** More jobs wait for another try. */
+  /** Alerts if more jobs wait for a retry, 0 to 9,999; default no limit. */
   readonly maxRetryQueue?: number;
-  /** There are more dead letters. */
+  /** Alerts if there are more dead letters, 0 to 1,000,000,000; default no limit. */
   readonly maxDeadLetters?: number;
-  /** The records that ended took more retries on average. */
+  /** Alerts if the records that ended took more retries on average, 0 to 1,000,000,000; default no limit. */
   readonly maxAverageRetries?: number;
-  /** The call took longer. */
+  /** Alerts if the call took longer; default no limit. */
   readonly maxTime?: Duration;
 }
 
@@ -27,9 +27,13 @@ export interface Figures {
 
 /** A figure beyond its limit. */
 export interface Alert {
+  /** Which figure is beyond its limit: `successRate`, `retryQueue`, `deadLetters`, `averageRetries` or `ms`. */
   readonly figure: keyof Figures;
+  /** Its value. */
   readonly value: number;
+  /** The limit. */
   readonly limit: number;
+  /** Both as a sentence. */
   readonly message: string;
 }
 

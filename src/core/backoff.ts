@@ -34,13 +34,13 @@ export type Backoff =
 
 /** What grows and how far; durations are at most 7 d. */
 export interface BoundsOptions {
-  /** The first delay; default 1 s. */
+  /** The first delay; default 1 s, at most 7 d. */
   readonly initial?: Duration;
-  /** The lower bound of every delay, after jitter too; default 0. */
+  /** The lower bound of every delay, after jitter too; default 0, at most 7 d. */
   readonly min?: Duration;
-  /** The upper bound of every delay; default 1 h. A longer `Retry-After` still counts. */
+  /** The upper bound of every delay; default 1 h, at most 7 d. A longer `Retry-After` still counts. */
   readonly max?: Duration;
-  /** Default `full`. */
+  /** How delays are spread, so that jobs that failed together do not come back together; default `full`. */
   readonly jitter?: Jitter;
 }
 
@@ -52,7 +52,7 @@ export interface ExponentialOptions extends BoundsOptions {
 
 /** Options of `linear`. */
 export interface LinearOptions extends BoundsOptions {
-  /** Each delay is this much longer than the one before; default 1.5 s. */
+  /** Each delay is this much longer than the one before; default 1.5 s, at most 7 d. */
   readonly factor?: Duration;
 }
 

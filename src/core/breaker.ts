@@ -48,7 +48,7 @@ export interface BreakerSettings {
   readonly closeAfter: number;
 }
 
-/** Thresholds of a breaker as people write them; `BREAKER_DEFAULTS` for what is left out. */
+/** Thresholds of a breaker. */
 export interface BreakerOptions {
   /** Failures in a row that open it; default 10, from 1 to 1,000,000, Infinity for never. */
   readonly failures?: number;

@@ -16,13 +16,13 @@ export interface BudgetSettings {
   readonly capacity: number;
 }
 
-/** Settings of a budget as people write them; `BUDGET_DEFAULTS` for what is left out. */
+/** A retry budget: how many retries a service gets. */
 export interface BudgetOptions {
   /** Retries allowed per success; default 0.2, from 0 to 10. */
   readonly share?: number;
-  /** Retries allowed each second whatever happens; default 10, from 0 to 1,000,000. */
+  /** Retries allowed each second in any case; default 10, from 0 to 1,000,000. */
   readonly floorPerSecond?: number;
-  /** Tokens that can be saved up; default 100, from 1 to 1,000,000. */
+  /** Retries that can be saved up; default 100, from 1 to 1,000,000. */
   readonly capacity?: number;
 }
 

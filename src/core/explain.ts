@@ -41,20 +41,25 @@ export type ReasonKind = (typeof REASON_KINDS)[number];
 
 /** One reason why a job is not running. */
 export interface Reason {
+  /** The kind of reason. */
   readonly kind: ReasonKind;
-  /** What holds it. */
+  /** What holds the job back. */
   readonly message: string;
   /** What happens next. */
   readonly next: string;
-  /** When, by the store's clock; null if that is not known. */
+  /** When that happens, by the store's clock; null if it is not known. */
   readonly at: number | null;
 }
 
-/** Why a job is where it is; of the reasons the first is the decisive one. */
+/** Why a job is not running. */
 export interface Explanation {
+  /** The id of the job. */
   readonly id: string;
+  /** Its state as people see it: a stored state, or `scheduled`, `retrying`, `paused` or `parked`. */
   readonly state: ShownState;
+  /** The decisive reason as one sentence. */
   readonly summary: string;
+  /** Every reason, the decisive one first. */
   readonly reasons: readonly Reason[];
 }
 

@@ -36,25 +36,27 @@ export type ResultOf<Returned> =
         : never
       : Returned;
 
-/** The work succeeded. */
+/** Returned by a handler: the work succeeded. */
 export function done(): ItemOutcome<undefined>;
 /**
- * The work succeeded with this result; an outcome in its place stands for itself. A promise is waited for where a handler
- * returns this, as if the handler had done so.
+ * Returned by a handler: the work succeeded with this result. An outcome given as result is passed on as it is. Redrive waits
+ * for a promise, as if the handler had returned it.
  */
 export function done<Result>(result: Result): ItemOutcome<ResultOf<Result>>;
 export function done(result?: unknown): ItemOutcome {
   return isOutcome(result) ? result : { [OUTCOME]: true, status: "done", result };
 }
 
-/** The work failed and is worth another try: a message or an error, and where known the wait before it. */
+/**
+ * Returned by a handler: the work failed and is to be tried again, after `delay` if given. Takes a message or an error.
+ */
 export function transient(error: unknown, options: { readonly delay?: Duration } = {}): ItemOutcome<never> {
   const { delay } = parseOptions(options, ["delay"], "transient");
   const delayMs = delay === undefined ? null : parseDuration(delay, "transient.delay");
   return { [OUTCOME]: true, status: "transient", error, delayMs };
 }
 
-/** The work failed and never will succeed: a message or an error. */
+/** Returned by a handler: the work failed and is not to be tried again. Takes a message or an error. */
 export function permanent(error: unknown): ItemOutcome<never> {
   return { [OUTCOME]: true, status: "permanent", error };
 }

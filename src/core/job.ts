@@ -25,20 +25,25 @@ export type FailureClass = (typeof FAILURE_CLASSES)[number];
 /** How much a failure matters to people; shared with logs and alerts. */
 export type Severity = "info" | "warning" | "error" | "critical";
 
-/** What a bad run left behind; plain data, made from anything thrown by `failureFrom`. */
+/** What a bad run left behind, as plain data. */
 export interface Failure {
+  /** What kind of failure it is; it decides about a retry. */
   readonly class: FailureClass;
+  /** How much it matters to people. */
   readonly severity: Severity;
+  /** The error's name, e.g. `TypeError`. */
   readonly name: string;
+  /** The error's message. */
   readonly message: string;
+  /** Its stack trace; null without one. */
   readonly stack: string | null;
-  /** Equal for failures of one cause. */
+  /** A text that is equal for failures of one cause. */
   readonly fingerprint: string;
-  /** The delay the other side asked for, in milliseconds, where it did. */
+  /** The delay that the service asked for (`Retry-After`). */
   readonly retryAfterMs?: number;
-  /** The delay its handler asked for, for this job alone; it counts instead of what the other side asked for. */
+  /** The delay that the handler asked for, for this job alone; it counts instead of `retryAfterMs`. */
   readonly delayMs?: number;
-  /** Machine-readable code where there was one: `ECONNRESET`, `429`, `SIGKILL`. */
+  /** A code for programs where the error had one: `ECONNRESET`, `429`, `SIGKILL`. */
   readonly code?: string;
 }
 
@@ -47,8 +52,11 @@ export const DEATH_REASONS = ["exhausted", "permanent", "deadline", "stuck", "cr
 /** One of `DEATH_REASONS`. */
 export type DeathReason = (typeof DEATH_REASONS)[number];
 
-/** The right to run a job; every write about a run carries it and is refused if it is not the current one. */
+/**
+ * The right to run a job. Every write about a run carries its lease, and the store refuses it if a newer one exists.
+ */
 export interface Lease {
+  /** The id of the job. */
   readonly id: string;
   /** Grows by one per claim and never falls. */
   readonly epoch: number;
@@ -58,31 +66,31 @@ export interface Lease {
 
 /** The limits stored on every job, so that a process that does not know its type can still judge it. */
 export interface JobLimits {
-  /** Runs that may end badly before the job dies, the first one included. */
+  /** Attempts in all, the first one included. */
   readonly maxAttempts: number;
   /** Worker deaths the job may be part of before it dies. */
   readonly maxCrashes: number;
   /** Time over all attempts, counted from the first due time; null for none. */
   readonly deadlineMs: number | null;
-  /** A run longer than this is given up; null for never. */
+  /** A run longer than this is ended as stuck; null for never. */
   readonly stuckMs: number | null;
   /** The wait after a stuck run; null for that of the backoff. */
   readonly stuckRetryMs: number | null;
   /** Retries after stuck runs before the job dies; null for as many as there are attempts. */
   readonly stuckLimit: number | null;
   /**
-   * These limits were said, by the definition of the type or by whoever enqueued the job. False where only the name of the
-   * type was known: then they are defaults, and a worker that knows the type goes by what the type says, and writes that
-   * down with its verdict.
+   * True if the definition of the type or the producer set these limits. False if the producer knew only the name of
+   * the type: then they are defaults, and a worker that defines the type judges by its limits and writes them to the
+   * job.
    */
   readonly limited: boolean;
 }
 
 /** How long a job is kept once it has ended; null where only the name of its type was known, until a judge says it. */
 export interface JobKeep {
-  /** After it completed or was cancelled. */
+  /** How long it is kept after it completed or was cancelled. */
   readonly keepFinishedMs: number | null;
-  /** After it died. */
+  /** How long it is kept after it died. */
   readonly keepDeadMs: number | null;
 }
 
@@ -94,9 +102,13 @@ export const LATEST_INSTANT = 8_640_000_000_000_000;
 
 /** What a job belongs to; interned to one lane at enqueue. */
 export interface Belonging {
+  /** The name of the job type. */
   readonly type: string;
+  /** Its queue. */
   readonly queue: string;
+  /** The service it depends on; null for none. */
   readonly service: string | null;
+  /** The tenant it belongs to; null for none. */
   readonly tenant: string | null;
   /** Jobs of one type and group take turns; null for none. */
   readonly group: string | null;
@@ -108,69 +120,97 @@ export interface Belonging {
 
 /** A job as stores return it. Times are epoch milliseconds by the store's clock. */
 export interface Job extends Belonging, JobLimits, JobKeep {
+  /** Its id. */
   readonly id: string;
+  /** The key it was enqueued with; null without one. */
   readonly key: string | null;
+  /** Its stored state. */
   readonly state: State;
-  /** JSON text, byte for byte as it was enqueued. */
+  /** JSON text of the input, byte for byte as it was enqueued. */
   readonly payload: string;
-  /** The version of the payload's form, as whoever enqueued it knew it. */
+  /** The version of the payload's form, as the producer knew it. */
   readonly version: number;
+  /** When it is or was due next. */
   readonly runAt: number;
   /** The first due time; deadlines count from here. */
   readonly dueAt: number;
+  /** When it was enqueued. */
   readonly createdAt: number;
+  /** When it last changed. */
   readonly updatedAt: number;
+  /** When its present or last run started; null before the first. */
   readonly startedAt: number | null;
+  /** When it completed, died or was cancelled; null before. */
   readonly finishedAt: number | null;
   /**
-   * When retention deletes it: null before it has ended, and as long as nobody has said how long it is kept;
-   * `LATEST_INSTANT` for a dead one that is over and goes only through an archive.
+   * When retention deletes it; null before it has ended, and while it is not known how long it is kept.
+   * `LATEST_INSTANT` (8,640,000,000,000,000) for a dead job past its retention that waits for a worker with `archive`.
    */
   readonly expiresAt: number | null;
+  /** Attempts used, in this generation. */
   readonly attempts: number;
+  /** Worker deaths it was part of, in this generation. */
   readonly crashes: number;
-  /** Times the job was handed back uncharged. */
+  /** Times it was handed back without using an attempt. */
   readonly releases: number;
-  /** Grows by one at every redrive. */
+  /** 1 when enqueued; each redrive adds one. */
   readonly generation: number;
+  /** The epoch of its present or last lease. */
   readonly epoch: number;
   /** The worker that runs it, or ran it last. */
   readonly worker: string | null;
+  /** True if it runs and was asked to stop. */
   readonly cancelRequested: boolean;
-  /** The delay before the current try, in milliseconds; decorrelated jitter continues from it. */
+  /** The delay before the current attempt; decorrelated jitter continues from it. */
   readonly lastDelayMs: number;
-  /** How many jobs a batch may have at most that this one is run in, after one of unknown outcome; null for no limit. */
+  /** The largest batch it may run in, after a batch of unknown outcome; null for no limit. */
   readonly batchMost: number | null;
-  /** JSON text of what the run last said about its progress. */
+  /** JSON text of what its run last stored with `context.progress`; null for nothing. */
   readonly progress: string | null;
-  /** JSON text of what the handler returned. */
+  /** JSON text of what the handler returned; null before it completed. */
   readonly result: string | null;
+  /** What its last bad run left behind; null if none did. */
   readonly failure: Failure | null;
 }
 
 /** One bad run in the history of a job. */
 export interface AttemptRecord {
+  /** The id of the job. */
   readonly jobId: string;
+  /** The generation of the job then. */
   readonly generation: number;
+  /** The epoch of the lease of the run. */
   readonly epoch: number;
-  /** Attempts charged when the run ended; a run that was not charged repeats the number before it. */
+  /** Attempts used once the run had ended; a run that used none repeats the number before it. */
   readonly attempt: number;
+  /** The worker that ran it; null if that is not known. */
   readonly worker: string | null;
+  /** When the run started; null if it did not. */
   readonly startedAt: number | null;
+  /** When it ended. */
   readonly endedAt: number;
   /** The wait that followed; null after the last run. */
   readonly delayMs: number | null;
+  /** What went wrong. */
   readonly failure: Failure;
 }
 
-/** The record of a death; a redriven one stays as history. */
+/** The record of a death; it stays as history when the job is sent back to work. */
 export interface DeadLetter {
+  /** The job as it is now. */
   readonly job: Job;
+  /** The generation that died. */
   readonly generation: number;
+  /** Why it died. */
   readonly reason: DeathReason;
+  /** What went wrong in the end. */
   readonly failure: Failure;
+  /** Attempts used until then. */
   readonly attempts: number;
+  /** Worker deaths it was part of until then. */
   readonly crashes: number;
+  /** When it died. */
   readonly diedAt: number;
+  /** When it was sent back to work; null if it was not. */
   readonly redrivenAt: number | null;
 }

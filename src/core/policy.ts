@@ -22,7 +22,7 @@ export interface Policy {
   readonly keepDeadMs: number;
 }
 
-/** What users write; every field is optional and narrows what the layer below says. */
+/** Limits of a job type. Those of the type override those of the library, and those of a job override both. */
 export interface PolicyOptions {
   /** A named set of limits to start from; default `default`. */
   readonly preset?: PresetName;
@@ -67,7 +67,7 @@ const LIBRARY: Policy = {
   keepDeadMs: 7 * DAY_MS,
 };
 
-/** The defaults of each face, by name; `default` is the library's own. */
+/** The named sets of limits; see backoff and presets. */
 export const PRESETS = {
   default: LIBRARY,
   handler: {

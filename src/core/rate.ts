@@ -21,13 +21,13 @@ export interface RateSettings {
   readonly burst: number;
 }
 
-/** A rate limit as people write it. */
+/** A rate limit. */
 export interface RateOptions {
   /** Starts allowed in the time: 0.001 to 1,000,000. */
   readonly limit: number;
   /** The time they are spread over; default 1 s, from 1 ms to 1 d. */
   readonly per?: Duration;
-  /** Starts that may be made up for at once after a quiet time; default 1, from 1 to 1,000,000. */
+  /** Starts allowed at once after a quiet time; default 1, from 1 to 1,000,000. */
   readonly burst?: number;
 }
 

@@ -9,25 +9,33 @@ export type RunStatus = (typeof RUN_STATUSES)[number];
 
 /** One run of a job. Times are epoch milliseconds by the store's clock. */
 export interface RunRecord {
-  /** That of the job for its first run; for the others with the generation and the number of the run behind it. */
+  /** The id of the job for its first run; for later runs the same, followed by generation and number: `ID:1.2`. */
   readonly id: string;
+  /** The id of the job. */
   readonly jobId: string;
+  /** The type of the job. */
   readonly type: string;
+  /** The generation of the job. */
   readonly generation: number;
   /** Runs of this generation before it: 0 for the first. */
   readonly retryCount: number;
+  /** Retries allowed: attempts without the first. */
   readonly maxRetries: number;
+  /** False for the first run of the job. */
   readonly isRetry: boolean;
   /** The id of the job's first run; null for that one itself. */
   readonly originalRunId: string | null;
+  /** How the run stands. */
   readonly status: RunStatus;
-  /** When the retry is due that waits, or that followed a failed run. */
+  /** When the retry is due: this one if it waits, otherwise the one that followed. */
   readonly nextRetryAt: number | null;
-  /** What it failed of; for a retry that waits, what it waits for. */
+  /** What went wrong; for a retry that waits, what went wrong before. */
   readonly errorMessage: string | null;
+  /** When it started; null if it did not. */
   readonly startedAt: number | null;
+  /** When it ended; null if it has not. */
   readonly completedAt: number | null;
-  /** `[RETRY 1/4]`; null for the first run. Without the limit where only the type knows it. */
+  /** `[RETRY 1/4]`; null for the first run, and without the limit where only the definition of the type has it. */
   readonly label: string | null;
 }
 

@@ -12,13 +12,19 @@ export const WHEN_OPEN = ["park", "dead-letter", "fail"] as const;
 /** One of `WHEN_OPEN`. */
 export type WhenOpen = (typeof WHEN_OPEN)[number];
 
-/** What users write about a service; the name `"*"` stands for every service that has no word of its own. */
+/** Options of a service; the name `"*"` stands for every service that is not named. */
 export interface ServiceOptions {
-  /** Thresholds of its breaker; default `BREAKER_DEFAULTS`, false for no breaker. */
+  /** Thresholds of its breaker, or false for no breaker; default those of `BreakerOptions`. */
   readonly breaker?: BreakerOptions | false;
-  /** Work that comes due while the breaker is open: wait, die, or fail as an attempt; default `park`. */
+  /**
+   * What becomes of jobs that are due while the breaker is open: they wait without using an attempt (`park`), become
+   * dead letters (`dead-letter`), or use an attempt (`fail`); default `park`.
+   */
   readonly whenOpen?: WhenOpen;
-  /** How long a service that came back is spared the full load; default 20 s, at most 1 d, 0 for not at all. */
+  /**
+   * How long a service that came back gets a growing share of its load instead of all at once; default 20 s, at most 1
+   * d, 0 for not at all.
+   */
   readonly ramp?: Duration;
   /** Retries allowed in relation to successes; default no limit. */
   readonly budget?: BudgetOptions;
@@ -26,7 +32,7 @@ export interface ServiceOptions {
   readonly rateLimit?: RateOptions;
 }
 
-/** What users write about a tenant; the name `"*"` stands for every tenant that has no word of its own. */
+/** Options of a tenant; the name `"*"` stands for every tenant that is not named. */
 export interface TenantOptions {
   /** Its share of turns beside the others; default 1, from 0.01 to 100. */
   readonly weight?: number;

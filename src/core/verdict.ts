@@ -69,39 +69,55 @@ export interface Charge {
 
 /** What the run was judged by, to be written with the verdict; absent where the job carries it already. */
 export interface JudgedBy {
+  /** The limits of the job's type; present only where the job was enqueued by a program that does not define the type. */
   readonly said?: Terms;
 }
 
 /** What the store is to do with the job. */
 export type Verdict =
+  /** The run succeeded; the job is completed. */
   | (JudgedBy & {
       readonly kind: "complete";
+      /** JSON text of what the handler returned; null where it returned nothing. */
       readonly result: string | null;
-      /** The job goes with its run, and nothing of it stays. */
+      /** False: the job is deleted as it completes, because nothing of it is to be kept. */
       readonly keep?: false;
     })
+  /** The run failed, was stuck or was lost; the job waits for its next attempt. */
   | (JudgedBy & {
       readonly kind: "retry";
+      /** The wait before the next attempt, in milliseconds. */
       readonly delayMs: number;
+      /** How the job is served from now on: `retry`, or `suspect` and `last` for one whose worker died. */
       readonly lane: LaneKind;
+      /** What this run uses up: `{ attempts: 0 | 1, crashes: 0 | 1 }`. */
       readonly charge: Charge;
+      /** What went wrong. */
       readonly failure: Failure;
-      /** From now on the job is run in batches of at most so many; absent, nothing changes. */
+      /** From now on the job runs in batches of at most this many; absent, nothing changes. */
       readonly batchMost?: number;
     })
+  /** The run is handed back without using an attempt. */
   | {
       readonly kind: "release";
+      /** The wait before the job is due again, in milliseconds. */
       readonly delayMs: number;
+      /** Why it was handed back. */
       readonly reason: ReleaseReason;
-      /** As for `retry`. */
+      /** From now on the job runs in batches of at most this many; absent, nothing changes. */
       readonly batchMost?: number;
     }
+  /** The job dies and becomes a dead letter. */
   | (JudgedBy & {
       readonly kind: "dead";
+      /** Why it is not tried again. */
       readonly reason: DeathReason;
+      /** What this run uses up: `{ attempts: 0 | 1, crashes: 0 | 1 }`. */
       readonly charge: Charge;
+      /** What went wrong. */
       readonly failure: Failure;
     })
+  /** The job is cancelled. */
   | (JudgedBy & { readonly kind: "cancel" });
 
 /** The part of a policy that judging needs. */

@@ -18,9 +18,16 @@ export type RunOutcome<Result> =
        * Handlers with large results store them elsewhere and return a reference.
        */
       readonly result: Result;
+      /** The completed job. */
       readonly job: Job;
     }
-  | { readonly success: false; readonly error: Failure; readonly job: Job };
+  | {
+      readonly success: false;
+      /** Why it died or was cancelled. */
+      readonly error: Failure;
+      /** The dead or cancelled job. */
+      readonly job: Job;
+    };
 
 const FIRST_LOOK_MS = 20;
 const LONGEST_WAIT_MS = 1_000;

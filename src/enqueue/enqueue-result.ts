@@ -9,13 +9,17 @@ import type { Events } from "../report/events.ts";
 
 /** What became of an enqueue. */
 export interface EnqueuedJob {
+  /** The id of the job; of a duplicate that of the job that holds the key. */
   readonly id: string;
+  /** Its type. */
   readonly type: string;
-  /** True if a job with this key was there already; nothing was written then. */
+  /** True if a job with this key was there already; then nothing was written. */
   readonly duplicate: boolean;
-  /** True if a waiting job with this key took the new body. */
+  /** True if a waiting job with this key got the new body. */
   readonly replaced: boolean;
-  /** The state of a duplicate; null if it is gone already, `queued` for a job that was written. */
+  /**
+   * `queued` for a job that was written; for a duplicate the state of the job that holds the key, null if it is gone.
+   */
   readonly state: State | null;
 }
 /** The store inside a caller's transaction; throws where the store has no such thing. */

@@ -11,20 +11,25 @@ import { type EnqueueOptions, type KnownType, newJobOf } from "./new-jobs.ts";
 
 /** What became of a stream of jobs. */
 export interface EnqueueSummary {
+  /** Jobs that were written. */
   readonly enqueued: number;
+  /** Inputs whose key was taken; nothing was written for them. */
   readonly duplicates: number;
+  /** Inputs that replaced the body of a waiting job. */
   readonly replaced: number;
-  /** Inputs whose key is taken by another body; they were not written. */
+  /**
+   * Inputs whose key was taken by a job with another body, which `unique` does not allow; nothing was written for them.
+   */
   readonly conflicts: number;
 }
 
-/** What can be said about a stream of jobs. */
+/** Options of a stream of jobs. */
 export interface EnqueueManyOptions<Input> {
-  /** Options of each job, e.g. its key. */
+  /** Options of each job, e.g. its key; default none. */
   readonly each?: (input: Input, index: number) => EnqueueOptions;
-  /** Hears what became of each chunk, in the order of the inputs. */
+  /** Called after each chunk is written, with what became of its jobs in the order of the inputs; default none. */
   readonly onChunk?: (jobs: readonly EnqueuedJob[]) => void;
-  /** A transaction of yours that all of them are written in; Postgres only. */
+  /** A transaction of yours in which all of them are written; Postgres only. Default none. */
   readonly tx?: unknown;
 }
 /**

@@ -25,7 +25,7 @@ export interface EnqueueOptions {
   readonly delay?: Duration | undefined;
   /** Not before this time: a date, epoch milliseconds or an ISO 8601 text. */
   readonly runAt?: Date | number | string | undefined;
-  /** Whose job it is, 1 to 255 bytes; default nobody's. */
+  /** The tenant it belongs to, 1 to 255 bytes; default none. */
   readonly tenant?: string | undefined;
   /**
    * Jobs of one type and group take turns, 1 to 255 bytes: one at a time and in order, or as many at the same time as the

@@ -8,15 +8,21 @@ import { isPromise } from "../core/promise.ts";
 import type { Log } from "../system/log.ts";
 import type { JobContext } from "./define-job.ts";
 
-/** How jobs of a type are put together. */
+/** How jobs of a type are put together to batches. */
 export interface BatchOptions {
   /** Jobs in a batch at most; default 10, from 1 to 1,000. */
   readonly size?: number;
-  /** The same for jobs that failed before, or were in a batch of unknown outcome; default `size`. */
+  /**
+   * The same for jobs that failed before or were in a batch of unknown outcome, from 1 to 1,000; default and at most
+   * `size`.
+   */
   readonly retrySize?: number;
-  /** How long the first job of a batch waits for others before it starts with what is there; default 0, at most 1 min. */
+  /** How long the first job of a batch waits for more before the batch starts; default 0, at most 1 min. */
   readonly wait?: Duration;
-  /** How a batch of unknown outcome is run again: in two halves, or each job alone; default `bisect`. */
+  /**
+   * How the jobs of a batch without outcomes run again: in halves (`bisect`) or one by one (`single`); default
+   * `bisect`.
+   */
   readonly onUnknown?: "single" | "bisect";
 }
 
@@ -24,27 +30,36 @@ export interface BatchOptions {
 export interface BatchItem<Input = unknown> {
   /** The id of the job. */
   readonly id: string;
+  /** Its input: what the schema made of it, or the JSON that was enqueued. */
   readonly input: Input;
-  /** The input as the JSON text that was enqueued, byte for byte; absent where a schema made the input of it. */
+  /** The input as JSON text, byte for byte as it was enqueued; absent where the type has a schema. */
   readonly text?: string;
-  /** The attempt that is running, counted from 1. */
+  /** The attempt that runs now, from 1. */
   readonly attempt: number;
+  /** Attempts in all. */
   readonly maxAttempts: number;
-  /** Fires with the batch's, and when this job alone is cancelled or its lease is lost. */
+  /** Fires with the signal of the batch, and when this job alone is cancelled or has lost its lease. */
   readonly signal: AbortSignal;
-  /** Proof of ownership for the outside world: epoch and nonce of this run. */
+  /** Proof for other systems that this run owns the job; see `JobContext`. */
   readonly lease: Lease;
 }
 
-/** What a batch handler gets beside its items. What it says of an item here is settled at once and stands. */
+/** What a batch handler gets beside its items. What it says about an item here is settled at once and stands. */
 export interface BatchContext {
-  /** Fires on timeout and shutdown, and when no item is left that anybody waits for. */
+  /** Fires on timeout and shutdown, and when no item of the batch is waited for any more. */
   readonly signal: AbortSignal;
+  /** The log. */
   readonly log: Log;
-  /** This item is being worked on now. If the batch dies, only items that were started and have no outcome are suspected. */
+  /**
+   * Says that this item is worked on now. If the process dies, only items that were started and have no outcome count
+   * as suspects.
+   */
   started(id: string): void;
+  /** This item succeeded, with this result. */
   done(id: string, result?: unknown): void;
+  /** This item failed and is to be tried again: after the delay, or after the backoff of the type. */
   transient(id: string, error: unknown, options?: { readonly delay?: Duration }): void;
+  /** This item failed and is not tried again. */
   permanent(id: string, error: unknown): void;
 }
 

@@ -37,23 +37,32 @@ const FIELDS = [...OWN_FIELDS, ...POLICY_FIELDS];
 
 /** What a handler gets beside its input. */
 export interface JobContext {
-  /** Fires on timeout, cancel, shutdown and when the lease is lost. */
+  /** Fires on timeout, on cancel, on shutdown, and when the run has lost its lease. Pass it on, e.g. to `fetch`. */
   readonly signal: AbortSignal;
-  /** The attempt that is running, counted from 1. */
+  /** The attempt that runs now, from 1. */
   readonly attempt: number;
+  /** Attempts in all. */
   readonly maxAttempts: number;
+  /** The job as it was claimed. */
   readonly job: Job;
-  /** Proof of ownership for the outside world: epoch and nonce of this run. */
+  /**
+   * Proof for other systems that this run owns the job: its epoch grows with every claim, so a store of yours can
+   * refuse writes with an older one.
+   */
   readonly lease: Lease;
+  /** The log of this Redrive. */
   readonly log: Log;
-  /** Stores how far the run has come; anything JSON can carry. Rejects with `lease_lost` once the run was given up. */
+  /**
+   * Stores how far the run has come: any value that JSON can carry. Rejects with `lease_lost` once the run has lost its
+   * lease.
+   */
   progress(value: unknown): Promise<void>;
   /**
-   * Completes the job inside a transaction of yours, so that what you wrote and the completion commit together or not at
-   * all. Rejects with `lease_lost` once the run was given up: then roll back. Postgres only.
+   * Completes the job inside a transaction of yours, so that your writes and the completion commit together or not at
+   * all. Rejects with `lease_lost` once the run has lost its lease: then roll back. Postgres only.
    */
   complete(result: unknown, options: { readonly tx: unknown }): Promise<void>;
-  /** Return this to try again later without a charge. */
+  /** Return what this gives to run the job again after the delay (0 to 366 d) without using an attempt. */
   snooze(delay: Duration): Snooze;
 }
 
@@ -64,11 +73,14 @@ export interface Snooze {
 
 /** What a job type is made of beside its handler. */
 export interface TypeOptions extends PolicyOptions {
-  /** Version of the input's form; default 1, at most 1,000,000. A worker that knows only older ones leaves the job to others. */
+  /**
+   * The version of the input's form, 1 to 1,000,000; default 1. A worker that knows only older versions leaves the job
+   * to others.
+   */
   readonly version?: number;
-  /** A label to pause by and to choose what a worker serves; default `default`. */
+  /** Its queue, by which it can be paused and workers can choose; default `default`. */
   readonly queue?: string;
-  /** The outside thing the job depends on; default none. */
+  /** The service the job depends on; default none. */
   readonly service?: string;
   /** Runs of this type at the same time in one worker; default no limit, from 1 to 10,000. */
   readonly concurrency?: number;
@@ -88,18 +100,24 @@ export interface TypeOptions extends PolicyOptions {
   readonly onDead?: (job: Job) => void | Promise<void>;
 }
 
-/** What a job type is made of. */
+/** What a job type is made of whose handler gets one job at a time. */
 export interface JobOptions<Input, Returned> extends TypeOptions {
   readonly batch?: undefined;
   readonly runBatch?: undefined;
-  /** The handler: returns the result, an outcome or a snooze; fails by `transient`, `permanent` or what it throws. */
+  /**
+   * The handler. It returns the result, an outcome (`done`, `transient`, `permanent`) or a snooze; what it throws is a
+   * failure.
+   */
   run(input: Input, context: JobContext): Returned | Promise<Returned>;
 }
 
-/** What a job type is made of whose jobs are run in batches. A timeout counts for the batch; middleware is not put around it. */
+/**
+ * What a job type is made of whose handler gets jobs in batches. A timeout counts for the whole batch; middleware is
+ * not put around it.
+ */
 export interface BatchJobOptions<Input, Result> extends TypeOptions {
   readonly run?: undefined;
-  /** How jobs are put together. */
+  /** How jobs are put together to batches; default batches of at most 10. */
   readonly batch?: BatchOptions;
   /** The handler: gets many jobs and says what became of each. */
   readonly runBatch: RunBatch<Input, Result>;
@@ -136,7 +154,7 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
 
 type Returned<Result> = Result | Snooze | ItemOutcome<Result>;
 
-/** Defines a job type; with a schema, its handler gets what the schema made of the input. */
+/** Defines a job type with a schema; the handler gets what the schema made of the input. */
 export function defineJob<S extends StandardSchema, Returned>(
   type: string,
   options: JobOptions<SchemaOutput<S>, Returned> & WithSchema<S>,
@@ -146,12 +164,12 @@ export function defineJob<Input, Returned>(
   type: string,
   options: JobOptions<Input, Returned> & { readonly input?: undefined },
 ): JobDefinition<Input, ResultOf<Exclude<Returned, Snooze>>>;
-/** Defines a job type with a schema whose jobs are run in batches. */
+/** Defines a job type with a schema, whose handler gets batches. */
 export function defineJob<S extends StandardSchema, Result>(
   type: string,
   options: BatchJobOptions<SchemaOutput<S>, Result> & WithSchema<S>,
 ): JobDefinition<SchemaInput<S>, Result>;
-/** Defines a job type without a schema whose jobs are run in batches. */
+/** Defines a job type without a schema, whose handler gets batches. */
 export function defineJob<Input, Result>(
   type: string,
   options: BatchJobOptions<Input, Result> & { readonly input?: undefined },
@@ -245,7 +263,7 @@ export function isJobDefinition(value: unknown): value is JobDefinition {
   return typeof value === "object" && value !== null && (value as { [BRAND]?: unknown })[BRAND] === 1;
 }
 
-/** The wish to be run again after the delay. */
+/** Returned by a handler: run the job again after the delay (0 to 366 d) without using an attempt. */
 export function snooze(delay: Duration): Snooze {
   return { [SNOOZE]: parseDuration(delay, "snooze", { maxMs: 366 * 86_400_000 }) };
 }

@@ -12,21 +12,27 @@ import { realSystem } from "../system/real.ts";
 import { startSubprocess, type Subprocess, type SubprocessEnd } from "../system/subprocess.ts";
 import { hearLine } from "./subprocess-lines.ts";
 
-/** How a command is run; durations as `"5s"` or milliseconds. */
+/** How a command is run as a batch handler; durations as `"5s"` or milliseconds. */
 export interface SubprocessOptions {
-  /** The program and its arguments; there is no shell in between. */
+  /** The program and its arguments; no shell runs in between. */
   readonly command: readonly string[];
-  /** How it hears of its items and how it answers; default `plain`. */
+  /**
+   * How it gets its items and how it answers: `plain` (a JSON array in, its exit code out) or `lines` (a line of JSON
+   * for each); default `plain`.
+   */
   readonly contract?: "plain" | "lines";
-  /** How long a batch may take, from 1 ms to 7 d; required. */
+  /** How long a batch may take, from 1 ms to 7 d. */
   readonly timeout: Duration;
   /** Variables of this process that the command may see beside PATH, LANG, TZ and HOME, or `["*"]` for all; default none. */
   readonly env?: readonly string[];
-  /** Keeps the command for the next batch, `lines` only: it answers `{"end":true}` after each; default false. */
+  /**
+   * True keeps the command for the next batch, with `lines` only: the command then answers `{"end":true}` after each
+   * batch; default false.
+   */
   readonly keepAlive?: boolean;
   /** How much of its last output is kept, and how long a line may be; default 1 MiB, from 1 KiB to 16 MiB. */
   readonly outputBytes?: number;
-  /** The folder it runs in; default this process's. */
+  /** The folder it runs in; default that of this process. */
   readonly cwd?: string;
   /** How long it has between being asked to stop and being killed; default 5 s, at most 1 min. */
   readonly killAfter?: Duration;
@@ -53,7 +59,7 @@ const VARIABLE_BYTES = 131_072;
 /** A kept command that has had nothing to do for so long is ended. */
 const IDLE_MS = 10_000;
 
-/** A batch handler that runs a command. */
+/** A batch handler that runs a command, in any language. */
 export function subprocess(options: SubprocessOptions): RunBatch {
   return commandHandler(options);
 }

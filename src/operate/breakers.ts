@@ -19,40 +19,43 @@ import { changeService } from "../services/service-change.ts";
 
 /** The breaker of a service as people see it. Times are epoch milliseconds by the store's clock. */
 export interface BreakerView {
+  /** The name of the service. */
   readonly service: string;
   /** `isolated` is open by hand. */
   readonly state: FleetBreaker["state"];
-  /** When it entered the state; 0 for one that has never been anything but closed. */
+  /** When it entered the state; 0 if it has always been closed. */
   readonly since: number;
-  /** When it is tried again; null where it is not open, or only ends by hand. */
+  /** When it is probed; null where it is not open, or stays open until it is closed by hand. */
   readonly until: number | null;
+  /** Why it is open; null if it is not. */
   readonly reason: string | null;
-  /** Until when the service asked to be left alone. */
+  /** Until when the service asked for no calls (`Retry-After`); null if it did not. */
   readonly holdUntil: number | null;
-  /** Until when its load returns slowly. */
+  /** Until when its load returns slowly; null if it does not. */
   readonly rampUntil: number | null;
-  /** Calls in the window, by all workers, and those that failed. */
+  /** Calls in the window, by all workers. */
   readonly calls: number;
+  /** Those of them that failed. */
   readonly failures: number;
-  /** Failures since anybody's last success. */
+  /** Failures in a row, by all workers. */
   readonly consecutive: number;
-  /** Probes under way. */
+  /** Probes that run now. */
   readonly probes: number;
-  /** Workers that leave the service alone because only their own calls fail. */
+  /** Workers that take no jobs of the service, because the calls fail only there. */
   readonly sick: readonly { readonly worker: string; readonly until: number }[];
 }
 
 /** Looks at breakers and changes them by hand, for the whole fleet. */
 export interface Breakers {
-  /** Every service of which something is known, by name. */
+  /** The breaker of every service that is configured or was called, by name. */
   list(): Promise<BreakerView[]>;
-  /** The breaker of a service; closed where nothing is known of it. */
+  /** The breaker of a service; closed if nothing is known of it. */
   get(service: string): Promise<BreakerView>;
-  /** Opens it by hand; without `for`, until it is closed by hand. */
+  /** Opens it by hand for a time (1 ms to 10 years), or until it is closed by hand. */
   open(service: string, options: { readonly reason: string; readonly for?: Duration }): Promise<BreakerView>;
   /** Closes it; the load returns with the service's ramp. */
   close(service: string): Promise<BreakerView>;
-  /** Closes it without a ramp; what was seen or asked for before does not count any more. */
+  /** Closes it at once and without a ramp, and forgets what the fleet has counted and what the service asked for. */
   reset(service: string): Promise<BreakerView>;
 }
 

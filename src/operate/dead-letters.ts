@@ -11,13 +11,13 @@ import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
 
-/** Which dead letters; every field narrows. `all: true` where nothing else is said and every one is meant. */
-export type DeadLetterFilter = Omit<LetterFilter, "from" | "until"> & {
+/** Which dead letters; every field narrows. Where no field is given, `retry` and `remove` need `all: true`. */
+export type DeadLetterFilter = Omit<LetterFilter, "from" | "until" | "aside"> & {
   /** Died at this time or later: a date, epoch milliseconds or an ISO 8601 text. */
   readonly from?: Date | number | string;
   /** Died before this time. */
   readonly until?: Date | number | string;
-  /** Says that everything is meant, where nothing else narrows. */
+  /** Says that every dead letter is meant, where no other field is given. */
   readonly all?: true;
 };
 
@@ -30,30 +30,43 @@ export interface DeadLetterDetails extends DeadLetter {
   readonly history: readonly AttemptRecord[];
 }
 
-/** What a removal did; `refused` means that the job is not dead. */
+/** What a removal did. */
 export interface RemoveSummary {
+  /** Jobs that were deleted. */
   readonly removed: number;
+  /** Jobs that are not dead. */
   readonly refused: number;
+  /** Ids without a job. */
   readonly missing: number;
 }
 
-/** The dead letters of a store. */
+/** Looks at dead letters, sends them back to work, removes or exports them. */
 export interface DeadLetters {
-  /** A page, newest first. */
+  /**
+   * A page of dead letters, newest first. Beside the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of
+   * the page before), `oldest: true` for the oldest first, and `payloads: false` to leave out payload, progress and
+   * result.
+   */
   list(
     query?: DeadLetterFilter & Partial<Pick<DeadLetterQuery, "limit" | "cursor" | "oldest" | "payloads">>,
   ): Promise<Page<DeadLetter>>;
-  /** Every one that matches, page by page. */
+  /** Every dead letter that matches, read page by page; newest first unless `oldest: true`. */
   all(filter?: DeadLetterFilter & Pick<DeadLetterQuery, "oldest">): AsyncIterable<DeadLetter>;
   /** The newest dead letter of a job, with its history; rejects with `not_found` if there is none. */
   get(id: string): Promise<DeadLetterDetails>;
-  /** Sends them back to work with their attempts reset. */
+  /**
+   * Sends them back to work with attempts and crashes reset, after `delay` (default 0, at most 10 years). Counts the
+   * `redriven`, those `refused` because they are not dead any more, and ids that are `missing`.
+   */
   retry(target: DeadLetterTarget, options?: { readonly delay?: Duration }): Promise<Record<RedriveAnswer, number>>;
-  /** Deletes the dead jobs with everything that belongs to them. */
+  /** Deletes dead jobs with their dead letters and history. */
   remove(target: DeadLetterTarget): Promise<RemoveSummary>;
-  /** Counts by class, type, reason and cause. */
+  /** Counts the dead letters that match by class, type, reason and cause. */
   stats(filter?: DeadLetterFilter): Promise<Tally>;
-  /** The text of all that match, line by line: `ndjson` or `csv`; fields that sound like secrets are masked. */
+  /**
+   * The dead letters that match as text, oldest first, a line at a time: `ndjson` or `csv`. Fields that look like
+   * secrets are masked unless `reveal: true`.
+   */
   export(format: ExportFormat, filter?: DeadLetterFilter, options?: ExportOptions): AsyncIterable<string>;
 }
 

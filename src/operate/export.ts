@@ -34,7 +34,7 @@ const COLUMNS = [
 
 /** What an export shows. */
 export interface ExportOptions {
-  /** Shows fields that sound like secrets as they are; default false, they are masked. */
+  /** True shows fields that look like secrets as they are; default false: they are masked. */
   readonly reveal?: boolean;
 }
 

@@ -2,7 +2,7 @@
 import { type Duration, parseDuration } from "../core/duration.ts";
 import type { Explanation } from "../core/explain.ts";
 import { RedriveError } from "../core/errors.ts";
-import { type AttemptRecord, type Job, STATES } from "../core/job.ts";
+import { type AttemptRecord, type Job, type State, STATES } from "../core/job.ts";
 import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
@@ -14,9 +14,9 @@ import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
 
-/** Which jobs; every field narrows. `all: true` where nothing else is said and every job is meant. */
+/** Which jobs; every field narrows. Where no field is given, `cancel` and `reschedule` need `all: true`. */
 export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads"> & {
-  /** Says that everything is meant, where nothing else narrows. */
+  /** Says that every job is meant, where no other field is given. */
   readonly all?: true;
 };
 
@@ -35,28 +35,39 @@ export interface RescheduleOptions {
 
 /** A job with everything known about it. */
 export interface JobDetails {
+  /** The job. */
   readonly job: Job;
-  /** Its bad runs, oldest first. */
+  /** Its bad runs, oldest first: of each generation the first and the last nine. */
   readonly history: readonly AttemptRecord[];
 }
 
-/** Looks at jobs and changes what waits. */
+/** Looks at jobs, and cancels or reschedules them. */
 export interface Jobs {
-  /** The job, or null. */
+  /** The job; null if there is none of this id. */
   get(id: string): Promise<Job | null>;
   /** The job with its history; rejects with `not_found` if there is none. */
   show(id: string): Promise<JobDetails>;
-  /** Why it is not running, with what happens next; rejects with `not_found` if there is none. */
+  /** Why the job is not running, and what happens next; rejects with `not_found` if there is none. */
   explain(id: string): Promise<Explanation>;
-  /** A page, newest first; with `sort: "due"` what waits, in the order in which it is due. */
+  /**
+   * A page of jobs, newest first. Beside the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of the page
+   * before), `sort: "due"` for waiting jobs in the order in which they are due, and `payloads: false` to leave out
+   * payload, progress and result.
+   */
   list(query?: Partial<JobQuery>): Promise<Page<Job>>;
-  /** Every job that matches, newest first, page by page. */
+  /** Every job that matches, newest first, read page by page. */
   all(filter?: JobFilter): AsyncIterable<Job>;
   /** How many jobs there are in each state. */
-  count(): ReturnType<Store["count"]>;
-  /** Cancels what waits, and asks what runs to stop. */
+  count(): Promise<Record<State, number>>;
+  /**
+   * Cancels waiting jobs and asks running ones to stop. Counts the `cancelled`, the running ones that were `requested`
+   * to stop, those already `finished`, and ids that are `missing`.
+   */
   cancel(target: JobTarget): Promise<Record<CancelAnswer, number>>;
-  /** Changes due time or priority of what waits. */
+  /**
+   * Changes the due time or the priority of waiting jobs. Counts the `changed`, those `refused` because they do not
+   * wait, and ids that are `missing`.
+   */
   reschedule(target: JobTarget, change: RescheduleOptions): Promise<Record<RescheduleAnswer, number>>;
 }
 

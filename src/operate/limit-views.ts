@@ -5,13 +5,15 @@ import type { Limits, NamedSettings } from "../core/service.ts";
 import type { Cell, Store } from "../store/store.ts";
 import { livingAmong, settingsFrom } from "../services/holding.ts";
 
-/** The limits of one service, tenant or job type; the name `*` stands for those without a word of their own. */
+/** The limits of one service, tenant or job type; the name `*` stands for all that are not named. */
 export interface LimitView {
+  /** What it limits. */
   readonly kind: "service" | "tenant" | "type";
+  /** The name of the service, tenant or type; `*` for all that are not named. */
   readonly name: string;
-  /** Starts allowed for the whole fleet; null for no limit. `nextAt` is when the next one may be, null for now. */
+  /** Starts allowed for the whole fleet, and when the next is allowed (`nextAt`; null for now); null for no limit. */
   readonly rate: (RateSettings & { readonly nextAt: number | null }) | null;
-  /** The retry budget, with the retries that it allows now; null for none. */
+  /** The retry budget, and the retries it allows now (`tokens`); null for none. */
   readonly budget: (BudgetSettings & { readonly tokens: number }) | null;
   /** The share of a tenant beside the others; null for services and types. */
   readonly weight: number | null;

@@ -7,8 +7,9 @@ import type { JobDefinition } from "../jobs/define-job.ts";
 
 /** One queue. */
 export interface QueueView {
+  /** Its name. */
   readonly name: string;
-  /** Its pause, and until when; null for none, and for one that only ends by hand. */
+  /** Its pause, with when it ends (`until`; null if only by hand); null if it is not paused. */
   readonly paused: { readonly until: number | null; readonly reason: string } | null;
   /** The job types seen in it. */
   readonly types: readonly string[];

@@ -7,21 +7,26 @@ import { noJob } from "./jobs.ts";
 
 /** Which runs to list; every field narrows. */
 export interface RunQuery {
-  /** How the run stands; `failed` are those of jobs that died. */
+  /** Only runs in this state; `failed` are the last runs of dead jobs. */
   readonly status?: RunStatus;
+  /** Only runs of jobs of this type. */
   readonly type?: string;
-  /** 1 to 200; default 50. */
+  /** Runs on a page, 1 to 200; default 50. */
   readonly limit?: number;
+  /** The `next` of the page before; default the first page. */
   readonly cursor?: string | null;
 }
 
-/** Looks at runs. */
+/** Looks at the runs of jobs. */
 export interface Runs {
-  /** A page of jobs by the run that each is in or was in last, newest first; retries that wait by the time they are due. */
+  /**
+   * A page of jobs, newest first, each shown by its present or last run; with `status: "pending_retry"` by the time
+   * they are due.
+   */
   list(query?: RunQuery): Promise<Page<RunRecord>>;
   /**
-   * All runs of a job, oldest first, by the id of the job or of any of its runs: of each generation the first and the last
-   * nine that failed, and the present one. Rejects with `not_found` if there is no such job.
+   * All runs of a job, oldest first, by the id of the job or of any of its runs: of each generation the first and the
+   * last nine that failed, and the present one. Rejects with `not_found` if there is no such job.
    */
   history(id: string): Promise<RunRecord[]>;
 }

@@ -8,8 +8,12 @@ import { checkKinds } from "./filter.ts";
 
 /** Which runs count as stuck. */
 export interface StuckFilter {
-  /** Every run longer than this, in place of the limits of their types; runs of types without a limit as well. */
+  /**
+   * Every run longer than this, at least 1 ms, instead of the stuck limits of the jobs; also runs of jobs without a
+   * limit.
+   */
   readonly olderThan?: Duration;
+  /** Only runs of jobs of this type. */
   readonly type?: string;
 }
 
@@ -17,26 +21,34 @@ export interface StuckFilter {
 export interface StuckRun {
   /** The id of the job. */
   readonly id: string;
+  /** The type of the job. */
   readonly type: string;
+  /** The worker that runs it. */
   readonly worker: string | null;
+  /** When the run started; null if it did not. */
   readonly startedAt: number | null;
+  /** How long it has run. */
   readonly ranMs: number;
-  /** Its limit; null where it has none. */
+  /** Its stuck limit; null without one. */
   readonly limitMs: number | null;
-  /** `release` where it had not even started, `cancel` where somebody had asked for that. */
+  /** What becomes of the job: `release` if the run had not started, `cancel` if a cancel was requested. */
   readonly verdict: Exclude<Verdict["kind"], "complete">;
   /** When it is tried again; null if it is not. */
   readonly retryAt: number | null;
+  /** The failure that is recorded; null for `release` and `cancel`. */
   readonly message: string | null;
-  /** False where nothing was done: for a list, a dry run, or a run that ended meanwhile. */
+  /** True if this call ended the run; false in a list or a dry run, or if the run ended by itself meanwhile. */
   readonly fixed: boolean;
 }
 
-/** Stuck runs. */
+/** Finds and ends runs that take longer than they may. */
 export interface Stuck {
-  /** Runs that take longer than they may, with what would become of them. */
+  /** Lists the runs that are longer than their stuck limit, with what `fix` would make of each; changes nothing. */
   list(filter?: StuckFilter): Promise<StuckRun[]>;
-  /** Ends them now: what they say later is refused. With `dryRun` nothing is changed. */
+  /**
+   * Ends those runs now: the store refuses what they report later, and their jobs are retried or die as the limits of
+   * each say. With `dryRun: true` it changes nothing.
+   */
   fix(options?: StuckFilter & { readonly dryRun?: boolean }): Promise<StuckRun[]>;
 }
 

@@ -23,33 +23,35 @@ import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { WorkerCounts } from "../report/reporter.ts";
 
-/** What can be said about a stream of records. */
+/** Options of a stream of records. */
 export interface ProcessRecordsOptions<Item = unknown, Result = unknown> {
   /** The id of a record, 1 to 255 bytes. It is the key of its job: a record whose id is known already is skipped. */
   readonly id: (record: Item, index: number) => string;
   /** The JSON text of a record, which is kept byte for byte; default the record itself as JSON. */
   readonly text?: (record: Item) => string;
-  /** What a record is called where it is refused, e.g. `line 3`; default `record 3`. */
+  /** What an error calls a refused record, e.g. `line 3`; default `record 3`. */
   readonly place?: (record: Item, index: number) => string;
   /**
-   * Hears of every record that is done: those that this call finished, and those of the stream that were done before or
-   * that other workers finish; the call waits for what they are running. A promise is waited for before more is read; an
-   * error ends the call.
+   * Called for every record that is done: those that this call finished, and those of the stream that were done before
+   * or that other workers finish, for which the call waits. A promise is awaited before more is read; an error ends the
+   * call. Default none.
    */
   readonly onResult?: (done: RecordResult<Result>) => void | Promise<void>;
-  /** Settings of the worker, or a worker of this queue that was not started; default `redrive.worker()`. */
+  /** Options of the worker, or a worker of this Redrive that was not started; default `redrive.worker()`. */
   readonly worker?: RedriveWorkerOptions | RedriveWorker;
-  /** Waits for retries that fall due within this time; default 1 s. */
+  /** Waits for retries that fall due within this time before it ends; default 1 s. */
   readonly grace?: Duration;
-  /** Limits for the figures of the call; the summary says which were passed. Default none. */
+  /** Limits for the figures of the call; `alerts` of the summary names those that were passed. Default none. */
   readonly alerts?: AlertOptions;
-  /** Reads no further and lets running records finish when it fires. */
+  /** When it fires, the call reads no further, lets running records finish and ends; default none. */
   readonly signal?: AbortSignal;
 }
 
 /** A record that is done. */
 export interface RecordResult<Result = unknown> {
+  /** The id of the record. */
   readonly id: string;
+  /** What its handler returned, as JSON brings it back; null for nothing. */
   readonly result: Result | null;
   /** Runs it took, the good one included. */
   readonly attempts: number;
@@ -63,22 +65,22 @@ export interface RecordsSummary extends Readonly<WorkerCounts> {
   readonly enqueued: number;
   /** Records whose id was known already; they were skipped. */
   readonly known: number;
-  /** The same, where the record looks otherwise than before: it was skipped too. */
+  /** Records whose id was known already with another body; they were skipped too. */
   readonly conflicts: number;
   /**
-   * Records of the stream whose result could not be told: their worker died in the middle, or another worker or a call before
-   * completed them and `keep.finished` has deleted them. Always 0 without `onResult`.
+   * Records of the stream without a result for `onResult`: their worker died, or they were completed before and
+   * `keep.finished` has deleted them. Always 0 without `onResult`.
    */
   readonly missing: number;
-  /** Completed out of all that ended in this call; null where nothing ended. */
+  /** The share of completed records among those that ended in this call, 0 to 1; null if none ended. */
   readonly successRate: number | null;
-  /** Retries per record that ended in this call; null where nothing ended. */
+  /** Retries per record that ended in this call; null if none ended. */
   readonly averageRetries: number | null;
   /** Records of this type that wait for a retry, counted up to 10,000. */
   readonly retryQueue: number;
   /** Dead letters of this type. */
   readonly deadLetters: number;
-  /** How long the call took. */
+  /** How long the call took, in milliseconds. */
   readonly ms: number;
   /** Figures beyond the limits that were given. */
   readonly alerts: readonly Alert[];

@@ -8,10 +8,20 @@ import type { WorkerEvent } from "./reporter.ts";
 /** Everything that can be listened to. */
 export type RedriveEvent =
   | WorkerEvent
-  /** A job was written; duplicates are not. */
-  | { readonly kind: "job.enqueued"; readonly id: string; readonly type: string }
-  /** Finished jobs were deleted because they are older than their retention. */
-  | ({ readonly kind: "jobs.pruned"; readonly archive: string | null } & Omit<PruneAnswer, "more">);
+  /** This process wrote a new job. Duplicates and replaced jobs are not told, nor jobs written in a transaction of yours. */
+  | {
+      readonly kind: "job.enqueued";
+      /** The id of the job. */
+      readonly id: string;
+      /** Its type. */
+      readonly type: string;
+    }
+  /** A worker of this process deleted ended jobs whose retention is over. */
+  | ({
+      readonly kind: "jobs.pruned";
+      /** The file that dead letters were appended to before they were deleted; null without one. */
+      readonly archive: string | null;
+    } & Omit<PruneAnswer, "more">);
 
 /** The name of an event. */
 export type EventKind = RedriveEvent["kind"];

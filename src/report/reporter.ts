@@ -10,26 +10,76 @@ import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { isLogged, type Log } from "../system/log.ts";
 
+/** A run that was judged, and written as judged. */
+interface Judged<Kind extends string> {
+  readonly kind: Kind;
+  /** The job as it is after the verdict. */
+  readonly job: Job;
+  /** What became of the run. */
+  readonly verdict: Verdict;
+}
+
+/** Something that happened to a worker itself. */
+interface OfWorker<Kind extends string> {
+  readonly kind: Kind;
+  /** The id of the worker. */
+  readonly worker: string;
+}
+
 /** What a worker tells programs. */
 export type WorkerEvent =
+  /** A run succeeded and the store has written it: the job is completed. */
+  | Judged<"job.completed">
+  /** A run failed, was stuck or was lost with its worker, and the job waits for its next attempt. */
+  | Judged<"job.retried">
+  /** A job died: a dead letter with its reason is in the store. */
+  | Judged<"job.dead">
+  /** A run was handed back without using an attempt; the job waits again. `verdict.reason` says why. */
+  | Judged<"job.released">
+  /** A job was cancelled: while it waited, or by ending its run. */
+  | Judged<"job.cancelled">
+  /** The store refused the verdict of a run that had lost its lease: another worker runs the job, or has judged it. */
   | {
-      readonly kind: "job.completed" | "job.retried" | "job.dead" | "job.released" | "job.cancelled";
+      readonly kind: "job.stale";
+      /** The job as the run knew it. */
       readonly job: Job;
+      /** What the run would have become. */
       readonly verdict: Verdict;
     }
-  | { readonly kind: "job.stale"; readonly job: Job; readonly verdict: Verdict }
-  | { readonly kind: "worker.started" | "worker.stopped" | "worker.given_up"; readonly worker: string }
-  /** The breaker of a service is not as it was, for the whole fleet. */
+  /** A worker of this process has registered and begins to take jobs. */
+  | OfWorker<"worker.started">
+  /** A worker of this process has stopped; its jobs are finished or handed back. */
+  | OfWorker<"worker.stopped">
+  /** The fleet gave up a worker of this process, because it gave no sign of life for its lease; it comes back under a new id. */
+  | OfWorker<"worker.given_up">
+  /** A worker of this process changed the breaker of a service, or saw that it has changed, for the whole fleet. */
   | {
       readonly kind: "breaker.changed";
+      /** The name of the service. */
       readonly service: string;
+      /** The state now; `isolated` is open by hand. */
       readonly state: FleetBreaker["state"];
+      /** The state before. */
       readonly before: FleetBreaker["state"];
     }
-  /** Only this worker fails with a service; it leaves it alone until then. */
-  | { readonly kind: "worker.sick"; readonly worker: string; readonly service: string; readonly until: number }
-  /** Half of the slots are lost to handlers that ignore their abort; the process should be replaced. */
-  | { readonly kind: "worker.spent"; readonly worker: string; readonly leaked: number };
+  /** Calls to a service fail only in this worker, not in others; it takes no jobs of that service for a while. */
+  | {
+      readonly kind: "worker.sick";
+      /** The id of the worker. */
+      readonly worker: string;
+      /** The name of the service. */
+      readonly service: string;
+      /** When it takes jobs of the service again, in epoch milliseconds. */
+      readonly until: number;
+    }
+  /** Half of a worker's slots are lost to handlers that ignore their abort signal; replace the process. */
+  | {
+      readonly kind: "worker.spent";
+      /** The id of the worker. */
+      readonly worker: string;
+      /** The slots that are lost. */
+      readonly leaked: number;
+    };
 
 /** Where events go. */
 export interface WorkerEvents {
@@ -38,13 +88,19 @@ export interface WorkerEvents {
 
 /** What a worker has done. */
 export interface WorkerCounts {
+  /** Jobs taken from the store. */
   claimed: number;
+  /** Runs that succeeded. */
   completed: number;
+  /** Runs after which the job waits for its next attempt. */
   retried: number;
+  /** Jobs that became dead letters. */
   dead: number;
+  /** Runs handed back without using an attempt. */
   released: number;
+  /** Jobs that were cancelled. */
   cancelled: number;
-  /** Verdicts that were refused because the lease was lost. */
+  /** Verdicts that the store refused because the run had lost its lease. */
   stale: number;
   /** Slots lost to handlers that ignored their abort. */
   leaked: number;

@@ -7,8 +7,9 @@ import type { System } from "../system/system.ts";
 export interface AttemptContext {
   /** Fires when the attempt's timeout passes or the caller's own signal fires; pass it on, e.g. to `fetch`. */
   readonly signal: AbortSignal;
-  /** The attempt that is running, counted from 1. */
+  /** The attempt that runs now, from 1. */
   readonly attempt: number;
+  /** Attempts in all. */
   readonly maxAttempts: number;
 }
 

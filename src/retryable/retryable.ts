@@ -36,10 +36,8 @@ export interface Retryable {
   ): Retried<This, Args, Result>;
   /** Makes a decorator; everything it holds, a breaker too, belongs to the class and not to its instances. */
   <Args extends readonly unknown[] = readonly unknown[]>(options?: RetryableOptions<Args>): RetryableDecorator<Args>;
-  /**
-   * Wraps a function that wants to know its attempt and to be told when it was left. Only this form passes anything on:
-   * a plain wrapper must not change the arguments of a function, and asynchronous storage would cost every call.
-   */
+  // A plain wrapper must not change the arguments of a function, and asynchronous storage would cost every call.
+  /** Wraps a function that takes a context before its arguments: the attempt, and a signal that fires when it is left. */
   withContext<This, Args extends readonly unknown[], Result>(
     fn: (this: This, context: AttemptContext, ...args: Args) => Result,
     options?: RetryableOptions<Known<Args>>,

@@ -7,7 +7,7 @@ import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
 import { type EnqueueOptions, newJobOf, payloadOf } from "../enqueue/new-jobs.ts";
 import type { KnownTypes } from "./schedule-jobs.ts";
 
-/** What can be said about a schedule; durations as `"5s"` or milliseconds. */
+/** Options of a schedule; durations as `"5s"` or milliseconds. */
 export interface ScheduleOptions<Input = unknown>
   extends Pick<
     EnqueueOptions,
@@ -15,7 +15,7 @@ export interface ScheduleOptions<Input = unknown>
   > {
   /** A cron expression: five fields, or six with seconds first. Give this or `every`. */
   readonly cron?: string | undefined;
-  /** IANA name of the zone that `cron` is meant in; default `UTC`. */
+  /** The IANA name of the time zone of `cron`; default `UTC`. */
   readonly timezone?: string | undefined;
   /** An interval, counted from when the schedule is first set, 1 s to 10 years. */
   readonly every?: Duration | undefined;
@@ -24,16 +24,16 @@ export interface ScheduleOptions<Input = unknown>
   /** The input of every job, at most 64 KiB; default `{}`. */
   readonly input?: NoInfer<Input> | undefined;
   /**
-   * Ticks that nobody was there for: `none` of them makes a job (those up to a minute late do), the latest `one` does, or
-   * the latest `all` so many, oldest first, 1 to 1,000; default `one`.
+   * Ticks that passed while no worker ran: `none` of them makes a job (except one up to a minute late), the latest
+   * `one` does, or with `{ all: n }` the latest n do, oldest first, 1 to 1,000; default `one`.
    */
   readonly catchUp?: CatchUp | undefined;
   /**
-   * The job before has not ended: the next one waits for it in a `queue`, is left out (`skip`), or takes its place
-   * (`replace`: one that waits is cancelled, one that runs is asked to stop); default `queue`.
+   * If the job of the tick before has not ended: the next one waits for it (`queue`), is left out (`skip`), or takes
+   * its place (`replace`: a waiting job is cancelled, a running one is asked to stop); default `queue`.
    */
   readonly overlap?: Overlap | undefined;
-  /** Every job is due up to this long after its tick, by chance; default 0, at most 10 years. */
+  /** Each job is due a random time after its tick, up to this long; default 0, at most 10 years. */
   readonly jitter?: Duration | undefined;
 }
 

@@ -9,44 +9,57 @@ import { livingAmong } from "../services/holding.ts";
 
 /** What every row of the list says. */
 interface Row {
+  /** Its name. */
   readonly name: string;
-  /** When it ran last, or for when its last job was made; null for never. */
+  /** When it ran last, or the tick of its last job; null for never. */
   readonly lastAt: number | null;
   /** How long that took; null where it has not ended. */
   readonly lastMs: number | null;
-  /** When it runs next; null for never, or where nobody does it. */
+  /** When it runs next; null for never, or if no worker does it. */
   readonly nextAt: number | null;
+  /** The interval; null for a cron schedule. */
   readonly everyMs: number | null;
 }
 
 /** A schedule. */
 export interface ScheduleView extends Row {
+  /** Tells it from upkeep. */
   readonly kind: "schedule";
+  /** The cron expression; null for an interval. */
   readonly cron: string | null;
+  /** The zone of the cron expression; null for an interval. */
   readonly timezone: string | null;
+  /** True while it is paused. */
   readonly paused: boolean;
   /** The job type. */
   readonly job: string;
-  /** JSON text. */
+  /** JSON text of the input of its jobs. */
   readonly input: string;
+  /** What becomes of ticks that were missed. */
   readonly catchUp: CatchUp;
+  /** What becomes of a tick whose last job has not ended. */
   readonly overlap: Overlap;
+  /** Jobs are due up to this long after their tick. */
   readonly jitterMs: number;
+  /** Options of its jobs. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** The job made last. */
+  /** The id of its last job; null before the first. */
   readonly lastJob: string | null;
-  /** Its state; null where there is none, or it is gone. */
+  /** The state of that job; null if there is none any more. */
   readonly result: Job["state"] | null;
-  /** Jobs that ticks have made, and ticks that made none. */
+  /** Jobs that its ticks have made. */
   readonly fired: number;
+  /** Ticks that made no job. */
   readonly skipped: number;
 }
 
 /** What upkeep does by itself. */
 export interface UpkeepView extends Row {
+  /** Tells it from a schedule. */
   readonly kind: "upkeep";
   /** The worker that did it last. */
   readonly worker: string;
+  /** How it went; null if it has not ended. */
   readonly result: "ok" | "failed" | null;
   /** What went wrong; null if nothing did. */
   readonly error: string | null;

@@ -21,24 +21,24 @@ import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, typesByName } from "./sc
 import { definitionFrom, type ScheduleOptions } from "./schedule-options.ts";
 import { type AnyScheduleView, readSchedules, type ScheduleView, viewsOf } from "./schedule-views.ts";
 
-/** Handles schedules, which hold for the whole fleet. */
+/** Makes, changes and runs schedules, which hold for the whole fleet. */
 export interface Schedules {
   /**
-   * Makes a schedule, or changes the one of this name. The same definition again changes nothing; where its times are
-   * others, it goes on with the next one from now.
+   * Makes a schedule, or changes the one of this name. The same definition again changes nothing; if its times differ,
+   * it goes on with the next one from now.
    */
   set<Input>(name: string, options: ScheduleOptions<Input>): Promise<ScheduleView>;
-  /** Every schedule by name, and after them what upkeep does by itself. */
+  /** Every schedule by name, and after them what upkeep does regularly. */
   list(): Promise<AnyScheduleView[]>;
-  /** The schedule, or null. */
+  /** The schedule; null if there is none of this name. */
   get(name: string): Promise<ScheduleView | null>;
-  /** No more ticks until it is resumed; those of the pause are not made up for. */
+  /** Pauses a schedule: it makes no jobs until `resume`, and the ticks of the pause are not made up for. */
   pause(name: string): Promise<ScheduleView>;
-  /** The next tick from now on. */
+  /** Ends the pause; the next tick is the next one from now. */
   resume(name: string): Promise<ScheduleView>;
-  /** Makes one more job now, whatever is planned; answers its id. */
+  /** Makes one more job now, beside the planned ones; answers its id. */
   run(name: string): Promise<{ readonly id: string }>;
-  /** Ends it; jobs that it has made stay. False if there was none. */
+  /** Removes the schedule; jobs that it has made stay. False if there was none. */
   remove(name: string): Promise<boolean>;
 }
 

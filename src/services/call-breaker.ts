@@ -42,9 +42,11 @@ export interface BreakerCounts {
 /** A circuit breaker of this process; made by `createBreaker`, given to `retryable` as `breaker`. */
 export interface CircuitBreaker {
   readonly [BREAKER_BRAND]: 1;
+  /** The name of the service it guards. */
   readonly name: string;
   /** `isolated` is open by hand; an open breaker whose time is over reads as `half_open`. */
   readonly state: Breaker["state"];
+  /** What it has counted. */
   readonly counts: BreakerCounts;
   /** Why it is open; null while it is not. */
   readonly reason: string | null;

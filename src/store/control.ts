@@ -2,14 +2,19 @@
 
 /** Something that can be paused. */
 export interface PauseTarget {
+  /** What is paused. */
   readonly kind: "queue" | "type" | "service" | "tenant";
+  /** Its name. */
   readonly name: string;
 }
 
 /** A pause, in force from `from` until before `until`; ended ones are kept, because deadlines do not count them. */
 export interface Pause extends PauseTarget {
+  /** When it began. */
   readonly from: number;
+  /** When it ends; null for one that ends by `resume`. */
   readonly until: number | null;
+  /** Why; empty if no reason was given. */
   readonly reason: string;
 }
 

@@ -21,9 +21,9 @@ export interface LetterFilter {
   readonly from?: number;
   /** Died before this instant, in milliseconds. */
   readonly until?: number;
-  /** Part of the error's name or message as people see them, 1 to 200 characters; A to Z match a to z. */
+  /** Only those whose error's name or message contains this, 1 to 200 characters, in upper or lower case (A to Z). */
   readonly text?: string;
-  /** Also those that were redriven already. */
+  /** True adds those that were sent back to work; default false. */
   readonly redriven?: boolean;
   /** Only those that are over and wait for a worker with their archive. */
   readonly aside?: boolean;
@@ -40,11 +40,15 @@ export interface DeadLetterQuery extends LetterFilter {
   readonly payloads?: boolean;
 }
 
-/** How many dead letters there are of what. */
+/** Counts of dead letters. */
 export interface Tally {
+  /** All that match. */
   readonly total: number;
+  /** How many of each failure class. */
   readonly byClass: Readonly<Record<string, number>>;
+  /** How many of each job type. */
   readonly byType: Readonly<Record<string, number>>;
+  /** How many died for each reason. */
   readonly byReason: Readonly<Record<string, number>>;
   /** At most 100, those with the most letters first, then by fingerprint. */
   readonly causes: readonly CauseCount[];
@@ -52,12 +56,17 @@ export interface Tally {
   readonly otherCauses: number;
 }
 
-/** The dead letters of one cause; name, message and class are those of its newest letter. */
+/** The dead letters of one cause. */
 export interface CauseCount {
+  /** The fingerprint of the cause, for `deadLetters` filters. */
   readonly fingerprint: string;
+  /** How many there are. */
   readonly count: number;
+  /** The name of the newest error. */
   readonly name: string;
+  /** Its message. */
   readonly message: string;
+  /** Its class. */
   readonly class: FailureClass;
   /** When the first of them died. */
   readonly firstAt: number;

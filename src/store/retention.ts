@@ -33,8 +33,11 @@ export interface Retention {
 
 /** What was deleted, and whether there may be more to do. */
 export interface PruneAnswer {
+  /** Completed jobs deleted. */
   readonly completed: number;
+  /** Cancelled jobs deleted. */
   readonly cancelled: number;
+  /** Dead jobs deleted. */
   readonly dead: number;
   readonly more: boolean;
 }

@@ -181,7 +181,9 @@ export interface Within {
 
 /** A page and the cursor of the next one. */
 export interface Page<T> {
+  /** What is on the page. */
   readonly items: readonly T[];
+  /** The cursor of the next page; null on the last. */
   readonly next: string | null;
 }
 

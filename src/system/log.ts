@@ -2,13 +2,17 @@
 import { isSecretName, redactJson } from "../core/redact.ts";
 import { putLog, shownAs } from "./output.ts";
 
-/** What the library needs of a logger; pino and its likes have it. */
+/** A logger; pino and loggers like it fit. */
 export interface Log {
+  /** Writes a line for developers. */
   debug(fields: object, message: string): void;
+  /** Writes a line about the normal course. */
   info(fields: object, message: string): void;
+  /** Writes a line about something to look at. */
   warn(fields: object, message: string): void;
+  /** Writes a line about something that went wrong. */
   error(fields: object, message: string): void;
-  /** Lines that nobody would see are not even made. */
+  /** False for a level whose lines are dropped; Redrive then does not make them. Optional. */
   isLevelEnabled?(level: string): boolean;
 }
 

@@ -6,7 +6,7 @@ import type { System } from "../system/system.ts";
 
 /** How often a fault happens. */
 export interface FaultOptions {
-  /** Runs it happens to; default 1, Infinity for all. */
+  /** Runs that it happens to; default 1, Infinity for all. */
   readonly times?: number;
 }
 

@@ -19,18 +19,21 @@ import { Timeline } from "./timeline.ts";
 
 /** How a handler is run. */
 export interface PerformOptions {
-  /** The attempt that it takes itself for, from 1; default 1. */
+  /** The attempt that the handler sees, 1 to 10,000; default 1. */
   readonly attempt?: number;
-  /** In place of what its definition says. */
+  /** Attempts in all, 1 to 10,000; default that of the definition. */
   readonly maxAttempts?: number;
+  /** The key of the job; default none. */
   readonly key?: string;
+  /** The tenant of the job; default none. */
   readonly tenant?: string;
   /** Fires the context's signal, as a timeout would. */
   readonly signal?: AbortSignal;
-  /** Hears what the handler says, too. */
+  /** A log that gets every line too; default none. */
   readonly log?: Log;
-  /** What the clock says; default 2026-01-01. */
+  /** The time on the clock: a date, epoch milliseconds or an ISO 8601 text; default 2026-01-01T00:00:00Z. */
   readonly now?: Date | number | string;
+  /** Jitter and everything else random follows from it; default 1. */
   readonly seed?: number;
 }
 

@@ -25,13 +25,13 @@ import { Timeline } from "./timeline.ts";
 
 /** What a test's Redrive is made of. */
 export interface TestRedriveOptions extends Omit<RedriveOptions, "store"> {
-  /** What the fake clock begins with; default 2026-01-01T00:00:00Z. */
+  /** What the fake clock begins with: a date, epoch milliseconds or an ISO 8601 text; default 2026-01-01T00:00:00Z. */
   readonly now?: Date | number | string;
-  /** From which ids, jitter and everything else random follows; default 1. */
+  /** Ids, jitter and everything else random follows from it; default 1. */
   readonly seed?: number;
   /**
-   * How long, in real time, the fake clock stands still for a handler at work. After that the handler counts as waiting
-   * for the clock, so that timeouts can end it. Default 1 s.
+   * How long, in real time, the fake clock stands still for a handler at work; after that the handler counts as waiting
+   * for the clock, so that timeouts can end it. Default 1 s, from 1 ms.
    */
   readonly patience?: Duration;
 }

@@ -4,40 +4,50 @@ import type { WorkerCounts } from "../report/reporter.ts";
 import type { Isolation } from "./isolation.ts";
 import type { WorkerOptions, WorkerSettings } from "./settings.ts";
 
-/** What users write about a worker; durations as `"5s"` or milliseconds. */
+/** Options of a worker in your program; durations as `"5s"` or milliseconds. */
 export interface RedriveWorkerOptions extends WorkerOptions {
-  /** Opens a port that answers `/live` and `/ready`; 0 lets the system choose. Default none. */
+  /**
+   * Opens an HTTP port that answers `/live` and `/ready`, on this host alone unless `host` is given; port 0 lets the
+   * system choose. Default none.
+   */
   readonly health?: { readonly port: number; readonly host?: string };
   /**
-   * A file to which dead letters of the types defined here are appended before their retention deletes them; workers
-   * without it leave those letters alone. Default none.
+   * A file to which dead letters of the types defined here are appended before retention deletes them; workers without
+   * it leave those letters alone. Default none.
    */
   readonly archive?: string;
   /**
-   * The file that exports these job definitions. With it, a job with its last crash left runs in a process of its own,
-   * and its death leaves evidence; without it, such a job runs alone in this process. Needs a store given by its URL.
-   * Middleware and defaults of this program do not reach that process.
+   * The file that exports these job definitions. With it, a job that has one crash left runs in a process of its own;
+   * without it, such a job runs alone in this process. Needs a store given by its URL. Middleware and defaults of this
+   * program do not reach that process. Default none.
    */
   readonly jobsFile?: string;
-  /** How such a process is started, in place of `jobsFile`. */
+  /** Starts such a process in a way of yours, instead of `jobsFile`; default none. */
   readonly isolation?: (settings: WorkerSettings) => Isolation;
 }
 
 /** A worker. Nothing happens before `start` or `drain`; one that has stopped refuses both with `closed`. */
 export interface RedriveWorker extends AsyncDisposable {
-  /** Its present id; a worker that was given up comes back under a new one. */
+  /** Its present id; a worker that the fleet gave up comes back under a new one. */
   readonly id: string;
   /** What it has done so far. */
   readonly counts: Readonly<WorkerCounts>;
-  /** The health port, once it is open. */
+  /** The port of `health`, once it is open; null without one. */
   readonly healthPort: number | null;
-  /** In contact with the store and taking work. */
+  /** True while it is in contact with the store and takes work. */
   readonly isReady: boolean;
-  /** Half of its slots are lost to handlers that ignore their abort; the process should be replaced. */
+  /** True when half of its slots are lost to handlers that ignore their abort signal: replace the process. */
   readonly isSpent: boolean;
+  /** Registers the worker and begins to take jobs; resolves once it is registered. */
   start(): Promise<void>;
-  /** Stops claiming, lets runs finish within the time (default 25 s), then aborts and releases them uncharged. */
+  /**
+   * Takes no more jobs, lets runs finish within the time (default 25 s), then aborts them and hands them back without
+   * using an attempt.
+   */
   stop(options?: { readonly within?: Duration }): Promise<void>;
-  /** Works until nothing is held, nothing is due and nothing falls due within the grace (default 1 s); then stops. */
+  /**
+   * Works until it holds no job, none is due, and none falls due within the grace (default 1 s); then stops and answers
+   * its counts.
+   */
   drain(options?: { readonly grace?: Duration }): Promise<WorkerCounts>;
 }

@@ -3,25 +3,32 @@ import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkName } from "../core/new-job.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 
-/** What users write; durations as `"5s"` or milliseconds. */
+/** Options of every worker; durations as `"5s"` or milliseconds. */
 export interface WorkerOptions {
   /** Jobs run at the same time; default 50, from 1 to 10,000. */
   readonly concurrency?: number;
-  /** How long this worker is trusted without a sign of life; default 30 s, from 100 ms to 1 d. */
+  /** How long the fleet trusts this worker without a heartbeat; default 30 s, from 100 ms to 1 d. */
   readonly lease?: Duration;
-  /** How often it gives one; default 5 s, or a sixth of the lease where that is less; at most a third of the lease. */
+  /**
+   * How often it sends one; default 5 s, or a sixth of the lease if that is less; from 10 ms to a third of the lease.
+   */
   readonly heartbeat?: Duration;
-  /** How often it looks for work without a hint; default 1 s, from 1 ms to 1 d. */
+  /** How often it looks for work when the store sends no wake-up; default 1 s, from 1 ms to 1 d. */
   readonly poll?: Duration;
   /** Queues to serve; default all. */
   readonly queues?: readonly string[];
-  /** How long a blocked event loop keeps its jobs; default five leases, from one lease to 1 d. */
+  /**
+   * How long a blocked event loop may block before the worker loses its jobs; default five leases, from one lease to 1
+   * d.
+   */
   readonly stallLimit?: Duration;
-  /** How long a handler that was asked to stop may take before its slot counts as lost; default 5 s, at most 1 d. */
+  /**
+   * How long a handler may take after its abort signal fired before its slot counts as lost; default 5 s, at most 1 d.
+   */
   readonly abortGrace?: Duration;
-  /** What happens to runs when contact to the store is lost for almost a lease; default `abort`. */
+  /** What happens to runs when the worker has had no contact with the store for almost a lease; default `abort`. */
   readonly onContactLost?: "abort" | "continue";
-  /** Version of your program, to tell which release failed a job; default none. */
+  /** The version of your program, recorded with failures; default none. */
   readonly release?: string;
 }
 

@@ -6,17 +6,23 @@ import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
 import { loadPg } from "./driver.ts";
 
-/** Where a Postgres store lies. */
+/** Where a Postgres store lies, and how to reach it. */
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`; give this or a pool. What it leaves out, `pg` adds: `PGHOST`… */
+  /**
+   * `postgres://user:password@host:port/database`; give this or a pool. What it leaves out comes from `PGHOST`,
+   * `PGUSER` and the like.
+   */
   readonly url?: string;
-  /** A pool of yours; you end it. */
+  /** A pool of `pg` of yours, which you end; give this or a URL. */
   readonly pool?: pg.Pool;
-  /** The schema that Redrive makes its tables in; default `redrive`. */
+  /** The schema that holds the tables: 1 to 48 small letters, digits or `_`, not a digit first; default `redrive`. */
   readonly schema?: string;
-  /** Connections at most, for a URL; default 10. */
+  /** Connections at most, with a URL, 1 to 1,000; default 10. */
   readonly maxConnections?: number;
-  /** A pooler in transaction mode stands between (PgBouncer): nothing is prepared, and there are no wake-ups but polling. */
+  /**
+   * True if a pooler in transaction mode (PgBouncer) stands between: nothing is prepared, and workers poll instead of
+   * being woken. Default false.
+   */
   readonly pooler?: boolean;
 }
 
