@@ -1,6 +1,6 @@
 // The reference pages leave nothing out: every option type, call, event and field of a context that a program can reach
-// is on its page.
-import { readFileSync } from "node:fs";
+// is on its page, and the places that the architecture page names are there.
+import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import * as library from "../src/index.ts";
 
@@ -121,5 +121,27 @@ describe("events.md", () => {
     expect(kinds).toHaveLength(14);
     const [, section = ""] = page("events").split("## Kinds");
     expect(headings(section.split("\n## Verdict")[0] ?? "").toSorted()).toEqual(kinds.toSorted());
+  });
+});
+
+describe("architecture.md", () => {
+  const [, after = ""] = read("docs/internals/architecture.md").split("## Where to look");
+  const section = after.split("\n## ")[0] ?? "";
+  const places = [...section.matchAll(/`([\w./-]+)#(\w+)`/g)].map(([, path = "", name = ""]) => [path, name] as const);
+
+  it("answers each question with a place", () => {
+    const rows = section.match(/^\| (?!---|question|to add).*$/gm) ?? [];
+    expect(rows.length).toBeGreaterThan(14);
+    expect(rows.filter((row) => !/`[\w./-]+#\w+`/.test(row))).toEqual([]);
+    const asked = rows.map((row) => row.split(" | ")[0]?.slice(2));
+    const additions = ["a command", "a store verb", "a store", "a job field", "an option"];
+    const stores = ["on Postgres", "on SQLite", "in memory"].map((where) => `Where is a stale write refused ${where}?`);
+    expect(without(["Where is the backoff computed?", ...stores, ...additions], asked as string[])).toEqual([]);
+  });
+
+  it.each(places)("names %s, which declares %s", (path, name) => {
+    expect(existsSync(new URL(path, root))).toBe(true);
+    const declares = new RegExp(`^(?:export )?(?:async )?(?:function|const|interface|type|class) ${name}\\b`, "m");
+    expect(read(path)).toMatch(declares);
   });
 });
