@@ -164,10 +164,8 @@ function keyedEnqueuer(
   };
   const group = async (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[]> => {
     const answers = new Map<NewJob, EnqueueAnswer>();
-    const known = await statesOf(
-      ask,
-      jobs.map(({ id }) => id),
-    );
+    const ids = jobs.map(({ id }) => id);
+    const known = await statesOf(ask, ids);
     const open = jobs.filter((job) => {
       const state = known.get(job.id);
       if (state) answers.set(job, { kind: "duplicate", id: job.id, state });
