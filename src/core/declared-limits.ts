@@ -1,18 +1,23 @@
 // The limits of a job type that somebody said. A job that was enqueued by the name of its type alone has only defaults; those
 // who know the type say what counts instead, also to other processes, as JSON.
-import type { Job, JobKeep, JobLimits, Terms } from "./job.ts";
+import {
+  type Job,
+  type JobKeep,
+  type JobLimits,
+  KEEP_NAMES,
+  LIMIT_NAMES,
+  TERM_NAMES,
+  TERMS,
+  type Terms,
+} from "./job.ts";
 import type { ResolvedPolicy } from "./policy.ts";
-
-const COUNTS = ["maxAttempts", "maxCrashes"] as const;
-/** Those that may be null for none. */
-const OPTIONAL = ["deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const;
 
 /** Those limits of a job that were said; it keeps its own for the others. */
 export type DeclaredLimits = Partial<Omit<JobLimits, "limited">>;
 
 /** The limits that a layer of the policy said. */
 export function declaredLimits({ policy, origins }: ResolvedPolicy): DeclaredLimits {
-  const said = LIMITS.filter((limit) => origins[limit] !== "default");
+  const said = LIMIT_NAMES.filter((limit) => origins[limit] !== "default");
   return Object.fromEntries(said.map((limit) => [limit, policy[limit]]));
 }
 
@@ -20,10 +25,9 @@ export function declaredLimits({ policy, origins }: ResolvedPolicy): DeclaredLim
 export function limitsFrom(value: unknown): DeclaredLimits {
   const given = (typeof value === "object" && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
   const isCount = (limit: string): boolean => Number.isSafeInteger(given[limit]) && (given[limit] as number) >= 0;
-  const said = [
-    ...COUNTS.filter((limit) => isCount(limit) && given[limit] !== 0),
-    ...OPTIONAL.filter((limit) => given[limit] === null || isCount(limit)),
-  ];
+  const said = LIMIT_NAMES.filter((limit) =>
+    TERMS[limit].mayBeNull ? given[limit] === null || isCount(limit) : isCount(limit) && given[limit] !== 0,
+  );
   return Object.fromEntries(said.map((limit) => [limit, given[limit]]));
 }
 
@@ -39,12 +43,10 @@ export function termsFor(job: Job, { limits, keep }: DeclaredByType): Terms | nu
   const said: Partial<Terms> = job.limited ? NO_LIMITS : limits;
   // Nothing is made for jobs that carry it themselves, which most do.
   const differs = (term: keyof Terms, by: Partial<Terms>): boolean => by[term] !== undefined && by[term] !== job[term];
-  if (!LIMITS.some((term) => differs(term, said)) && !(keep && KEEPS.some((term) => differs(term, keep)))) return null;
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = job;
-  const own = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs };
+  if (!LIMIT_NAMES.some((term) => differs(term, said)) && !(keep && KEEP_NAMES.some((term) => differs(term, keep))))
+    return null;
+  const own = Object.fromEntries(TERM_NAMES.map((term) => [term, job[term]])) as unknown as Terms;
   return { ...own, ...said, ...keep };
 }
 
-const LIMITS = [...COUNTS, ...OPTIONAL] as const;
-const KEEPS = ["keepFinishedMs", "keepDeadMs"] as const;
 const NO_LIMITS: DeclaredLimits = {};

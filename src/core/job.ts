@@ -94,8 +94,52 @@ export interface JobKeep {
   readonly keepDeadMs: number | null;
 }
 
-/** What a run was judged by. */
+/** What a run is judged by, and how long its job is kept after it. */
 export type Terms = Omit<JobLimits, "limited"> & JobKeep;
+
+/** What is known of a term. */
+export interface TermFacts {
+  /** What users call it among the options of a job. */
+  readonly option: string;
+  readonly least: number;
+  readonly most: number;
+  /** Null stands for none. */
+  readonly mayBeNull: boolean;
+  /** Of the job; by a function of its own, because a name in a variable is slow to look up. */
+  readonly of: (terms: Terms) => number | null;
+}
+
+const DAY_MS = 86_400_000;
+const TEN_YEARS_MS = 10 * 366 * DAY_MS;
+const KEEP_MOST_MS = 36_500 * DAY_MS;
+
+/** Every term, said once: the checks, the columns of the stores and what is written with a verdict follow from here. */
+export const TERMS = {
+  maxAttempts: { option: "maxAttempts", least: 1, most: 10_000, mayBeNull: false, of: (t) => t.maxAttempts },
+  maxCrashes: { option: "maxCrashes", least: 1, most: 1_000, mayBeNull: false, of: (t) => t.maxCrashes },
+  deadlineMs: { option: "deadline", least: 1, most: TEN_YEARS_MS, mayBeNull: true, of: (t) => t.deadlineMs },
+  stuckMs: { option: "stuck.after", least: 1, most: TEN_YEARS_MS, mayBeNull: true, of: (t) => t.stuckMs },
+  stuckRetryMs: { option: "stuck.retryAfter", least: 0, most: 7 * DAY_MS, mayBeNull: true, of: (t) => t.stuckRetryMs },
+  stuckLimit: { option: "stuck.limit", least: 0, most: 9_999, mayBeNull: true, of: (t) => t.stuckLimit },
+  keepFinishedMs: {
+    option: "keep.finished",
+    least: 0,
+    most: KEEP_MOST_MS,
+    mayBeNull: true,
+    of: (t) => t.keepFinishedMs,
+  },
+  keepDeadMs: { option: "keep.dead", least: 0, most: KEEP_MOST_MS, mayBeNull: true, of: (t) => t.keepDeadMs },
+} as const satisfies Readonly<Record<keyof Terms, TermFacts>>;
+
+/** The names of the terms. */
+export const TERM_NAMES = Object.keys(TERMS) as (keyof Terms)[];
+/** Those that say how long a job is kept. */
+export const KEEP_NAMES: readonly (keyof JobKeep)[] = ["keepFinishedMs", "keepDeadMs"];
+/** Those that limit its runs. */
+export const LIMIT_NAMES = TERM_NAMES.filter((name) => !KEEP_NAMES.some((keep) => keep === name)) as Exclude<
+  keyof Terms,
+  keyof JobKeep
+>[];
 
 /** The last instant that a date can name. */
 export const LATEST_INSTANT = 8_640_000_000_000_000;

@@ -1,10 +1,18 @@
 // What may be enqueued: the shape of a new job and the checks every store makes before it writes one. Nothing is
 // clamped or repaired; a bad value is refused with its legal range and changes nothing.
-import { MAX_DURATION_MS } from "./duration.ts";
 import { didYouMean, invalid } from "./options.ts";
 import { RedriveError } from "./errors.ts";
 import { GROUP_CONCURRENCY } from "./group.ts";
-import { type Belonging, type JobKeep, type JobLimits, LATEST_INSTANT, type State } from "./job.ts";
+import {
+  type Belonging,
+  type JobKeep,
+  type JobLimits,
+  LATEST_INSTANT,
+  type State,
+  TERM_NAMES,
+  TERMS,
+  type Terms,
+} from "./job.ts";
 
 /**
  * What a key that is taken means for a new job. `key`: the same body is a duplicate, another one a conflict. `queued` and
@@ -57,13 +65,13 @@ export const JOB_BOUNDS = {
   payloadBytesMost: 16_777_216,
   payloadDepth: 64,
   keyBytes: 255,
-  attempts: 10_000,
-  crashes: 1_000,
+  attempts: TERMS.maxAttempts.most,
+  crashes: TERMS.maxCrashes.most,
   version: 1_000_000,
-  delayMs: 10 * 366 * 86_400_000,
-  stuckRetryMs: 7 * 86_400_000,
+  delayMs: TERMS.deadlineMs.most,
+  stuckRetryMs: TERMS.stuckRetryMs.most,
   resultBytes: 65_536,
-  keepMs: MAX_DURATION_MS,
+  keepMs: TERMS.keepDeadMs.most,
 } as const;
 
 /** Of UTF-8, at most. */
@@ -90,12 +98,8 @@ export function checkNewJob(job: NewJob): void {
   checkOneOf("unique", job.unique, UNIQUE_MODES);
   checkInteger("version", job.version, 1, JOB_BOUNDS.version);
   checkPriority(job.priority);
-  checkInteger("maxAttempts", job.maxAttempts, 1, JOB_BOUNDS.attempts);
-  checkInteger("maxCrashes", job.maxCrashes, 1, JOB_BOUNDS.crashes);
-  if (job.deadlineMs !== null) checkInteger("deadline", job.deadlineMs, 1, JOB_BOUNDS.delayMs);
-  checkStuck(job);
+  checkTerms(job);
   if (typeof job.limited !== "boolean") refuse("limited", "true or false", job.limited);
-  checkKeep(job);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
   if (typeof job.payload !== "string" || !job.payload.isWellFormed()) {
@@ -104,27 +108,18 @@ export function checkNewJob(job: NewJob): void {
   checkBytes("payload", job.payload, JOB_BOUNDS.payloadBytesMost);
 }
 
-/** Throws unless these are times for which a job may be kept. */
-export function checkKeep({ keepFinishedMs, keepDeadMs }: JobKeep): void {
-  for (const [field, value] of [
-    ["keep.finished", keepFinishedMs],
-    ["keep.dead", keepDeadMs],
-  ] as const)
-    if (value !== null) checkInteger(field, value, 0, JOB_BOUNDS.keepMs);
-}
+const TERM_CHECKS = TERM_NAMES.map((name) => TERMS[name]);
 
-function checkStuck({ stuckMs, stuckRetryMs, stuckLimit }: NewJob): void {
-  if (stuckMs === null && stuckRetryMs === null && stuckLimit === null) return;
-  if (stuckMs !== null) checkInteger("stuck.after", stuckMs, 1, JOB_BOUNDS.delayMs);
-  const none = "null, because no run of the job is ever stuck";
-  for (const [field, value, most] of [
-    ["stuck.retryAfter", stuckRetryMs, JOB_BOUNDS.stuckRetryMs],
-    ["stuck.limit", stuckLimit, JOB_BOUNDS.attempts - 1],
-  ] as const) {
-    if (value === null) continue;
-    checkInteger(field, value, 0, most);
-    if (stuckMs === null) refuse(field, none, value);
+/** Throws unless these are terms that a job may have. */
+export function checkTerms(terms: Terms): void {
+  for (const { option, least, most, mayBeNull, of } of TERM_CHECKS) {
+    const value = of(terms);
+    if (value !== null || !mayBeNull) checkInteger(option, value, least, most);
   }
+  if (terms.stuckMs !== null) return;
+  const none = "null, because no run of the job is ever stuck";
+  if (terms.stuckRetryMs !== null) refuse(TERMS.stuckRetryMs.option, none, terms.stuckRetryMs);
+  if (terms.stuckLimit !== null) refuse(TERMS.stuckLimit.option, none, terms.stuckLimit);
 }
 
 function checkGroup({ group, groupConcurrency }: NewJob): void {

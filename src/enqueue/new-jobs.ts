@@ -2,6 +2,7 @@
 // durations, makes the id. Everything that can be refused is refused here, before anything is written.
 import { createHash } from "node:crypto";
 import { type Duration, parseDuration } from "../core/duration.ts";
+import { TERM_NAMES, type Terms } from "../core/job.ts";
 import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
@@ -79,6 +80,8 @@ export interface KnownType {
   readonly layers: { readonly library: PolicyOptions; readonly type: PolicyOptions };
   /** A job of the type of which nothing more was said, once there was one: all others are alike. */
   plain: NewJob | null;
+  /** What its jobs are judged by where nothing else is said, once it was asked for. */
+  terms: Terms | null;
 }
 
 /** A type with the defaults of its queue; a name alone is enough, but then nothing is validated. */
@@ -95,6 +98,7 @@ export function knownType(definition: JobDefinition | string, library: PolicyOpt
     policy: resolvePolicy(layers).policy,
     layers,
     plain: null,
+    terms: null,
   };
 }
 
@@ -144,18 +148,17 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     digest: key === null ? null : createHash("sha256").update(payload).digest("hex"),
     delayMs: given.delay === undefined ? 0 : parseDuration(given.delay, "delay", { maxMs: JOB_BOUNDS.delayMs }),
     runAt: given.runAt === undefined ? null : instantOf(given.runAt, "runAt"),
-    maxAttempts: policy.maxAttempts,
-    maxCrashes: policy.maxCrashes,
-    deadlineMs: policy.deadlineMs,
-    stuckMs: policy.stuckMs,
-    stuckRetryMs: policy.stuckRetryMs,
-    stuckLimit: policy.stuckLimit,
     limited: saysLimits || known.definition !== null,
-    keepFinishedMs: known.definition && policy.keepFinishedMs,
-    keepDeadMs: known.definition && policy.keepDeadMs,
+    ...(saysLimits ? termsOf(known, policy) : (known.terms ??= termsOf(known, policy))),
   } as NewJob;
   checkNewJob(job);
   return job;
+}
+
+/** What jobs of the type are judged by; how long they are kept only where its definition is known. */
+function termsOf({ definition }: KnownType, policy: Policy): Terms {
+  const kept = definition === null ? { keepFinishedMs: null, keepDeadMs: null } : {};
+  return { ...(Object.fromEntries(TERM_NAMES.map((name) => [name, policy[name]])) as unknown as Terms), ...kept };
 }
 
 function limitsOf(given: { readonly [K in (typeof FIELDS)[number]]?: unknown }): PolicyOptions {

@@ -12,9 +12,9 @@ import {
   type Job,
   type JobKeep,
   type Lease,
-  type State,
 } from "../core/job.ts";
 import type { Cell } from "./cells.ts";
+import { JOB_COLUMNS, JOB_WIDTH, REST_COLUMNS, type Value } from "./columns.ts";
 import type { ExpiredRun, OverdueRun, WorkerRecord } from "./presence.ts";
 import type { LetterGroup } from "./tally.ts";
 
@@ -29,59 +29,29 @@ export const UNREADABLE: Belonging = {
   priority: 0,
 };
 
-/** A value of a row. */
-export type Value = string | number | null;
-
-/** How many columns a job has. */
-export const JOB_WIDTH = 41;
-
-/** Which of them says when it is due. */
-export const RUN_AT = 9;
-
 /** A job from its row. */
 export function jobFromRow(row: readonly Value[]): Job {
-  return {
-    id: row[0] as string,
-    type: row[1] as string,
-    queue: row[2] as string,
-    service: row[3] as string | null,
-    tenant: row[4] as string | null,
-    priority: row[5] as number,
-    key: row[6] as string | null,
-    state: row[7] as State,
-    payload: row[8] as string,
-    runAt: row[9] as number,
-    dueAt: row[10] as number,
-    createdAt: row[11] as number,
-    updatedAt: row[12] as number,
-    startedAt: row[13] as number | null,
-    finishedAt: row[14] as number | null,
-    attempts: row[15] as number,
-    maxAttempts: row[16] as number,
-    crashes: row[17] as number,
-    maxCrashes: row[18] as number,
-    releases: row[19] as number,
-    generation: row[20] as number,
-    epoch: row[21] as number,
-    worker: row[22] as string | null,
-    cancelRequested: row[23] === 1,
-    lastDelayMs: row[24] as number,
-    deadlineMs: row[25] as number | null,
-    stuckMs: row[26] as number | null,
-    stuckRetryMs: row[35] as number | null,
-    stuckLimit: row[36] as number | null,
-    progress: row[27] as string | null,
-    result: row[28] as string | null,
-    failure: failureFromText(row[29] as string | null, row[31] as string | null),
-    version: row[30] as number,
-    limited: row[32] === 1,
-    group: row[33] as string | null,
-    groupConcurrency: row[34] as number | null,
-    batchMost: row[37] as number | null,
-    keepFinishedMs: row[38] as number | null,
-    keepDeadMs: row[39] as number | null,
-    expiresAt: row[40] as number | null,
-  };
+  const job: Record<string, unknown> = {};
+  for (const [at, { field, isBoolean }] of JOB_COLUMNS.entries()) job[field] = isBoolean ? row[at] === 1 : row[at];
+  const stack = row[JOB_WIDTH - 1] as string | null;
+  return { ...(job as unknown as Job), failure: failureFromText(job["failure"] as string | null, stack) };
+}
+
+/** A job while it is put together. */
+export type LooseJob = { -readonly [F in keyof Job]: Job[F] };
+
+/** A job that has just been claimed, plain as most are; its own values are put in. */
+export const PLAIN_RUN = {
+  ...Object.fromEntries(JOB_COLUMNS.map(({ field, plain }) => [field, plain ?? null])),
+  state: "running",
+  cancelRequested: false,
+} as unknown as LooseJob;
+
+/** Puts what a claim has read of `REST_COLUMNS`, and the stack behind it, into a job. */
+export function putRest(job: LooseJob, rest: readonly unknown[]): void {
+  const loose = job as unknown as Record<string, unknown>;
+  for (const [at, { field }] of REST_COLUMNS.entries()) loose[field] = rest[at];
+  job.failure = failureFromText(loose["failure"] as string | null, rest[REST_COLUMNS.length] as string | null);
 }
 
 const { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD } = PRESETS.default;

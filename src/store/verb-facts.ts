@@ -1,15 +1,15 @@
 // What is known of every verb of a store, said once: what it refuses, whether it only reads, whether its answer promises
 // something that must be on disk, and whether work may have become due through it. A new verb is a row here and its code in
 // each store.
-import { DEATH_REASONS, LATEST_INSTANT, type Terms } from "../core/job.ts";
+import { DEATH_REASONS, LATEST_INSTANT } from "../core/job.ts";
 import {
   checkDelay,
   checkInteger,
-  checkKeep,
   checkName,
   checkNewJob,
   checkOneOf,
   checkPriority,
+  checkTerms,
   checkText,
   JOB_BOUNDS,
 } from "../core/new-job.ts";
@@ -251,14 +251,6 @@ function checkFilter({ service, tenant, from, until, text, aside = false }: Lett
   const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
   if (legal && isPlain(text)) return;
   throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
-}
-
-function checkTerms(terms: Terms): void {
-  checkInteger("maxAttempts", terms.maxAttempts, 1, JOB_BOUNDS.attempts);
-  checkInteger("maxCrashes", terms.maxCrashes, 1, JOB_BOUNDS.crashes);
-  for (const field of ["deadlineMs", "stuckMs", "stuckRetryMs", "stuckLimit"] as const)
-    if (terms[field] !== null) checkInteger(field, terms[field], 0, JOB_BOUNDS.delayMs);
-  checkKeep(terms);
 }
 
 function checkKeepMs({ finishedMs, deadMs }: Keep): void {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type SqliteDatabase, openDatabase } from "../../src/store/sqlite/driver.ts";
-import type { Value } from "../../src/store/rows.ts";
+import type { Value } from "../../src/store/columns.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Store } from "../../src/store/store.ts";
 

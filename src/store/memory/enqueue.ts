@@ -1,5 +1,6 @@
 // Writes new jobs in memory. A job that is already there, by its id or by its key, is answered and not written again.
 import { keepsPlace } from "../../core/group.ts";
+import { TERM_NAMES, type Terms } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
@@ -46,12 +47,9 @@ function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   stopWaiting(tables, row);
   const { queue, service, tenant, group, groupConcurrency, priority, payload, version } = job;
   if (row.group !== group || !keepsPlace(job)) leavePlace(tables, row);
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, limited } = job;
-  const { keepFinishedMs, keepDeadMs } = job;
-  const kept = { limited, keepFinishedMs, keepDeadMs };
-  const limits = { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, ...kept };
+  const terms = Object.fromEntries(TERM_NAMES.map((name) => [name, job[name]])) as unknown as Terms;
   const belonging = { queue, service, tenant, group, groupConcurrency, priority };
-  Object.assign(row, { ...belonging, payload, version, ...limits, updatedAt: now });
+  Object.assign(row, { ...belonging, payload, version, limited: job.limited, ...terms, updatedAt: now });
   if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);
   row.lane = laneOfKind(internLane(tables, job), kindOfLane(row.lane));
   startWaiting(tables, row);

@@ -3,7 +3,8 @@
 // it: they are about to change it, or keep it for long, and others must not stand still for that. Commits are waited for only where people wrote a cell: of the others, what a
 // crash of the server takes back are the last 200 ms or so of what workers saw, and losing these harms nobody.
 import { cellName, inCellOrder, mustLast } from "../cells.ts";
-import { cellFromRow, type Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
+import { cellFromRow } from "../rows.ts";
 import type { CellChange, Store } from "../store.ts";
 import { type Ask, type Context, NOW, type Placed, placed, rounds } from "./context.ts";
 import type { Parameter, PostgresStatement } from "./driver.ts";

@@ -1,4 +1,5 @@
 // The columns of a job, and the ways to its neighbours, as queries here use them.
+import { selectJob } from "../columns.ts";
 import { UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which stands in the record of that run and is not written twice. */
@@ -9,15 +10,20 @@ export const lastStack = (s: string): string =>
 export const STATE = "case when h.seq is null then j.state else 'running' end";
 
 /** The columns of a job in the order of `jobFromRow`, with those of its lane and of the run `h` that it is in, if any. */
-export const jobColumns = (
-  s: string,
-): string => `j.id, coalesce(l.type, '${UNREADABLE.type}'), coalesce(l.queue, '${UNREADABLE.queue}'),
-  l.service, l.tenant, coalesce(l.priority, 0), j.key, ${STATE}, j.payload,
-  j.run_at, j.due_at, j.created_at, greatest(j.updated_at, h.at), coalesce(h.at, j.started_at), j.finished_at,
-  j.attempts, j.max_attempts, j.crashes, j.max_crashes, j.releases, j.generation, coalesce(h.epoch, j.epoch),
-  coalesce(h.worker, j.worker), j.cancel_requested::int, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.progress, j.result, j.failure,
-  j.version, case when j.failure is not null then ${lastStack(s)} end, j.limited::int, l.group_key, l.group_concurrency,
-  j.stuck_retry_ms, j.stuck_limit, j.batch_most, j.keep_ms, j.keep_dead_ms, j.expires_at`;
+export const jobColumns = (s: string): string =>
+  selectJob({
+    type: `coalesce(l.type, '${UNREADABLE.type}')`,
+    queue: `coalesce(l.queue, '${UNREADABLE.queue}')`,
+    priority: "coalesce(l.priority, 0)",
+    state: STATE,
+    updatedAt: "greatest(j.updated_at, h.at)",
+    startedAt: "coalesce(h.at, j.started_at)",
+    epoch: "coalesce(h.epoch, j.epoch)",
+    worker: "coalesce(h.worker, j.worker)",
+    cancelRequested: "j.cancel_requested::int",
+    limited: "j.limited::int",
+    stack: `case when j.failure is not null then ${lastStack(s)} end`,
+  });
 
 /** When a job goes, as `ended` says it; that of an alias, or of a CTE without one. */
 export const goesAt = (of = ""): string => `coalesce(${of}expires_at, -1)`;

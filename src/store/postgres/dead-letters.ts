@@ -2,6 +2,7 @@
 import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { readCursor } from "../cursor.ts";
+import { JOB_WIDTH, type Value } from "../columns.ts";
 import {
   columnsFor,
   attemptFromRow,
@@ -10,8 +11,6 @@ import {
   deadLetterFromRow,
   failureFromText,
   groupFromRow,
-  JOB_WIDTH,
-  type Value,
 } from "../rows.ts";
 import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import { isSilence, isTryAgain, named, translate } from "./errors.ts";
 import { boundConnecting, ignore, openLiveConnections } from "./live-connections.ts";
 

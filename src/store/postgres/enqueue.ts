@@ -4,6 +4,8 @@ import { RedriveError } from "../../core/errors.ts";
 import type { State } from "../../core/job.ts";
 import { isSameBelonging } from "../../core/lane.ts";
 import { type KeyHolder, meetHolder, type NewJob } from "../../core/new-job.ts";
+import { hasSameTerms, TERM_COLUMNS } from "../columns.ts";
+import { TERM_NAMES, TERMS } from "../../core/job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import { stateOf } from "./columns.ts";
 import type { LaneOf, PostgresLaneNumbers } from "./lane-numbers.ts";
@@ -214,16 +216,9 @@ const COLUMNS: readonly (readonly [
   ["lane", "bigint", (job, laneOf) => laneOf(job)],
   ["run_at", "bigint", ({ runAt }) => runAt],
   ["delay_ms", "bigint", ({ delayMs }) => delayMs],
-  ["max_attempts", "int", ({ maxAttempts }) => maxAttempts],
-  ["max_crashes", "int", ({ maxCrashes }) => maxCrashes],
-  ["deadline_ms", "bigint", ({ deadlineMs }) => deadlineMs],
-  ["stuck_ms", "bigint", ({ stuckMs }) => stuckMs],
   ["version", "int", ({ version }) => version],
   ["limited", "boolean", ({ limited }) => limited],
-  ["stuck_retry_ms", "bigint", ({ stuckRetryMs }) => stuckRetryMs],
-  ["stuck_limit", "int", ({ stuckLimit }) => stuckLimit],
-  ["keep_ms", "bigint", ({ keepFinishedMs }) => keepFinishedMs],
-  ["keep_dead_ms", "bigint", ({ keepDeadMs }) => keepDeadMs],
+  ...TERM_NAMES.map((name, at) => [TERM_COLUMNS[at] as string, "bigint", TERMS[name].of] as const),
 ];
 const OWN = 3;
 
@@ -239,11 +234,10 @@ export function insertsOf(s: string, waker: Waker, name: string, onConflict: str
   const arrays = (columns: typeof COLUMNS): string =>
     `unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")}) as u (${columns.map(([column]) => column).join(", ")})`;
   const shared = COLUMNS.slice(OWN).map(([column, type], at) => `$${at + 1 + OWN}::${type} as ${column}`);
+  const terms = TERM_COLUMNS.join(", ");
   const from = (jobs: string): string => `with new as (
-      insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, max_attempts, max_crashes, deadline_ms,
-        stuck_ms, version, key, payload, limited, stuck_retry_ms, stuck_limit, keep_ms, keep_dead_ms)
-      select id, base, due, due, ${NOW}, ${NOW}, max_attempts, max_crashes, deadline_ms, stuck_ms, version, key, payload, limited,
-        stuck_retry_ms, stuck_limit, keep_ms, keep_dead_ms
+      insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, version, key, payload, limited, ${terms})
+      select id, base, due, due, ${NOW}, ${NOW}, version, key, payload, limited, ${terms}
       from (select u.*, in_use.base, coalesce(u.run_at, ${NOW}) + u.delay_ms as due from ${jobs} ${checked}) as due
       ${onConflict ?? ""} returning id, lane, run_at, seq),
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
@@ -262,15 +256,8 @@ function areAlike(jobs: readonly NewJob[]): boolean {
       isSameBelonging(job, one) &&
       job.runAt === one.runAt &&
       job.delayMs === one.delayMs &&
-      job.maxAttempts === one.maxAttempts &&
-      job.maxCrashes === one.maxCrashes &&
-      job.deadlineMs === one.deadlineMs &&
-      job.stuckMs === one.stuckMs &&
       job.version === one.version &&
       job.limited === one.limited &&
-      job.stuckRetryMs === one.stuckRetryMs &&
-      job.stuckLimit === one.stuckLimit &&
-      job.keepFinishedMs === one.keepFinishedMs &&
-      job.keepDeadMs === one.keepDeadMs,
+      hasSameTerms(job, one),
   );
 }

@@ -1,6 +1,7 @@
 // Groups on Postgres. A row of `place` is a place that a job holds; its key is the group and the number of the place, so
 // that two claims at the same time never both get it, whatever they saw before.
-import { jobFromRow, type Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
+import { jobFromRow } from "../rows.ts";
 import type { Store } from "../store.ts";
 import { jobColumns, withLane, withRun } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";

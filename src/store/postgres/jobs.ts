@@ -5,7 +5,8 @@ import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
-import { columnsFor, JOB_WIDTH, jobFromRow, RUN_AT, type Value } from "../rows.ts";
+import { JOB_WIDTH, RUN_AT, type Value } from "../columns.ts";
+import { columnsFor, jobFromRow } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import {
   heldRuns,

@@ -1,6 +1,7 @@
 // Keys on Postgres. Taking one is an insert that waits for whoever is about to take it, so that a rolled-back winner
 // never makes the loser report success; keys are always locked in their order. A statement that waited for a lock sees
 // other tables as they were before the wait, so who holds a key is read by the next one.
+import { TERM_COLUMNS, termValues } from "../columns.ts";
 import type { State } from "../../core/job.ts";
 import type { KeyHolder, NewJob } from "../../core/new-job.ts";
 import { PLACE, stateOf, toQueue } from "./columns.ts";
@@ -50,12 +51,10 @@ export function keyKeeper(s: string, keep = ""): KeyKeeper {
       return found;
     },
     async replace(ask, job, id, lane) {
-      const { payload, version, maxAttempts, maxCrashes, deadlineMs, limited, runAt, delayMs } = job;
-      const { stuckMs, stuckRetryMs, stuckLimit } = job;
-      const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs];
-      const after = [limited, stuckRetryMs, stuckLimit, job.keepFinishedMs, job.keepDeadMs];
+      const { payload, version, limited, runAt, delayMs } = job;
       const moved = job.unique === "debounce";
-      const rows = await ask(replace, id, lane, payload, version, ...limits, moved, runAt, delayMs, ...after);
+      const values = [id, lane, payload, version, limited, moved, runAt, delayMs, ...termValues(job)];
+      const rows = await ask(replace, ...values);
       if (rows.length === 0) return false;
       await keeper.take(ask, [{ ...job, id }]);
       return true;
@@ -94,11 +93,10 @@ function keyStatements(s: string, keep: string) {
         and w.run_at = j.run_at and w.seq = j.seq
         and exists (select from ${s}.lane where base = $2::bigint and retired_at is null ${keep}) returning w.seq),
     changed as (
-      update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, max_attempts = $5, max_crashes = $6,
-        deadline_ms = $7, stuck_ms = $8, run_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.run_at end,
-        due_at = case when $9 then coalesce($10::bigint, ${NOW}) + $11::bigint else j.due_at end, limited = $12,
-        stuck_retry_ms = $13, stuck_limit = $14, keep_ms = $15, keep_dead_ms = $16,
-        updated_at = ${NOW}
+      update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, limited = $5,
+        run_at = case when $6 then coalesce($7::bigint, ${NOW}) + $8::bigint else j.run_at end,
+        due_at = case when $6 then coalesce($7::bigint, ${NOW}) + $8::bigint else j.due_at end,
+        ${TERM_COLUMNS.map((column, at) => `${column} = $${at + 9}`).join(", ")}, updated_at = ${NOW}
       from held where j.seq = held.seq returning ${PLACE}),
     places as (
       delete from ${s}.place p using changed where p.seq = changed.seq

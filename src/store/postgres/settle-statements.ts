@@ -3,6 +3,7 @@
 // and answers with its time and the places (from 1) of those it applied. That the claim named the job is known before:
 // a claim is written as a whole, and never changed. None waits long for a row that somebody holds: others of its group
 // would wait with it.
+import { TERM_COLUMNS } from "../columns.ts";
 import { HISTORY_TAIL } from "../verbs.ts";
 import { noteEnded, PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
@@ -40,18 +41,6 @@ const BLAME = {
   fingerprint: "text",
 };
 
-/** What a run was judged by, where its job does not carry it. */
-const TERMS = {
-  max_attempts: "int",
-  max_crashes: "int",
-  deadline_ms: "bigint",
-  stuck_ms: "bigint",
-  stuck_retry_ms: "bigint",
-  stuck_limit: "int",
-  keep_ms: "bigint",
-  keep_dead_ms: "bigint",
-};
-
 /** The way in which a statement writes that, or takes it as it is. */
 interface Says {
   /** Behind its name. */
@@ -74,10 +63,8 @@ const SILENT: Says = {
 };
 const SAYING: Says = {
   name: "_said",
-  columns: Object.fromEntries(Object.entries(TERMS).map(([column, type]) => [`said_${column}`, type])),
-  set: Object.keys(TERMS)
-    .map((column) => `, ${column} = u.said_${column}`)
-    .join(""),
+  columns: Object.fromEntries(TERM_COLUMNS.map((column) => [`said_${column}`, "bigint"])),
+  set: TERM_COLUMNS.map((column) => `, ${column} = u.said_${column}`).join(""),
   finished: `${NOW} + u.said_keep_ms`,
   dead: `${NOW} + u.said_keep_dead_ms`,
 };
@@ -127,7 +114,7 @@ function endStatements(s: string, says: Says) {
 
 /** A completion in a caller's transaction; what its run was judged by comes behind its result. */
 function completeOneStatement(s: string, says: "_said" | "" = "") {
-  const columns = Object.entries(TERMS).map(([column, type], at) => [column, `$${at + 5}::${type}`] as const);
+  const columns = TERM_COLUMNS.map((column, at) => [column, `$${at + 5}::bigint`] as const);
   const set = says ? columns.map(([column, value]) => `, ${column} = ${value}`).join("") : "";
   const keep = says ? new Map(columns).get("keep_ms") : "j.keep_ms";
   return named(

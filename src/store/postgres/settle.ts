@@ -2,11 +2,12 @@
 // order of jobs, so that two settles never wait for each other in a circle. Writes what it is told: the charge, the
 // delay, the reason; it computes none of them.
 import { plainText } from "../../core/failure.ts";
-import type { Failure, Lease, Terms } from "../../core/job.ts";
+import { type Failure, type Lease, TERM_NAMES, type Terms } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { failureText } from "../rows.ts";
 import type { Settlement, Store } from "../store.ts";
+import { termValues } from "../columns.ts";
 import { isLease } from "../verbs.ts";
 import { type Ask, type Context, type Placed, rounds } from "./context.ts";
 import type { Parameter } from "./driver.ts";
@@ -152,7 +153,7 @@ export function completeWithin(
   const { completeOne, said: saying } = settleStatements(s, null);
   return async (ask, { id, epoch, nonce }, result, said) => {
     const statement = said ? saying.completeOne : completeOne;
-    const rows = await ask(statement, id, epoch, nonce, result, ...(said ? TERMS.map((term) => said[term]) : []));
+    const rows = await ask(statement, id, epoch, nonce, result, ...(said ? termValues(said) : []));
     return rows.length === 1;
   };
 }
@@ -180,20 +181,8 @@ function termsOf({ verdict }: Settlement): Terms | undefined {
   return "said" in verdict ? verdict.said : undefined;
 }
 
-/** What runs are judged by, in the order in which the statements take it. */
-const TERMS = [
-  "maxAttempts",
-  "maxCrashes",
-  "deadlineMs",
-  "stuckMs",
-  "stuckRetryMs",
-  "stuckLimit",
-  "keepFinishedMs",
-  "keepDeadMs",
-] as const;
-
 function termColumns(group: readonly Settlement[]): Parameter[] {
-  return TERMS.map((term) => group.map((each) => (termsOf(each) as Terms)[term]));
+  return TERM_NAMES.map((term) => group.map((each) => (termsOf(each) as Terms)[term]));
 }
 
 function leaseColumns(group: readonly Numbered[]): Parameter[] {

@@ -3,7 +3,8 @@
 import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
 import type { Quota } from "../../core/plan.ts";
-import { failureFromText, keepFromText, keepText } from "../rows.ts";
+import { isPlainJob, REST_COLUMNS } from "../columns.ts";
+import { keepFromText, keepText, PLAIN_RUN, putRest } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
 import { lastStack } from "./columns.ts";
 import { type Context, NOW, noteStarted } from "./context.ts";
@@ -14,33 +15,19 @@ import type { OpenClaims } from "./open-claims.ts";
 
 const USUAL_CRASHES = 3;
 /** What most jobs have never used, or have as most others, goes as one text, and only where a job differs. */
-const rest = (s: string): string => `case when j.attempts = 0 and j.crashes = 0 and j.releases = 0 and j.generation = 1
-  and j.last_delay_ms = 0 and j.deadline_ms is null and j.stuck_ms is null and j.key is null and j.progress is null
-  and j.failure is null and j.version = 1 and j.limited and j.max_crashes = ${USUAL_CRASHES} then null
-  else json_build_array(j.attempts, j.crashes, j.releases, j.generation, j.last_delay_ms, j.deadline_ms, j.stuck_ms, j.key,
-    j.progress, j.failure, ${lastStack(s)}, j.stuck_retry_ms, j.stuck_limit, j.batch_most, j.version, j.limited,
-    j.max_crashes)::text end`;
+const rest = (s: string): string => `case when ${isPlainJob("j.")}
+  and j.version = 1 and j.limited and j.max_crashes = ${USUAL_CRASHES} then null
+  else json_build_array(j.version, j.limited, j.max_crashes, ${REST_COLUMNS.map(({ sql }) => `j.${sql}`).join(", ")},
+    ${lastStack(s)})::text end`;
 
-type Limit = number | null;
-type Text = string | null;
-type Texts = [key: Text, progress: Text, failure: Text, stack: Text];
-type Rest = [
-  number,
-  number,
-  number,
-  number,
-  number,
-  Limit,
-  Limit,
-  ...Texts,
-  Limit,
-  Limit,
-  Limit,
-  number,
-  boolean,
-  number,
-];
-const NO_REST: Rest = [0, 0, 0, 1, 0, null, null, null, null, null, null, null, null, null, 1, true, USUAL_CRASHES];
+const PLAIN_CLAIMED = {
+  ...PLAIN_RUN,
+  version: 1,
+  limited: true,
+  maxCrashes: USUAL_CRASHES,
+  nonce: "",
+  ticket: 0,
+};
 
 /** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */
 export function claimText(s: string): string {
@@ -197,50 +184,32 @@ function claimedJob(
 ): ClaimedJob {
   const now = row[NOW_AT] as number;
   const runAt = row[3] as number;
-  const keep = keepFromText(row[KEEP_AT] as Text);
-  const more = row[REST] === null ? NO_REST : (JSON.parse(row[REST] as string) as Rest);
-  return {
-    id: row[0] as string,
-    type: of.type,
-    queue: of.queue,
-    service: of.service,
-    tenant: of.tenant,
-    group: of.group,
-    groupConcurrency: of.groupConcurrency,
-    priority: of.priority,
-    key: more[7],
-    state: "running",
-    payload: row[1] as string,
-    runAt,
-    dueAt: (row[4] as number | null) ?? runAt,
-    createdAt: (row[5] as number | null) ?? runAt,
-    updatedAt: now,
-    startedAt: now,
-    finishedAt: null,
-    expiresAt: null,
-    attempts: more[0],
-    maxAttempts: row[6] as number,
-    crashes: more[1],
-    maxCrashes: more[16],
-    version: more[14],
-    limited: more[15],
-    releases: more[2],
-    generation: more[3],
-    epoch: row[2] as number,
-    worker,
-    cancelRequested: false,
-    lastDelayMs: more[4],
-    deadlineMs: more[5],
-    stuckMs: more[6],
-    stuckRetryMs: more[11],
-    stuckLimit: more[12],
-    progress: more[8],
-    result: null,
-    failure: failureFromText(more[9], more[10]),
-    batchMost: more[13],
-    keepFinishedMs: keep.keepFinishedMs,
-    keepDeadMs: keep.keepDeadMs,
-    nonce,
-    ticket: ticket + at,
-  };
+  const keep = keepFromText(row[KEEP_AT] as string | null);
+  const job = { ...PLAIN_CLAIMED };
+  job.id = row[0] as string;
+  job.payload = row[1] as string;
+  job.epoch = row[2] as number;
+  job.runAt = runAt;
+  job.dueAt = (row[4] as number | null) ?? runAt;
+  job.createdAt = (row[5] as number | null) ?? runAt;
+  job.updatedAt = job.startedAt = now;
+  job.maxAttempts = row[6] as number;
+  job.keepFinishedMs = keep.keepFinishedMs;
+  job.keepDeadMs = keep.keepDeadMs;
+  job.type = of.type;
+  job.queue = of.queue;
+  job.service = of.service;
+  job.tenant = of.tenant;
+  job.group = of.group;
+  job.groupConcurrency = of.groupConcurrency;
+  job.priority = of.priority;
+  job.worker = worker;
+  job.nonce = nonce;
+  job.ticket = ticket + at;
+  if (row[REST] !== null) {
+    const [version, limited, maxCrashes, ...more] = JSON.parse(row[REST] as string) as [number, boolean, number];
+    Object.assign(job, { version, limited, maxCrashes });
+    putRest(job, more);
+  }
+  return job;
 }

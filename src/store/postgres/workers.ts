@@ -1,5 +1,6 @@
 // Workers and their leases on Postgres. A heartbeat is one write, however many jobs the worker holds.
-import { expiredFromRow, leaseFromRow, overdueFromRow, type Value, workerFromRow } from "../rows.ts";
+import type { Value } from "../columns.ts";
+import { expiredFromRow, leaseFromRow, overdueFromRow, workerFromRow } from "../rows.ts";
 import type { Store } from "../store.ts";
 import { heldRuns, jobColumns, withLane } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";

@@ -6,10 +6,11 @@ import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
-import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow, JOB_WIDTH } from "../rows.ts";
-import { JOB_COLUMNS } from "./wire.ts";
+import { JOB_WIDTH } from "../columns.ts";
+import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow } from "../rows.ts";
+import { SELECT_JOB } from "./wire.ts";
 
 /** The verbs about dead letters, with rows in the place of objects. */
 export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
@@ -55,7 +56,7 @@ function list(db: SqliteDatabase, query: DeadLetterQuery): RowPage {
   const { where, values } = conditions(beyond, readCursor(query.cursor, query.oldest), query);
   const found = db
     .prepare(
-      `select ${DEATH_COLUMNS}, ${columnsFor(JOB_COLUMNS, query)}, d.seq from dead_letter d ${WITH_JOB}
+      `select ${DEATH_COLUMNS}, ${columnsFor(SELECT_JOB, query)}, d.seq from dead_letter d ${WITH_JOB}
        where ${where} order by ${order} limit ?`,
     )
     .all(...values, query.limit + 1);

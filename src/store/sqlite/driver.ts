@@ -2,7 +2,7 @@
 // synchronous; what differs is loading, rows as arrays, and how an error tells its code.
 import { createRequire } from "node:module";
 import { RedriveError } from "../../core/errors.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 
 /** A prepared statement. */
 export interface SqliteStatement {

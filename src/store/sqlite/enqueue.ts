@@ -4,14 +4,14 @@ import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import type { SqliteDatabase, SqliteStatement } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import { SET_TERMS, TERM_COLUMNS, termValues, type Value } from "../columns.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { unlessBroken } from "./quarantine.ts";
 import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
-const INSERT = `insert into job (id, lane, state, run_at, due_at, created_at, updated_at, max_attempts, max_crashes,
-  deadline_ms, stuck_ms, stuck_retry_ms, stuck_limit, limited, keep_ms, keep_dead_ms, version, key, payload) values`;
-const ROW = "(?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const COLUMNS = ["id", "lane", "run_at", "due_at", "created_at", "updated_at", "limited", "version", "key", "payload"];
+const INSERT = `insert into job (state, ${[...COLUMNS, ...TERM_COLUMNS].join(", ")}) values`;
+const ROW = `('queued', ${[...COLUMNS, ...TERM_COLUMNS].map(() => "?").join(", ")})`;
 /** Jobs written by one statement, which costs not much more than half of one statement for each; as many as there are. */
 const TOGETHER = [50, 10] as const;
 
@@ -36,7 +36,7 @@ export function enqueuer(
   const rowOf = (job: NewJob, now: number): Value[] => {
     const { id, version, key, payload } = job;
     const [lane, due] = [lanes.intern(job), dueAt(job, now)];
-    return [id, lane, due, due, now, now, ...limitsOf(job), version, key, payload];
+    return [id, lane, due, due, now, now, Number(job.limited), version, key, payload, ...termValues(job)];
   };
   const one = (job: NewJob, now: number): EnqueueAnswer => {
     const { id, key } = job;
@@ -76,24 +76,8 @@ export function enqueuer(
 function pushRow(values: Value[], flat: readonly Value[], at: number, lane: number, now: number): void {
   const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
   const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
-  values.push(of("id"), lane, due, due, now, now, of("maxAttempts"), of("maxCrashes"), of("deadlineMs"), of("stuckMs"));
-  values.push(of("stuckRetryMs"), of("stuckLimit"), of("limited"), of("keepFinishedMs"), of("keepDeadMs"));
-  values.push(of("version"), null, of("payload"));
-}
-
-function limitsOf({
-  maxAttempts,
-  maxCrashes,
-  deadlineMs,
-  stuckMs,
-  stuckRetryMs,
-  stuckLimit,
-  limited,
-  keepFinishedMs,
-  keepDeadMs,
-}: NewJob): Value[] {
-  const limits = [maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, Number(limited)];
-  return [...limits, keepFinishedMs, keepDeadMs];
+  values.push(of("id"), lane, due, due, now, now, of("limited"), of("version"), null, of("payload"));
+  for (let place = at + NEW_JOB.terms; place < at + NEW_JOB_WIDTH; place++) values.push(flat[place] as Value);
 }
 
 function dueAt(job: NewJob, now: number): number {
@@ -118,9 +102,8 @@ function keyKeeper(db: SqliteDatabase, lanes: SqliteLaneNumbers): KeyKeeper {
   );
   // The lanes of one belonging lie side by side in fours; the job keeps its kind.
   const replace = db.prepare(
-    `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, max_attempts = ?, max_crashes = ?, deadline_ms = ?,
-       stuck_ms = ?, stuck_retry_ms = ?, stuck_limit = ?, limited = ?, keep_ms = ?, keep_dead_ms = ?, run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?,
-       placed = case when placed = ? then placed end where id = ?`,
+    `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, limited = ?, ${SET_TERMS},
+       run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?, placed = case when placed = ? then placed end where id = ?`,
   );
   const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);
   return {
@@ -133,11 +116,11 @@ function keyKeeper(db: SqliteDatabase, lanes: SqliteLaneNumbers): KeyKeeper {
       if (met === "duplicate") return { kind: "duplicate", id, state };
       if (met === "conflict") return { kind: "conflict", id };
       if (met === "create") return null;
-      const { payload, version } = job;
       const due = job.unique === "debounce" ? dueAt(job, now) : null;
       const lane = lanes.intern(job);
       const placed = keepsPlace(job) ? lanes.groupOf(lane) : null;
-      replace.run(lane, payload, version, ...limitsOf(job), due, due, now, placed, id);
+      const body = [job.payload, job.version, Number(job.limited), ...termValues(job)];
+      replace.run(lane, ...body, due, due, now, placed, id);
       take(job, id, now);
       return { kind: "replaced", id };
     },

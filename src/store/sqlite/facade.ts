@@ -6,7 +6,7 @@ import { type ControlNews, rememberControl } from "../control.ts";
 import type { ClaimRequest, SettleRequest, Store } from "../store.ts";
 import type { Verb } from "../verb-facts.ts";
 import { type StoreLife, storeFrom } from "../verbs.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
 import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow, overdueFromRow } from "../rows.ts";

@@ -3,10 +3,10 @@
 import { groupRoom, type Holder } from "../../core/group.ts";
 import type { GroupKey } from "../store.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import { WITH_LANE } from "./jobs.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
-import { JOB_COLUMNS } from "./wire.ts";
+import { SELECT_JOB } from "./wire.ts";
 
 /** The verb about groups; jobs come back as rows. */
 export interface GroupVerbs {
@@ -15,7 +15,7 @@ export interface GroupVerbs {
 
 /** The verb about groups. */
 export function groupVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers): GroupVerbs {
-  const read = db.prepare(`select ${JOB_COLUMNS} from job j ${WITH_LANE} where j.placed = ? order by j.seq`);
+  const read = db.prepare(`select ${SELECT_JOB} from job j ${WITH_LANE} where j.placed = ? order by j.seq`);
   return {
     holders: (key) => {
       const group = lanes.groupBy(key);

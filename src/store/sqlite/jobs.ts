@@ -5,12 +5,13 @@ import type { EnqueueAnswer, JobQuery } from "../store.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import { enqueuer } from "./enqueue.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
-import { columnsFor, JOB_WIDTH, RUN_AT } from "../rows.ts";
+import { JOB_WIDTH, RUN_AT } from "../columns.ts";
+import { columnsFor } from "../rows.ts";
 import { time } from "./time.ts";
-import { JOB_COLUMNS } from "./wire.ts";
+import { SELECT_JOB } from "./wire.ts";
 
 /** Joins jobs with what they belong to. */
 export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
@@ -33,7 +34,7 @@ export interface SqliteJobVerbs extends Pick<Verbs, "count" | "cancel" | "resche
 
 /** The verbs about jobs. */
 export function jobVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => number): SqliteJobVerbs {
-  const read = db.prepare(`select ${JOB_COLUMNS} from job j ${WITH_LANE} where j.id = ?`);
+  const read = db.prepare(`select ${SELECT_JOB} from job j ${WITH_LANE} where j.id = ?`);
   return {
     enqueue: enqueuer(db, lanes, clock),
     get: (ids) => ids.map((id) => read.all(id)[0] ?? null),
@@ -140,7 +141,7 @@ function list(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
   const found = db
     .prepare(
-      `select ${columnsFor(JOB_COLUMNS, query)}, j.seq from ${source.from} ${WITH_LANE} where ${where.join(" and ")} order by ${source.seq} desc limit ?`,
+      `select ${columnsFor(SELECT_JOB, query)}, j.seq from ${source.from} ${WITH_LANE} where ${where.join(" and ")} order by ${source.seq} desc limit ?`,
     )
     .all(...values, query.limit + 1);
   return page(found, query.limit, JOB_WIDTH);
@@ -161,7 +162,7 @@ function listDue(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
     values.push(now);
   }
   if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${columnsFor(JOB_COLUMNS, query)}, j.seq from ${table} ${WITH_LANE} where ${where.join(" and ")} order by ${order}, j.seq limit ?`;
+  const text = `select ${columnsFor(SELECT_JOB, query)}, j.seq from ${table} ${WITH_LANE} where ${where.join(" and ")} order by ${order}, j.seq limit ?`;
   const found = db.prepare(text).all(...values, query.limit + 1);
   const rows = found.slice(0, query.limit);
   const last = rows.at(-1);

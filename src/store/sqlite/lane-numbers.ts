@@ -3,7 +3,7 @@ import type { Belonging } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { GroupKey } from "../store.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 
 /** The way from what a job belongs to to the number of its lane, and back. */
 export interface SqliteLaneNumbers {

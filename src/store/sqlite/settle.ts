@@ -7,7 +7,7 @@ import { laneOfKind } from "../../core/lane.ts";
 import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import { SET_TERMS, termValues, type Value } from "../columns.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
 import { failureText, UNREADABLE } from "../rows.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
@@ -151,30 +151,22 @@ function ender(db: SqliteDatabase): (state: "dead" | "cancelled", now: number, r
   return (state, now, released, seq) => void end.run(state, now, now, released, now, state, seq);
 }
 
-const SAY = `max_attempts = ?, max_crashes = ?, deadline_ms = ?, stuck_ms = ?, stuck_retry_ms = ?, stuck_limit = ?, keep_ms = ?,
-  keep_dead_ms = ?`;
-
-function termsOf(said: Terms): Value[] {
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = said;
-  return [maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs];
-}
-
 /** Writes what a run was judged by. */
 function teller(db: SqliteDatabase): (said: Terms, seq: number) => void {
-  const say = db.prepare(`update job set ${SAY} where seq = ?`);
-  return (said, seq) => void say.run(...termsOf(said), seq);
+  const say = db.prepare(`update job set ${SET_TERMS} where seq = ?`);
+  return (said, seq) => void say.run(...termValues(said), seq);
 }
 
 /** Writes a completion with what its run was judged by; false if the lease is not current. */
 function completer(db: SqliteDatabase): (lease: Lease, verdict: Completion, now: number) => boolean {
   const complete = db.prepare(
     `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + ?,
-     updated_at = ?, ${SAY} where id = ? and epoch = ? and nonce = ?`,
+     updated_at = ?, ${SET_TERMS} where id = ? and epoch = ? and nonce = ?`,
   );
   return ({ id, epoch, nonce }, { result, said }, now) => {
     const terms = said as Terms;
     const times = [now, now, terms.keepFinishedMs, now];
-    return complete.run(result, ...times, ...termsOf(terms), id, epoch, nonce) === 1;
+    return complete.run(result, ...times, ...termValues(terms), id, epoch, nonce) === 1;
   };
 }
 

@@ -5,7 +5,7 @@ import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
 import type { ClaimRequest, SettleAnswer, Signs } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import { roomOf } from "./groups.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { type Quarantine, quarantine, unlessBroken } from "./quarantine.ts";

@@ -1,14 +1,15 @@
 // Workers and their leases on SQLite. A heartbeat is one write, however many jobs the worker holds.
-import { JOB_WIDTH, leaseFromRow, workerFromRow } from "../rows.ts";
+import { JOB_WIDTH } from "../columns.ts";
+import { leaseFromRow, workerFromRow } from "../rows.ts";
 import type { ExpiredRequest, OverdueRequest } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
-import type { Value } from "../rows.ts";
+import type { Value } from "../columns.ts";
 import { RUNNING, WITH_LANE } from "./jobs.ts";
-import { JOB_COLUMNS } from "./wire.ts";
+import { SELECT_JOB } from "./wire.ts";
 
 /** The columns of a run: a job, its nonce, whether it had started, and its position. */
-const RUN_COLUMNS = `${JOB_COLUMNS}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq`;
+const RUN_COLUMNS = `${SELECT_JOB}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq`;
 
 /** The verbs about workers; expired runs come as rows of a job, its nonce and whether it had started. */
 export interface SqliteWorkerVerbs extends Pick<Verbs, "register" | "beat" | "held" | "leave" | "workers"> {

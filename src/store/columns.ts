@@ -1,0 +1,127 @@
+// The columns of a job, said once for every store that speaks SQL: which field, its name in SQL, where it stands, and what
+// a job has that was never run and sets nothing. Lists of columns, rows, inserts and what a claim reads follow from here; hot
+// statements stay written by hand around them. A new field of a job is a row here.
+import { type Job, TERM_NAMES, TERMS, type Terms } from "../core/job.ts";
+
+/** A value of a row. */
+export type Value = string | number | null;
+
+/** One field of a job. */
+export interface JobColumn {
+  readonly field: keyof Job;
+  /** Its name in the table of jobs, or in that of lanes. */
+  readonly sql: string;
+  /** `j` for the table of jobs, `l` for that of lanes. */
+  readonly in: "j" | "l";
+  readonly isBoolean?: true;
+  /**
+   * The value of a job that was never run and sets nothing. A claim reads such columns only of jobs in which one of them
+   * differs, so that most jobs are short.
+   */
+  readonly plain?: number | null;
+  /** It cannot differ while the others do not, so it need not be compared. */
+  readonly follows?: true;
+}
+
+const own = (field: keyof Job, sql: string, more: Partial<JobColumn> = {}): JobColumn => ({
+  field,
+  sql,
+  in: "j",
+  ...more,
+});
+const ofLane = (field: keyof Job, sql: string): JobColumn => ({ field, sql, in: "l" });
+
+/** Every field of a job in the order in which rows have them; the stack of its failure comes last. */
+export const JOB_COLUMNS: readonly JobColumn[] = [
+  own("id", "id"),
+  ofLane("type", "type"),
+  ofLane("queue", "queue"),
+  ofLane("service", "service"),
+  ofLane("tenant", "tenant"),
+  ofLane("group", "group_key"),
+  ofLane("groupConcurrency", "group_concurrency"),
+  ofLane("priority", "priority"),
+  own("key", "key", { plain: null }),
+  own("state", "state"),
+  own("payload", "payload"),
+  own("version", "version"),
+  own("runAt", "run_at"),
+  own("dueAt", "due_at"),
+  own("createdAt", "created_at"),
+  own("updatedAt", "updated_at"),
+  own("startedAt", "started_at"),
+  own("finishedAt", "finished_at"),
+  own("expiresAt", "expires_at"),
+  own("attempts", "attempts", { plain: 0 }),
+  own("crashes", "crashes", { plain: 0 }),
+  own("releases", "releases", { plain: 0 }),
+  own("generation", "generation", { plain: 1 }),
+  own("epoch", "epoch"),
+  own("worker", "worker"),
+  own("cancelRequested", "cancel_requested", { isBoolean: true }),
+  own("lastDelayMs", "last_delay_ms", { plain: 0 }),
+  own("limited", "limited", { isBoolean: true }),
+  own("maxAttempts", "max_attempts"),
+  own("maxCrashes", "max_crashes"),
+  own("deadlineMs", "deadline_ms", { plain: null }),
+  own("stuckMs", "stuck_ms", { plain: null }),
+  own("stuckRetryMs", "stuck_retry_ms", { plain: null, follows: true }),
+  own("stuckLimit", "stuck_limit", { plain: null, follows: true }),
+  own("keepFinishedMs", "keep_ms"),
+  own("keepDeadMs", "keep_dead_ms"),
+  own("batchMost", "batch_most", { plain: null, follows: true }),
+  own("progress", "progress", { plain: null }),
+  own("result", "result"),
+  own("failure", "failure", { plain: null }),
+];
+
+/** How many values the row of a job has. */
+export const JOB_WIDTH = JOB_COLUMNS.length + 1;
+
+/** Which of them says when it is due. */
+export const RUN_AT = JOB_COLUMNS.findIndex(({ field }) => field === "runAt");
+
+/** The columns of a job for a select, with those that a store reads in a way of its own. */
+export function selectJob(special: { readonly [F in keyof Job]?: string } & { readonly stack: string }): string {
+  const columns = JOB_COLUMNS.map(({ field, sql, in: table }) => special[field] ?? `${table}.${sql}`);
+  return [...columns, special.stack].join(", ");
+}
+
+/** The columns of the terms, in their order. */
+export const TERM_COLUMNS: readonly string[] = TERM_NAMES.map(
+  (name) => JOB_COLUMNS.find(({ field }) => field === name)?.sql as string,
+);
+
+/** The same as an assignment from parameters. */
+export const SET_TERMS = TERM_COLUMNS.map((column) => `${column} = ?`).join(", ");
+
+const READERS = TERM_NAMES.map((name) => TERMS[name].of);
+
+/** The terms of a job as values, in the order of `TERM_COLUMNS`. */
+export function termValues(terms: Terms): (number | null)[] {
+  return READERS.map((of) => of(terms));
+}
+
+/** True if both are judged by the same. */
+export function hasSameTerms(a: Terms, b: Terms): boolean {
+  return READERS.every((of) => of(a) === of(b));
+}
+
+/** Adds them to others. */
+export function pushTerms(values: Value[], terms: Terms): void {
+  for (const of of READERS) values.push(of(terms));
+}
+
+/** The terms among values, from this place on. */
+export function termsAt(values: readonly Value[], at: number): Terms {
+  return Object.fromEntries(TERM_NAMES.map((name, place) => [name, values[at + place]])) as unknown as Terms;
+}
+
+/** What a claim reads only of jobs that are not plain. */
+export const REST_COLUMNS: readonly JobColumn[] = JOB_COLUMNS.filter(({ plain }) => plain !== undefined);
+
+/** The condition for a job of which nothing in `REST_COLUMNS` says anything; of an alias, or without one. */
+export function isPlainJob(alias = ""): string {
+  const compared = REST_COLUMNS.filter(({ follows }) => !follows);
+  return compared.map(({ sql, plain }) => `${alias}${sql} ${plain === null ? "is null" : `= ${plain}`}`).join(" and ");
+}
