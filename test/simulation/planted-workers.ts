@@ -71,7 +71,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker claims without looking whether a breaker has opened since it planned",
     rules: ["R10"],
     within: 60,
-    plant: async () => ({ settings: { fragile: true, workers: 4 }, wrap: (store) => unguarded(store) }),
+    plant: async () => ({ settings: { fragile: true, workers: 8 }, wrap: (store) => unguarded(store) }),
   },
   {
     name: "a worker ignores that its verdict was stale and reports it as counted",
