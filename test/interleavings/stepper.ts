@@ -60,6 +60,9 @@ const LOOK_AGAIN_MS = 2;
 /** No order of statements takes longer than this. */
 const PATIENCE_MS = 60_000;
 
+const BLOCKED = `select w.pid from pg_stat_activity w where w.wait_event_type = 'Lock' and exists (
+  select from pg_stat_activity h where h.pid = any (pg_blocking_pids(w.pid)) and h.backend_type = 'client backend')`;
+
 /** Lets statements go one by one. */
 export class Stepper {
   readonly steps: Step[] = [];
@@ -166,10 +169,9 @@ export class Stepper {
     }
   }
 
+  /** Who waits for a lock that another client holds; the server's own upkeep lets its locks go by itself. */
   async #blocked(): Promise<Set<number>> {
-    const { rows } = (await original.call(this.#monitor, {
-      text: "select pid from pg_stat_activity where wait_event_type = 'Lock'",
-    })) as { rows: { pid: number }[] };
+    const { rows } = (await original.call(this.#monitor, { text: BLOCKED })) as { rows: { pid: number }[] };
     return new Set(rows.map(({ pid }) => pid));
   }
 }

@@ -44,6 +44,11 @@ export const HOLD_FORGERIES: readonly Forgery[] = [
   ],
   ["R11", "a job with a crash waits for more than five minutes", (f) => lateSuspect(f)],
   ["R11", "a job that was put off is claimed at once", (f) => (f.enqueue("a"), move(f, "a", 500), done(f, "a"))],
+  [
+    "R11",
+    "a job that was given another priority is claimed before its retry is due",
+    (f) => (f.enqueue("a"), f.settle(f.claim("a"), "retry", { delayMs: 300 }), move(f, "a", -1), done(f, "a")),
+  ],
   ["R12", "the clock stepped back, but before both jobs came", (f) => (back(f), two(f), done(f, "b"), done(f, "a"))],
   [
     "R12",

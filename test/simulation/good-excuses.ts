@@ -23,6 +23,7 @@ export const GOOD_EXCUSES: readonly GoodExcuse[] = [
   ["a waiting job gets another body, and a claim under way still has the old one", (f) => oldBody(f)],
   ["a waiting job has a body of which nobody heard whether it was taken", (f) => unheardBody(f)],
   ["a debounced job is claimed when it is due", (f) => debounced(f)],
+  ["after the clock stepped back, a job of another priority is claimed when its retry is due", (f) => reranked(f)],
 ];
 
 function keyed(f: Forge, mode: string, id = "a"): void {
@@ -155,4 +156,15 @@ function debounced(f: Forge): void {
   f.time += 700;
   done(f, "a", { payloadHash: 8, runAt: f.time });
   f.job("a").payloadHash = 8;
+}
+
+/** The due time of its enqueue lies ahead, and is no longer that of the job. */
+function reranked(f: Forge): void {
+  f.enqueue("a");
+  const lease = f.claim("a");
+  f.time -= 5000;
+  f.scribe.write("forger", "mark", "ok", { answer: "clock_back" });
+  f.settle(lease, "retry");
+  f.call("reschedule", { job: "a" }, "ok", { answer: "changed" });
+  done(f, "a");
 }

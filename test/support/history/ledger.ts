@@ -113,7 +113,7 @@ export interface Track {
   redrives: readonly number[];
   /** The highest generation somebody tried to redrive. */
   redriveTried: number;
-  /** Reschedules under way or without an answer, and the last one that was answered. */
+  /** Reschedules under way or without an answer, and the last one that changed the due time. */
   reschedules: number;
   rescheduledAt: number;
   rescheduledSince: number;
@@ -228,11 +228,14 @@ export function openRun(track: Track, epoch: number, fold: (track: Track, oldest
   return run;
 }
 
-/** A waiting job was given another due time or another lane. */
+/** A waiting job was given another due time, or another lane, which leaves its due time as it is. */
 export function noteMoved(track: Track, { since, seq, storeTime, delayMs }: HistoryEvent): void {
+  if (delayMs < 0) {
+    track.changedLane = true;
+    return;
+  }
   const isAlone = track.rescheduledAt < since && track.ackedAt !== 0 && track.ackedAt < since;
-  if (delayMs < 0) track.changedLane = true;
-  else track.place = isAlone && storeTime >= 0 ? storeTime + delayMs : -1;
+  track.place = isAlone && storeTime >= 0 ? storeTime + delayMs : -1;
   track.rescheduledAt = seq;
   track.rescheduledSince = since;
 }
