@@ -18,6 +18,10 @@ describe("withdraw", () => {
     expect(withdraw(paid, 5, settings, 0)).toEqual({ granted: 2, budget: { tokens: 0, countedAt: 0 } });
   });
 
+  test("gets nothing for no success", () => {
+    for (const none of [0, -3]) expect(deposit(initialBudget(0), none, settings, 0)).toEqual(initialBudget(0));
+  });
+
   test("saves no more than its capacity", () => {
     expect(withdraw(deposit(initialBudget(0), 1e9, settings, 1e12), 1e9, settings, 1e12).granted).toBe(50);
   });

@@ -96,6 +96,12 @@ describe("failureFrom", () => {
     expect(stack).toContain("failure.test.ts");
   });
 
+  test("cuts a long message that the stack begins with, and keeps the frames", () => {
+    const message = "x".repeat(2 * MAX_TEXT_BYTES);
+    const { stack } = failure(Object.assign(new Error(message), { stack: `${message}\n    at work (a.js:1:1)` }));
+    expect(stack).toMatch(/^x+…\n {4}at work \(a\.js:1:1\)$/);
+  });
+
   test("adds the causes to the stack, each once", () => {
     const root = new Error("root");
     const middle = Object.assign(new Error("middle", { cause: root }), {});

@@ -52,6 +52,8 @@ describe("normalizeMessage", () => {
     ["mail to bob.x+y@example.com bounced", "mail to <email> bounced"],
     ["GET https://u:p@api.example.com/v1/users/42?x=1 failed", "GET https://api.example.com/v1/users/<n> failed"],
     ["GET /users/42/orders failed", "GET /users/<n>/orders failed"],
+    [`GET /users/${"a".repeat(32)} failed`, `GET /users/${"a".repeat(32)} failed`],
+    [`GET /users/${"a".repeat(33)} failed`, "GET /users/<n> failed"],
     ["missing /data/in/cat.jpg", "missing <path>"],
     ["missing C:\\data\\cat.jpg", "missing <path>"],
     ["Request failed with status code 503", "Request failed with status code 503"],

@@ -3,10 +3,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   bucketFrom,
+  canSpare,
+  isTight,
   type RateBucket,
   reserve,
   resolveRate,
   type Slots,
+  type Spread,
   spreadOf,
   usable,
   without,
@@ -89,6 +92,18 @@ describe("slots", () => {
     expect([1_000, 1_030, 1_031, 1_130, 1_131, 1_231].map((now) => withoutLost(slots, now).count)).toEqual([
       3, 3, 2, 2, 1, 0,
     ]);
+  });
+
+  test("are tight where the limit has none to spare, and never where they are spare", () => {
+    const every = (limit: number): Spread => spreadOf(resolveRate({ limit }, "rate"));
+    const wanted = (limit: number): Slots => reserve({ nextAt: 1_001 }, every(limit), ask(1, 1_000)).slots;
+    expect([10, 249, 250, 251].map((limit) => [isTight(wanted(limit)), canSpare(every(limit))])).toEqual([
+      [true, false],
+      [true, false],
+      [false, true],
+      [false, true],
+    ]);
+    expect(isTight({ ...wanted(10), isSpare: true })).toBe(false);
   });
 
   test("are used from the first on", () => {

@@ -229,6 +229,11 @@ describe("a probe that still runs", () => {
     expect(mayProbe(kept, breaker, NOW + PROBE_MS)).toBe(true);
   });
 
+  test("is waited for no longer than until its end", () => {
+    const next = withProbe(full, "c", PROBE_MS, NOW + PROBE_MS);
+    expect(next.breaker).toMatchObject({ probes: [{ worker: "c", until: NOW + 2 * PROBE_MS }] });
+  });
+
   test("is not written down for a moment's sake, nor once it was given up or the breaker is not half-open", () => {
     expect(renewed(full, "a", 2, PROBE_MS, NOW + 1_000)).toBe(full);
     expect(renewed(full, "c", 1, PROBE_MS, later)).toBe(full);

@@ -381,16 +381,3 @@ describe("a command that misbehaves", () => {
     await expect.poll(() => left(marker)).toEqual([]);
   });
 });
-
-it("refuses what it cannot run, before anything runs", () => {
-  const { subprocess } = library;
-  const refused =
-    (options: object): (() => unknown) =>
-    () =>
-      subprocess(options as SubprocessOptions);
-  expect(refused({ command: ["a"] })).toThrow("subprocess.timeout: expected");
-  expect(refused({ command: "a b", timeout: 1 })).toThrow("subprocess.command: expected");
-  expect(refused({ command: ["a.CMD"], timeout: 1 })).toThrow("need a shell");
-  expect(refused({ command: ["a"], timeout: 1, keepAlive: true })).toThrow("subprocess.keepAlive: expected");
-  expect(refused({ command: ["a"], timeout: 1, contarct: "lines" })).toThrow('did you mean "contract"?');
-});
