@@ -1,22 +1,22 @@
 // `npm run prove -- mutate [--mutants N] [--seed S] [--minutes M] [--out FILE] [--in TEXT]`: changes one thing in a copy of
 // the library, runs the tests about it, and says which changes no test noticed. What was judged is kept in a file, so that a
 // run that was stopped goes on where it ended.
-import { spawnSync } from "node:child_process";
+import { fork } from "node:child_process";
 import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, normalize } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./ready.mjs";
 
 const FOLDERS = ["src/core", "src/worker", "src/upkeep", "src/store/memory"];
 const COPIED = ["src", "test", "package.json", "tsconfig.json"];
 const OUT = join(root, "node_modules/.cache/redrive-mutants.jsonl");
-/** Longer than any stage takes: a mutant that hangs is one that was noticed. */
-const STAGE_MS = 300_000;
-/** Tests that need more than this process, or take too long to be run for every mutant. */
-const LEFT_OUT = /postgres|sqlite|inject\(|child_process|processes|built|compiled|batch-kills/;
-const MEMORY = ["test/conformance/memory.test.ts"];
+/** Longer than a test may take: where none ends for so long, the change made a loop without end, which is noticed. */
+const SILENT_MS = 100_000;
+/** Tests that need more than this process and SQLite, or take too long to be run for every change. */
+const LEFT_OUT = /postgres|inject\(|child_process|processes|importBuilt|compiled|batch-kills|planted|checker\.ts/;
+const SEEDS = { files: ["test/simulation/simulation.test.ts"], pattern: "hold on memory for seeds 1 to 50" };
 const SWAPS = { "<": "<=", "<=": "<", ">": ">=", ">=": ">", "===": "!==", "!==": "===", "+": "-", "-": "+" };
 const LOGIC = { "&&": "||", "||": "&&" };
 
@@ -27,6 +27,8 @@ export async function mutate(args) {
   const mutants = sample(allMutants(parseAst, asked.within), asked.mutants, asked.seed);
   const known = readKnown(asked.out);
   const copy = makeCopy();
+  const tests = readTests(copy);
+  const runner = new Runner(copy);
   const controls = new Map();
   const until = Date.now() + asked.minutes * 60_000;
   const excuses = JSON.parse(readFileSync(join(root, "scripts/mutants.json"), "utf8"));
@@ -34,18 +36,20 @@ export async function mutate(args) {
   try {
     for (const mutant of mutants) {
       const name = nameOf(mutant);
-      if (!known.has(name) && Date.now() > until) {
+      const excuse = excuses[name];
+      if (excuse === undefined && !known.has(name) && Date.now() > until) {
         totals.left++;
         continue;
       }
-      const fate = known.get(name) ?? judge(copy, mutant, controls);
-      if (!known.has(name)) appendFileSync(asked.out, `${JSON.stringify({ name, fate })}\n`);
-      const excuse = fate === "survived" ? excuses[name] : undefined;
-      totals[excuse ? "excused" : fate === "survived" ? "survived" : "killed"]++;
+      // What is known to be of no matter is not run.
+      const fate = excuse ? "excused" : (known.get(name) ?? (await judge(copy, runner, mutant, tests, controls)));
+      if (!excuse && !known.has(name)) appendFileSync(asked.out, `${JSON.stringify({ name, fate })}\n`);
+      totals[fate]++;
       const why = excuse ? ` (${excuse})` : "";
       process.stdout.write(`${fate.padEnd(9)} ${mutant.file}:${mutant.line}  ${mutant.was} → ${mutant.is}${why}\n`);
     }
   } finally {
+    await runner.end();
     rmSync(copy, { recursive: true, force: true });
   }
   const { killed, survived, excused, left } = totals;
@@ -78,9 +82,9 @@ function readKnown(file) {
   return new Map(lines.map((line) => JSON.parse(line)).map(({ name, fate }) => [name, fate]));
 }
 
-/** Names hold no line numbers: a change elsewhere in the file makes no other mutant of it. */
-function nameOf({ file, was, is, around }) {
-  return `${file} | ${around} | ${was} → ${is}`;
+/** Names hold no line numbers, only the place in the line: a change elsewhere in the file makes no other mutant of it. */
+function nameOf({ file, was, is, around, at }) {
+  return `${file} | ${around} | ${at}: ${was} → ${is}`;
 }
 
 function allMutants(parseAst, within) {
@@ -98,7 +102,8 @@ function mutantsOf(parseAst, file, code) {
   const add = (start, end, is) => {
     const was = code.slice(start, end).replace(/\s+/g, " ");
     const from = code.lastIndexOf("\n", start) + 1;
-    const around = code.slice(from, code.indexOf("\n", start)).trim();
+    const whole = code.slice(from, code.indexOf("\n", start));
+    const around = whole.trim();
     const line = code.slice(0, start).split("\n").length;
     found.push({
       file,
@@ -106,6 +111,7 @@ function mutantsOf(parseAst, file, code) {
       end,
       line,
       around,
+      at: start - from - whole.indexOf(around),
       was: was.slice(0, 80),
       is: is.replace(/\s+/g, " ").slice(0, 80),
       text: is,
@@ -130,7 +136,7 @@ function mutateNode(node, code, add) {
   }
   const swap = node.type === "BinaryExpression" ? SWAPS[node.operator] : LOGIC[node.operator];
   if ((node.type === "BinaryExpression" || node.type === "LogicalExpression") && swap) {
-    const [left, right] = [textOf(node.left), textOf(node.right)];
+    const [left, right] = [node.left, node.right].map((each) => within(each, textOf(each)));
     const isText = node.operator === "+" && /["'`]/.test(left + right);
     if (!isText) add(node.start, node.end, `(${left} ${swap} ${right})`);
   }
@@ -138,6 +144,11 @@ function mutateNode(node, code, add) {
   if (call && call.type === "CallExpression" && textOf(call.callee) !== "super") add(node.start, node.end, ";");
   if (node.type === "Literal" && typeof node.value === "boolean") add(node.start, node.end, String(!node.value));
   if (node.type === "Literal" && typeof node.value === "number") add(node.start, node.end, String(node.value + 1));
+}
+
+/** An operand, in parentheses where the operator beside it may bind more tightly than its own. */
+function within({ type }, text) {
+  return /^(Binary|Logical|Conditional|Assignment|Arrow)/.test(type) ? `(${text})` : text;
 }
 
 /** So many of them, the same for the same seed. */
@@ -158,54 +169,133 @@ function makeCopy() {
   const copy = mkdtempSync(join(tmpdir(), "redrive-mutate-"));
   for (const name of COPIED) cpSync(join(root, name), join(copy, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
-  const test = { include: ["test/**/*.test.ts"], pool: "forks", maxWorkers: 2, testTimeout: 60_000 };
-  writeFileSync(join(copy, "vitest.config.mjs"), `export default ${JSON.stringify({ test })};\n`);
+  cpSync(join(root, "scripts/mutate-runner.mjs"), join(copy, "mutate-runner.mjs"));
   return copy;
 }
 
 /** Runs the tests about a mutant, the closest first, until one fails that does not fail without it. */
-function judge(copy, mutant, controls) {
-  const path = join(copy, mutant.file);
-  const code = readFileSync(path, "utf8");
+async function judge(copy, runner, mutant, tests, controls) {
+  const code = readFileSync(join(copy, mutant.file), "utf8");
   const mutated = code.slice(0, mutant.start) + mutant.text + code.slice(mutant.end);
-  const isSound = (stage) => {
-    const key = stage.join(" ");
-    if (!controls.has(key)) controls.set(key, passes(copy, stage));
+  const runWith = (text, files, pattern) => {
+    runner.change(mutant.file, text);
+    return runner.run(files, pattern);
+  };
+  const isSound = async (files, pattern) => {
+    const key = files.join(" ");
+    if (!controls.has(key)) controls.set(key, (await runWith(code, files, pattern)).passed);
     return controls.get(key);
   };
-  for (const stage of stagesFor(copy, mutant.file)) {
-    writeFileSync(path, mutated);
-    const noticed = !passes(copy, stage);
-    writeFileSync(path, code);
-    if (noticed && isSound(stage)) return "killed";
+  try {
+    for (const { files, pattern } of stagesFor(tests, mutant.file)) {
+      for (let left = files; left.length > 0; ) {
+        const { passed, isStuck, failed } = await runWith(mutated, left, pattern);
+        if (isStuck) return "killed";
+        if (passed) break;
+        // A file that fails but once, or by itself, says nothing: the stage goes on without it.
+        const alone = failed === null ? left : [failed];
+        const again = await runWith(mutated, alone, pattern);
+        if (!again.passed && (await isSound(alone, pattern))) return "killed";
+        left = left.filter((file) => !alone.includes(file));
+      }
+    }
+    return "survived";
+  } finally {
+    runner.change(mutant.file, code);
   }
-  return "survived";
 }
 
-/** The tests that name the file, then the rest of its folder, then the memory store and a few seeds of the simulation. */
-function stagesFor(copy, file) {
-  const folder = join(
-    "test",
-    dirname(file)
-      .replace(/^src\//, "")
-      .replace("store/memory", "conformance"),
-  );
-  const all = existsSync(join(copy, folder))
-    ? readdirSync(join(copy, folder)).filter((name) => name.endsWith(".test.ts"))
-    : [];
-  const texts = all.map((name) => ({ path: join(folder, name), text: readFileSync(join(copy, folder, name), "utf8") }));
-  const quick = texts.filter(({ path, text }) => !LEFT_OUT.test(path) && !LEFT_OUT.test(text));
-  const named = quick.filter(
-    ({ path, text }) => text.includes(`/${basename(file)}`) || path.includes(basename(file, ".ts")),
-  );
-  const others = quick.filter((each) => !named.includes(each));
-  const seeds = ["test/simulation/simulation.test.ts", "-t", "hold on memory for seeds 1 to 50"];
-  return [named.map(({ path }) => path), others.map(({ path }) => path), MEMORY, seeds].filter(
-    (stage) => stage.length > 0,
-  );
+/** Every test that can be run for every mutant, with all files that it loads. */
+function readTests(copy) {
+  const imported = new Map();
+  const importsOf = (file) => {
+    if (!imported.has(file)) {
+      const text = existsSync(join(copy, file)) ? readFileSync(join(copy, file), "utf8") : "";
+      const named = [...text.matchAll(/from "(\.[^"]+)"/g)].map(([, name]) => normalize(join(dirname(file), name)));
+      imported.set(file, named);
+    }
+    return imported.get(file);
+  };
+  const closure = (file) => {
+    const loaded = new Map([[file, 0]]);
+    for (const [each, far] of loaded)
+      for (const next of importsOf(each)) if (!loaded.has(next)) loaded.set(next, far + 1);
+    return loaded;
+  };
+  return readdirSync(join(copy, "test"), { recursive: true, encoding: "utf8" })
+    .map((name) => `test/${name}`)
+    .filter((file) => file.endsWith(".test.ts") && file !== SEEDS.files[0])
+    .filter((file) => !LEFT_OUT.test(file) && !LEFT_OUT.test(readFileSync(join(copy, file), "utf8")))
+    .sort()
+    .map((file) => ({ file, loaded: closure(file) }));
 }
 
-function passes(copy, stage) {
-  const args = [join(copy, "node_modules/vitest/vitest.mjs"), "run", "--bail", "1", "--reporter", "dot", ...stage];
-  return spawnSync(process.execPath, args, { cwd: copy, stdio: "ignore", timeout: STAGE_MS }).status === 0;
+/** The tests that name the file, then all others that load it, the nearest first, then a few seeds of the simulation. */
+function stagesFor(tests, file) {
+  const [name, folder] = [basename(file, ".ts"), dirname(file).replace(/^src/, "test")];
+  const about = tests.filter(({ loaded }) => loaded.has(file));
+  const isNamed = (test) => test.loaded.get(file) === 1 || basename(test.file).includes(name);
+  const far = (test) => test.loaded.get(file) + (dirname(test.file) === folder ? 0 : 100);
+  const others = about.filter((test) => !isNamed(test)).sort((a, b) => far(a) - far(b));
+  const stages = [about.filter(isNamed), others].map((stage) => ({ files: stage.map((test) => test.file) }));
+  return [...stages, SEEDS].filter(({ files }) => files.length > 0);
+}
+
+/** The process that runs the tests of a copy; started again where a mutant made it hang. */
+class Runner {
+  #copy;
+  #child = null;
+  /** Files that were changed since it last looked. */
+  #changed = new Set();
+
+  constructor(copy) {
+    this.#copy = copy;
+  }
+
+  change(file, text) {
+    writeFileSync(join(this.#copy, file), text);
+    this.#changed.add(file);
+  }
+
+  /** Runs some tests until one fails; says which file that was in, where one was. */
+  async run(tests, pattern) {
+    this.#child ??= await this.#start();
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    this.#child.send({ tests, pattern, changed });
+    const answer = await this.#answer("done");
+    if (answer === null) await this.end();
+    return answer === null ? { passed: false, isStuck: true, failed: null } : { ...answer, isStuck: false };
+  }
+
+  async end() {
+    const child = this.#child;
+    this.#child = null;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    const isOver = new Promise((resolve) => child.once("exit", resolve));
+    // With everything that it started.
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    await isOver;
+  }
+
+  async #start() {
+    this.#child = fork(join(this.#copy, "mutate-runner.mjs"), { cwd: this.#copy, detached: true, stdio: "ignore" });
+    await this.#answer("ready");
+    return this.#child;
+  }
+
+  /** The next message of this kind; null where nothing was heard for too long, or the process has ended. */
+  #answer(kind) {
+    return new Promise((resolve) => {
+      const end = (answer) => {
+        clearTimeout(silence);
+        this.#child.off("message", hear).off("exit", isGone);
+        resolve(answer);
+      };
+      const isGone = () => end(null);
+      const hear = (message) => (message.kind === kind ? end(message) : silence.refresh());
+      const silence = setTimeout(isGone, SILENT_MS);
+      this.#child.on("message", hear).once("exit", isGone);
+    });
+  }
 }
