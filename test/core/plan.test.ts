@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ActiveLane, firstLane, isSuspect, LANE_KINDS, laneOfKind } from "../../src/core/lane.ts";
-import { type Appetite, plan, type Quota } from "../../src/core/plan.ts";
+import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../../src/core/plan.ts";
 
 let made = 0;
 
@@ -383,5 +383,28 @@ describe("groups", () => {
       expect(taken(quotas, stock, 100).get(one.lane)).toBe(50);
       expect(quotas.length).toBeLessThan(300);
     }
+  });
+});
+
+describe("what quotas bring", () => {
+  it("is a job a slot, or a batch, as far as the slots go", () => {
+    const quotas = [
+      { lane: 0, limit: 2 },
+      { lane: 4, limit: 25, per: 10 },
+      { lane: 0, limit: 3 },
+    ];
+    expect([0, 1, 2, 3, 4, 5, 6, 9].map((slots) => jobsIn(quotas, slots))).toEqual([0, 1, 2, 12, 22, 27, 28, 30]);
+  });
+
+  it("is counted for each lane", () => {
+    const quotas = [
+      { lane: 0, limit: 2 },
+      { lane: 4, limit: 25 },
+      { lane: 0, limit: 3 },
+    ];
+    expect([...jobsByLane(quotas)]).toEqual([
+      [0, 5],
+      [4, 25],
+    ]);
   });
 });

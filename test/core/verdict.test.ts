@@ -46,6 +46,21 @@ const lost = (started: boolean): Outcome => ({ kind: "lost", started, worker: "w
 const judge = (given: JudgedJob, outcome: Outcome, rules = policy()): Verdict =>
   verdict(given, outcome, rules, NOW, middle);
 
+describe("a run that was not let through", () => {
+  it.each([
+    ["late", "deadline"],
+    ["blocked", "breaker"],
+  ] as const)("because it was %s dies of its %s and is charged nothing", (kind, reason) => {
+    const why = failure();
+    expect(judge(job(), { kind, failure: why })).toEqual({
+      kind: "dead",
+      reason,
+      charge: { attempts: 0, crashes: 0 },
+      failure: why,
+    });
+  });
+});
+
 describe("a completed run", () => {
   it.each(["1", null])("completes with its result %s", (result) => {
     expect(judge(job(), { kind: "completed", result })).toEqual({ kind: "complete", result });
