@@ -260,6 +260,20 @@ export function pruneFacts({ fact, timed }: Suite): void {
     expect((await store.control()).pauses).toEqual([]);
   });
 
+  timed("keeps a worker that was given up as long as a run is its own", async ({ store, clock }) => {
+    const run = await start(store);
+    const worker = run.worker as string;
+    await store.expired({ gone: [worker], limit: 1 });
+    const pruned = async (): Promise<string[]> => {
+      clock.now += 3 * HOUR + 1;
+      await store.prune(KEEP);
+      return (await store.workers()).map((each) => each.id);
+    };
+    expect(await pruned()).toContain(worker);
+    await end(store, run, complete());
+    expect(await pruned()).not.toContain(worker);
+  });
+
   fact("refuses a retention out of range", async ({ store }) => {
     await finish(store, complete());
     const forever = { finishedMs: 0, deadMs: null };

@@ -16,7 +16,7 @@ export interface Noted {
 export function noted(
   answer: RunBatch,
   batch: BatchOptions = {},
-  more: { concurrency?: number; timeout?: string } = {},
+  more: { concurrency?: number; timeout?: string; service?: string } = {},
 ): Noted {
   const batches: string[][] = [];
   const job = defineJob("label", {

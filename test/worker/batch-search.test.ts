@@ -151,4 +151,26 @@ describe("a batch of unknown outcome", () => {
     await drained(bench, type);
     expect(Math.max(...sizes(type).slice(1))).toBeLessThanOrEqual(4);
   });
+
+  it("stays together where its service is to blame: the breaker hears of it and opens", async () => {
+    const bench = createBench();
+    let isDown = true;
+    const type = noted(
+      (items, context) => {
+        if (isDown) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+        return allDone(items, context);
+      },
+      { size: 8 },
+      { service: "labels" },
+    );
+    const ids = await bench.addMany(8, type.job);
+    const services = { labels: { breaker: { failures: 1, openFor: "30s" } } };
+    await bench.employ([type.job], { concurrency: 1, services });
+    await bench.advance(10_000);
+    expect(sizes(type)).toEqual([8]);
+    for (const id of ids) expect(await bench.read(id)).toMatchObject({ state: "queued", attempts: 0, batchMost: null });
+    isDown = false;
+    await bench.advance(120_000);
+    expect(await bench.store.count()).toMatchObject({ completed: 8, dead: 0 });
+  });
 });
