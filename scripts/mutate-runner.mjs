@@ -28,6 +28,8 @@ await vitest.standalone();
 /** How many files are run before it is seen whether one failed; a run that is cancelled midway would disturb the next. */
 const TOGETHER = 4;
 
+const hasPassed = (file) => file.state() === "passed";
+
 async function run({ tests, pattern, changed }) {
   for (const file of changed) vitest.invalidateFile(`${process.cwd()}/${file}`);
   if (pattern) vitest.setGlobalTestNamePattern(pattern);
@@ -35,8 +37,10 @@ async function run({ tests, pattern, changed }) {
   const project = vitest.getRootProject();
   const files = tests.map((test) => project.createSpecification(`${process.cwd()}/${test}`));
   for (let at = 0; at < files.length; at += TOGETHER) {
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(files.slice(at, at + TOGETHER));
-    const bad = testModules.find((file) => file.state() !== "passed");
+    const some = files.slice(at, at + TOGETHER);
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(some);
+    // The answer names files of earlier runs as well.
+    const bad = some.find(({ moduleId }) => !testModules.some((file) => file.moduleId === moduleId && hasPassed(file)));
     if (bad) return { passed: false, failed: relative(process.cwd(), bad.moduleId) };
     if (unhandledErrors.length > 0) return { passed: false, failed: null };
   }

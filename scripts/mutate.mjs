@@ -15,7 +15,7 @@ const OUT = join(root, "node_modules/.cache/redrive-mutants.jsonl");
 /** Longer than a test may take: where none ends for so long, the change made a loop without end, which is noticed. */
 const SILENT_MS = 100_000;
 /** Tests that need more than this process and SQLite, or take too long to be run for every change. */
-const LEFT_OUT = /postgres|inject\(|child_process|processes|importBuilt|compiled|batch-kills|planted|checker\.ts/;
+const LEFT_OUT = /from ".*(postgres|child_process|processes|compiled|batch-kills)|inject\(|importBuilt|threadedWorld/;
 const SEEDS = { files: ["test/simulation/simulation.test.ts"], pattern: "hold on memory for seeds 1 to 50" };
 const SWAPS = { "<": "<=", "<=": "<", ">": ">=", ">=": ">", "===": "!==", "!==": "===", "+": "-", "-": "+" };
 const LOGIC = { "&&": "||", "||": "&&" };
@@ -225,16 +225,18 @@ function readTests(copy) {
   return readdirSync(join(copy, "test"), { recursive: true, encoding: "utf8" })
     .map((name) => `test/${name}`)
     .filter((file) => file.endsWith(".test.ts") && file !== SEEDS.files[0])
-    .filter((file) => !LEFT_OUT.test(file) && !LEFT_OUT.test(readFileSync(join(copy, file), "utf8")))
+    .filter((file) => !/postgres|planted|checker/.test(file) && !LEFT_OUT.test(readFileSync(join(copy, file), "utf8")))
     .sort()
     .map((file) => ({ file, loaded: closure(file) }));
 }
 
 /** The tests that name the file, then all others that load it, the nearest first, then a few seeds of the simulation. */
 function stagesFor(tests, file) {
-  const [name, folder] = [basename(file, ".ts"), dirname(file).replace(/^src/, "test")];
+  const name = basename(file, ".ts");
+  const folder = dirname(file).replace(/^src/, "test").replace("store/memory", "conformance");
   const about = tests.filter(({ loaded }) => loaded.has(file));
-  const isNamed = (test) => test.loaded.get(file) === 1 || basename(test.file).includes(name);
+  const isNamed = (test) =>
+    test.loaded.get(file) === 1 || basename(test.file).includes(name) || test.file === `${folder}/memory.test.ts`;
   const far = (test) => test.loaded.get(file) + (dirname(test.file) === folder ? 0 : 100);
   const others = about.filter((test) => !isNamed(test)).sort((a, b) => far(a) - far(b));
   const stages = [about.filter(isNamed), others].map((stage) => ({ files: stage.map((test) => test.file) }));
@@ -284,17 +286,17 @@ class Runner {
     return this.#child;
   }
 
-  /** The next message of this kind; null where nothing was heard for too long, or the process has ended. */
+  /** The next message of this kind; null where nothing was heard for too long. */
   #answer(kind) {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const end = (answer) => {
         clearTimeout(silence);
         this.#child.off("message", hear).off("exit", isGone);
         resolve(answer);
       };
-      const isGone = () => end(null);
+      const isGone = () => reject(new Error("The process that runs the tests has ended."));
       const hear = (message) => (message.kind === kind ? end(message) : silence.refresh());
-      const silence = setTimeout(isGone, SILENT_MS);
+      const silence = setTimeout(() => end(null), SILENT_MS);
       this.#child.on("message", hear).once("exit", isGone);
     });
   }
