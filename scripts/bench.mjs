@@ -1,5 +1,5 @@
-// `npm run bench -- [store|worker|postgres|tenants|records|retryable] [--short] [--no-peers]`: the benchmarks; without a name all of them,
-// one after the other, because they would only measure each other. Installs the peers once, into folders of their own.
+// `npm run bench -- [name] [--short] [--no-peers]`: the benchmarks; without a name all of them, one after the other, because
+// they would only measure each other. Installs the peers once, into folders of their own.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -15,6 +15,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   tenants   many tenants, and limits that nobody reaches, on SQLite and Postgres
   records   records through processRecords, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
+  startup   whole calls of the command line, beside plain node
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
@@ -32,6 +33,7 @@ const PEERS = {
   tenants: null,
   records: null,
   retryable: "peers",
+  startup: null,
 };
 const NAMES = Object.keys(PEERS);
 

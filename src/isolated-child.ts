@@ -19,7 +19,7 @@ const task = (await firstWord()) as IsolatedTask;
 const library = await defaultsOf(task);
 const jobs = (await loadJobs(task.jobs)).map((job) => withDefaults(job, library));
 const told: Promise<void>[] = [];
-const store = openStore(task.store);
+const store = await openStore(task.store);
 try {
   await runAlone({
     store: withTypeLimits(store, jobs),

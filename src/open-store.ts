@@ -1,20 +1,28 @@
-// From a store URL to a store: the one place where concrete stores are chosen by name.
+// From a store URL to a store: the one place where concrete stores are chosen by name. Only the one that is chosen is
+// loaded.
 import { RedriveError } from "./core/errors.ts";
 import { redactText } from "./core/redact.ts";
-import { createMemoryStore } from "./store/memory/index.ts";
-import { createPostgresStore } from "./store/postgres/index.ts";
 import { isPostgresUrl } from "./store/postgres/address.ts";
 import { readSqliteUrl } from "./store/sqlite/address.ts";
-import { createSqliteStore } from "./store/sqlite/index.ts";
 import type { Store } from "./store/store.ts";
 import { realSystem } from "./system/real.ts";
 
-/** Opens `sqlite:PATH`, `postgres://…` or `memory:`. */
-export function openStore(url: string): Store {
-  if (url === "memory:") return createMemoryStore({ clock: realSystem.now });
+/**
+ * Opens `sqlite:PATH`, `postgres://…` or `memory:`. With `brief` a SQLite file is opened in the calling thread, which a
+ * lock then blocks: for a program that makes a call or two and ends, and would mostly wait for a thread to start.
+ */
+export async function openStore(url: string, { brief = false } = {}): Promise<Store> {
+  if (url === "memory:") {
+    const { createMemoryStore } = await import("./store/memory/index.ts");
+    return createMemoryStore({ clock: realSystem.now });
+  }
   const file = readSqliteUrl(url);
-  if (file && file.path !== "") return createSqliteStore(file);
-  if (isPostgresUrl(url)) return createPostgresStore({ url });
+  if (file && file.path !== "") {
+    // A file that is not synced before the answer says so in a notice, which is the other's to give.
+    if (brief && file.sync === "full") return (await import("./store/sqlite/inline.ts")).openSqliteInline(file);
+    return (await import("./store/sqlite/index.ts")).createSqliteStore(file);
+  }
+  if (isPostgresUrl(url)) return (await import("./store/postgres/index.ts")).createPostgresStore({ url });
   throw new RedriveError(
     "invalid_argument",
     `store: expected sqlite:PATH, postgres://… or memory:; got ${JSON.stringify(redactText(url))}; for example sqlite:./redrive.db`,

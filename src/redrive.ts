@@ -141,7 +141,7 @@ export function createRedrive(options: RedriveOptions): Promise<Redrive> {
 /** The same with a clock, dice and a process of the caller's. */
 export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
   const settings = resolveRedrive(options);
-  const store = typeof settings.store === "string" ? openStore(settings.store) : settings.store;
+  const store = typeof settings.store === "string" ? await openStore(settings.store) : settings.store;
   const isOurs = store !== options.store;
   const url = typeof settings.store === "string" ? settings.store : null;
   try {

@@ -34,10 +34,8 @@ succeeded in the end; 1: something did not.
 Environment: JOB_INPUT, BATCH_SIZE (10), RETRY_BATCH_SIZE (1), MAX_RETRIES (3).`;
 
 /** Registers `batch`. */
-export function registerBatch(cli: Cli): void {
-  const command = cli.program
-    .command("batch")
-    .description("run a list of items through a command, in batches, and retry what failed")
+export function register(cli: Cli): void {
+  const command = cli.command
     .argument("<command...>", "the command and its arguments, after --")
     .option("--input <file>", "the items, - for stdin: a JSON array, NDJSON, or CSV with a header (default: JOB_INPUT)")
     .option("--format <format>", "ndjson, csv or json (default: by the name of the input, or its first character)")

@@ -15,8 +15,8 @@ import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./format.ts";
 
 /** Registers `breakers`. */
-export function registerBreakers(cli: Cli): void {
-  const breakers = cli.program.command("breakers").description("look at the breakers of services, and change them");
+export function register(cli: Cli): void {
+  const breakers = cli.command;
   const list = breakers.command("list").description("every service of which something is known");
   examples(list, cli, ["breakers list", "breakers list --json"]);
   cli.act(list, async (session) => {

@@ -2,9 +2,8 @@
 // numbers, examples.
 import type { Command } from "commander";
 import type { LogLevel } from "../system/log.ts";
-import { ofForeignFile } from "./foreign-file.ts";
 import type { Io } from "./io.ts";
-import { type GlobalOptions, openSession, type Session } from "./session.ts";
+import type { GlobalOptions, Session } from "./session.ts";
 
 /** Flags of one call, as commander names them. */
 export type Flags = Readonly<Record<string, string | boolean | string[] | undefined>>;
@@ -15,6 +14,8 @@ export type Action = (session: Session, args: readonly string[], flags: Flags) =
 /** What commands are registered with. */
 export interface Cli {
   readonly program: Command;
+  /** The command itself, to which the module adds what it takes and does. */
+  readonly command: Command;
   readonly io: Io;
   /** Makes a command do something; `level` is how much it logs where nobody says otherwise. */
   act(command: Command, action: Action, options?: { readonly level?: (flags: Flags) => LogLevel }): void;
@@ -23,12 +24,20 @@ export interface Cli {
 }
 
 /** Ties actions to the streams of one call; `done` hears the exit code. */
-export function openCli(program: Command, io: Io, done: (code: number) => void): Cli {
+export function openCli({
+  done,
+  ...parts
+}: Pick<Cli, "program" | "command" | "io"> & { done(code: number): void }): Cli {
+  const { program, io } = parts;
   return {
-    program,
-    io,
+    ...parts,
     act(command, action, { level } = {}) {
       command.action(async () => {
+        // Only a call that acts needs these; help does not.
+        const [{ openSession }, { ofForeignFile }] = await Promise.all([
+          import("./session.ts"),
+          import("./foreign-file.ts"),
+        ]);
         const session = await openSession(io, program.opts<GlobalOptions>(), level?.(command.opts()));
         try {
           done((await action(session, operands(command), command.opts())) ?? 0);

@@ -7,10 +7,8 @@ import type { GlobalOptions } from "./session.ts";
 type Demo = (options: DemoOptions, io: DemoIo) => Promise<number>;
 
 /** Registers `demo`. */
-export function registerDemo(cli: Cli): void {
-  const command = cli.program
-    .command("demo")
-    .summary("watch Redrive on a bad day, with nothing to set up")
+export function register(cli: Cli): void {
+  const command = cli.command
     .description(
       "Watch Redrive on a bad day, with nothing to set up. It has a store and jobs of its own: --store and --config do not count here.",
     )

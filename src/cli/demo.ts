@@ -134,7 +134,7 @@ async function conclude({ day, books, ms, seed, file }: Conclusion, options: Dem
 }
 
 async function causesIn(url: string): Promise<{ causes: readonly CauseCount[]; example: string | null }> {
-  const store = openStore(url);
+  const store = await openStore(url);
   try {
     const letters = openDeadLetters(store);
     const { causes } = await letters.stats();

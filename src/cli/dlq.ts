@@ -17,8 +17,8 @@ import { type Column, tableText } from "./table.ts";
 import { errorLine, relativeTime } from "./format.ts";
 
 /** Registers `dlq`. */
-export function registerDlq(cli: Cli): void {
-  const dlq = cli.program.command("dlq").description("look at dead letters, retry, remove or export them");
+export function register(cli: Cli): void {
+  const dlq = cli.command;
   const list = letterFilterFlags(dlq.command("list").description("a page of dead letters, newest first"))
     .option("--limit <n>", "dead letters per page, 1 to 200", "50")
     .option("--cursor <cursor>", "where an earlier page ended");

@@ -11,16 +11,13 @@ import { ofForeignFile } from "./foreign-file.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, safeLine, oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { definitions, jobFileNames } from "./worker-flags.ts";
+import { definitions, jobFileNames } from "./job-files.ts";
 
 /** Registers `doctor`. */
-export function registerDoctor(cli: Cli): void {
-  const command = cli.program
-    .command("doctor")
-    .summary("check machine, store and work, and say what to do")
-    .description(
-      "Check machine, store and work, and say what to do. Exit code 0: fine, or warnings only; 1: problems; 3: no store.",
-    );
+export function register(cli: Cli): void {
+  const command = cli.command.description(
+    "Check machine, store and work, and say what to do. Exit code 0: fine, or warnings only; 1: problems; 3: no store.",
+  );
   examples(command, cli, ["doctor", "doctor --json"]);
   cli.act(command, async (session) => {
     const { findings, storeFailed } = await examine(session);

@@ -12,7 +12,8 @@ import { drainInto, drainRecords, missingText, recordsText } from "./drain-recor
 import { EXIT } from "./exit.ts";
 import type { Session } from "./session.ts";
 import { supervise } from "./supervise.ts";
-import { defaultsOf, jobFileNames, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
+import { jobFileNames, requiredDefinitions } from "./job-files.ts";
+import { defaultsOf, workerFlags, workerOptions } from "./worker-flags.ts";
 import { heldLines, runsText, unservedLines } from "./worker-summary.ts";
 
 const NOTES = `
@@ -36,9 +37,8 @@ Environment: MAX_RETRIES (attempts after the first), for types that set none.
 MAX_RETRY_ATTEMPTS and RETRY_DELAY_SECONDS are read by \`worker\` alone.`;
 
 /** Registers `drain`. */
-export function registerDrain(cli: Cli): void {
-  const command = workerFlags(cli.program.command("drain"))
-    .description("run what is due, wait for what falls due soon, then end")
+export function register(cli: Cli): void {
+  const command = workerFlags(cli.command)
     .option("--grace <duration>", "wait for retries that fall due within this time", "1s")
     .option("--input <file>", "take new records from here, - for stdin: NDJSON, CSV with a header, or a JSON array")
     .option("--format <format>", "ndjson, csv or json (default: by the name of the input, else ndjson)")

@@ -9,9 +9,8 @@ import type { JobDefinition } from "../jobs/define-job.ts";
 import { type EnqueueOptions, knownType, newJobOf, payloadOfText } from "../enqueue/new-jobs.ts";
 import { put } from "../system/output.ts";
 import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
-import { enqueueStream } from "./enqueue-stream.ts";
 import type { Session } from "./session.ts";
-import { definitions, jobFiles } from "./worker-flags.ts";
+import { definitions, jobFiles } from "./job-files.ts";
 
 const NOTES = `
 The payload is JSON: as text, from a file (@payload.json), or from stdin (-),
@@ -27,10 +26,8 @@ What --unique says about a key that is taken:
   debounce  the same, and it waits anew: its due time is the new one`;
 
 /** Registers `enqueue`. */
-export function registerEnqueue(cli: Cli): void {
-  const command = cli.program
-    .command("enqueue")
-    .description("put jobs into the queue")
+export function register(cli: Cli): void {
+  const command = cli.command
     .argument("<type>", "job type")
     .argument("[payload]", "JSON, @file, or - for one payload a line on stdin")
     .option(
@@ -68,14 +65,15 @@ export function registerEnqueue(cli: Cli): void {
       if (fields.key !== undefined)
         throw invalid("key", "no --key with -", fields.key, "use --key-field NAME to take it from each payload");
       newJobOf(known, "{}", "check", keyField === undefined ? fields : { ...fields, key: "check" });
+      const { enqueueStream } = await import("./enqueue-stream.ts");
       return enqueueStream(session, { known, definition, jobs, defaults, fields, keyField });
     }
     if (keyField !== undefined) throw invalid("key-field", "- as the payload", payload, "use --key for a single job");
     const text = payload.startsWith("@") ? await fileText(payload.slice(1), session) : payload;
     // Everything that can be refused is refused before a file is made.
     newJobOf(known, await payloadOfText(known, text), "check", fields);
-    const redrive = await session.open({ jobs, defaults });
-    const job = await redrive.enqueueText(definition ?? type, text, fields).catch((error: unknown) => {
+    const producer = await session.openProducer({ jobs, defaults });
+    const job = await producer.enqueueText(definition ?? type, text, fields).catch((error: unknown) => {
       throw inFlags(error);
     });
     const document = { ids: [job.id], duplicates: Number(job.duplicate), replaced: Number(job.replaced) };

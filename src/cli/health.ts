@@ -6,13 +6,10 @@ import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 
 /** Registers `health`. */
-export function registerHealth(cli: Cli): void {
-  const command = cli.program
-    .command("health")
-    .summary("is everything all right")
-    .description(
-      "Is the store there, are workers alive, does work wait? Exit code 0: healthy or degraded; 1: unhealthy; 3: no store. The success rate is null, for unknown: jobs that succeed are removed sooner than those that die, so the jobs that are kept do not tell it; `drain` counts its own.",
-    );
+export function register(cli: Cli): void {
+  const command = cli.command.description(
+    "Is the store there, are workers alive, does work wait? Exit code 0: healthy or degraded; 1: unhealthy; 3: no store. The success rate is null, for unknown: jobs that succeed are removed sooner than those that die, so the jobs that are kept do not tell it; `drain` counts its own.",
+  );
   examples(command, cli, ["health", "health --json"]);
   cli.act(command, async (session) => {
     const { store } = await session.openExisting();

@@ -6,7 +6,7 @@ import { invalid } from "../core/options.ts";
 import { jsonText } from "../operate/json-form.ts";
 import { put } from "../system/output.ts";
 import { type Cli, examples } from "./command.ts";
-import { CONFIG_NAMES } from "../config/load-config.ts";
+import { CONFIG_NAMES } from "../config/find-config.ts";
 import type { GlobalOptions } from "./session.ts";
 
 const CONFIG = (jobs: string): string => `# Config of Redrive. Flags and environment variables beat what stands here.
@@ -34,11 +34,8 @@ export const hello = defineJob("hello", {
 `;
 
 /** Registers `init`. */
-export function registerInit(cli: Cli): void {
-  const command = cli.program
-    .command("init")
-    .description("write a first job type and a config file into this folder")
-    .option("--js", "JavaScript instead of TypeScript");
+export function register(cli: Cli): void {
+  const command = cli.command.option("--js", "JavaScript instead of TypeScript");
   examples(command, cli, ["init"]);
   cli.actBare(command, async (_args, flags) => {
     const { io } = cli;

@@ -28,8 +28,8 @@ import { hintAtWholeIds } from "./whole-ids.ts";
 import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./format.ts";
 
 /** Registers `jobs`. */
-export function registerJobs(cli: Cli): void {
-  const jobs = cli.program.command("jobs").description("look at jobs, and change what waits");
+export function register(cli: Cli): void {
+  const jobs = cli.command;
   const show = jobs.command("show").description("everything known about one job").argument("<id>", "job id");
   cli.act(show, async (session, [id = ""]) => showJob(session, id));
   examples(show, cli, ["jobs show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
@@ -56,10 +56,10 @@ export function registerJobs(cli: Cli): void {
   registerReschedule(cli);
 }
 
-const group = (cli: Cli) => cli.program.commands.find((command) => command.name() === "jobs") ?? cli.program;
-
 function registerList(cli: Cli): void {
-  const command = jobFilterFlags(group(cli).command("list").description("a page of jobs, newest first"), { held: true })
+  const command = jobFilterFlags(cli.command.command("list").description("a page of jobs, newest first"), {
+    held: true,
+  })
     .option("--sort <order>", "due: what waits, in the order in which it is due")
     .option("--limit <n>", "jobs per page, 1 to 200", "50")
     .option("--cursor <cursor>", "where an earlier page ended");
@@ -135,7 +135,7 @@ function jobsTable(jobs: readonly Job[], holding: Holding, { width, paint }: Ses
 
 function registerCancel(cli: Cli): void {
   const command = jobFilterFlags(
-    group(cli)
+    cli.command
       .command("cancel")
       .description("cancel what waits, and ask what runs to stop")
       .argument("[ids...]", "job ids, or filters"),
@@ -166,7 +166,7 @@ function registerCancel(cli: Cli): void {
 
 function registerReschedule(cli: Cli): void {
   const command = jobFilterFlags(
-    group(cli)
+    cli.command
       .command("reschedule")
       .description("change when waiting jobs run, or their priority")
       .argument("[ids...]", "job ids, or filters"),

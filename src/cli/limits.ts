@@ -8,10 +8,8 @@ import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./format.ts";
 
 /** Registers `limits`. */
-export function registerLimits(cli: Cli): void {
-  const command = cli.program
-    .command("limits")
-    .description("rate limits, retry budgets and weights of the fleet, and what is left of them");
+export function register(cli: Cli): void {
+  const command = cli.command;
   examples(command, cli, ["limits", "limits --json"]);
   cli.act(command, async (session) => {
     const redrive = await session.openExisting();

@@ -1,57 +1,24 @@
 // The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
 // and one code; nothing else in this folder decides how a call ends.
-import { Command } from "commander";
+import { Command, Help } from "commander";
 import { put } from "../system/output.ts";
-import { registerBatch } from "./batch.ts";
-import { registerBreakers } from "./breakers.ts";
 import { openCli } from "./command.ts";
-import { complain } from "./complain.ts";
-import { registerDemo } from "./demo-command.ts";
-import { registerDlq } from "./dlq.ts";
-import { registerDoctor } from "./doctor.ts";
-import { registerDrain } from "./drain.ts";
-import { registerEnqueue } from "./enqueue.ts";
 import { withCommands } from "./command-names.ts";
+import { COMMANDS, type CommandEntry } from "./commands.ts";
+import { complain } from "./complain.ts";
 import { EXIT, EXIT_HELP } from "./exit.ts";
-import { registerHealth } from "./health.ts";
-import { registerInit } from "./init.ts";
 import type { Io } from "./io.ts";
-import { registerJobs } from "./jobs.ts";
-import { registerLimits } from "./limits.ts";
-import { registerMigrate } from "./migrate.ts";
-import { registerQueues } from "./queues.ts";
-import { registerSchedules } from "./schedules.ts";
-import { registerStats } from "./stats.ts";
-import { registerStuck } from "./stuck.ts";
 import { VERSION } from "./version.ts";
-import { registerWorker } from "./worker.ts";
-
-const COMMANDS = [
-  registerDemo,
-  registerInit,
-  registerEnqueue,
-  registerWorker,
-  registerDrain,
-  registerBatch,
-  registerJobs,
-  registerDlq,
-  registerStuck,
-  registerBreakers,
-  registerQueues,
-  registerLimits,
-  registerSchedules,
-  registerStats,
-  registerHealth,
-  registerMigrate,
-  registerDoctor,
-];
 
 /** Runs one call of the command line; resolves to its exit code and never rejects. */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
   let code: number = EXIT.ok;
   const program = describe(new Command(), io);
   try {
-    for (const register of COMMANDS) register(openCli(program, io, (done) => (code = done)));
+    // Whichever of the words is the command: its module is among those that are loaded.
+    const words = new Set(argv);
+    for (const entry of COMMANDS)
+      await addCommand(program, io, entry, { isLoaded: words.has(entry.name), done: (end) => (code = end) });
     // Typed without any command: the help is the answer, but a script has made a mistake.
     if (argv.length === 0) program.help({ error: true });
     await program.parseAsync(asFlag(argv, program), { from: "user" });
@@ -59,6 +26,30 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     return complain(withCommands(error, program, argv), io, asksForJson(argv));
   }
+}
+
+/** The whole command line with every command loaded, for those who want to see all of it. */
+export async function wholeProgram(io: Io): Promise<Command> {
+  const program = describe(new Command(), io);
+  for (const entry of COMMANDS) await addCommand(program, io, entry, { isLoaded: true, done: () => undefined });
+  return program;
+}
+
+async function addCommand(
+  program: Command,
+  io: Io,
+  { name, summary, load }: CommandEntry,
+  { isLoaded, done }: { readonly isLoaded: boolean; readonly done: (code: number) => void },
+): Promise<void> {
+  const command = program.command(name).summary(summary).description(summary);
+  if (isLoaded) (await load()).register(openCli({ program, command, io, done }));
+}
+
+/** A command in the list of its group; those of the first list are not loaded, and say here what they take. */
+function listed(command: Command): string {
+  const entry = command.parent?.parent ? undefined : COMMANDS.find(({ name }) => name === command.name());
+  if (!entry) return new Help().subcommandTerm(command);
+  return entry.takes === undefined ? entry.name : `${entry.name} ${entry.takes}`;
 }
 
 /** The arguments without those of the command that `batch` runs. */
@@ -102,7 +93,7 @@ function describe(program: Command, io: Io): Command {
     .helpCommand("help [command]", "show help for a command")
     .addHelpText("after", EXIT_HELP)
     .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent says how much.")
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: listed })
     .configureOutput({
       writeOut: (text) => void put(io.stdout, "text", text),
       writeErr: (text) => void put(io.stderr, "text", text),

@@ -4,10 +4,8 @@ import { type Cli, examples } from "./command.ts";
 import { SCHEMA_VERSION, schemaVersion, statementsFrom } from "./database-file.ts";
 
 /** Registers `migrate`. */
-export function registerMigrate(cli: Cli): void {
-  const command = cli.program
-    .command("migrate")
-    .summary("make the store, or bring its schema up to date")
+export function register(cli: Cli): void {
+  const command = cli.command
     .description(
       "Make the store, or bring its schema up to date. Safe to run twice and from several processes at once.",
     )

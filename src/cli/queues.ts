@@ -16,8 +16,8 @@ import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./format.ts";
 
 /** Registers `queues`. */
-export function registerQueues(cli: Cli): void {
-  const queues = cli.program.command("queues").description("look at queues, pause and resume them");
+export function register(cli: Cli): void {
+  const queues = cli.command;
   const list = queues
     .command("list")
     .description("every queue that workers, due jobs or pauses name, and what else is paused");

@@ -13,7 +13,7 @@ import { safeLine } from "../core/safe-text.ts";
 import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
 import type { Session } from "./session.ts";
 import { relativeTime } from "./format.ts";
-import { definitions, jobFiles } from "./worker-flags.ts";
+import { definitions, jobFiles } from "./job-files.ts";
 
 const NOTES = `
 Every worker keeps schedules; each tick makes one job for the whole fleet.
@@ -31,8 +31,8 @@ What --overlap says about a job that has not ended when the next is due:
   replace  it is cancelled, or asked to stop, and the next one takes its place`;
 
 /** Registers `schedules`. */
-export function registerSchedules(cli: Cli): void {
-  const schedules = cli.program.command("schedules").description("jobs at set times: look at them and change them");
+export function register(cli: Cli): void {
+  const schedules = cli.command;
   const list = schedules.command("list").description("every schedule, and what upkeep does by itself");
   examples(list, cli, ["schedules list", "schedules list --json"]);
   cli.act(list, async (session) => {

@@ -4,18 +4,21 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
 import { redactJson } from "../core/redact.ts";
 import { openStore } from "../open-store.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { jsonText } from "../operate/json-form.ts";
-import { createRedrive, type Redrive } from "../redrive.ts";
+import type { Producer } from "../enqueue/producer.ts";
+import type { Redrive } from "../redrive.ts";
 import { refuseForeign } from "../store/sqlite/file.ts";
 import type { PostgresStore } from "../store/postgres/index.ts";
 import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
 import { put } from "../system/output.ts";
+import { realSystem } from "../system/real.ts";
 import { cliLog, levelFrom } from "./cli-log.ts";
-import { type Config, findConfig, loadConfig, NO_CONFIG } from "../config/load-config.ts";
+import { type Config, findConfig, NO_CONFIG } from "../config/find-config.ts";
 import type { Io } from "./io.ts";
 import { type Paint, paintFor } from "./paint.ts";
 import { openProgressLine, type ProgressLine } from "./progress-line.ts";
@@ -56,6 +59,8 @@ export interface Session {
   readonly width: number;
   /** Opens the queue; the file is made where there is none. */
   open(options?: QueueOptions): Promise<Redrive>;
+  /** Opens only the way in, for a call that writes a job and ends; the file is made where there is none. */
+  openProducer(options?: QueueOptions): Promise<Producer>;
   /** Opens the queue of a file or a schema that is there already. */
   openExisting(): Promise<Redrive>;
   /** Writes what was asked for: one JSON document with `--json`, else the text. */
@@ -76,25 +81,11 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
   const { json = false, quiet = false, redact = false } = options;
   const wanted = levelFrom(io.env) ?? (quiet ? "error" : level);
   const file = findConfig(options.config, io.cwd);
-  const config = file === null ? NO_CONFIG : await loadConfig(file);
+  const config = file === null ? NO_CONFIG : await (await import("../config/load-config.ts")).loadConfig(file);
   const address = addressOf(options.store, io, config);
   const progress = openProgressLine(io);
   const log = cliLog(io, wanted, (line) => progress.say(line));
-  let closing: (() => Promise<void>) | null = null;
-  const open = async (given: QueueOptions = {}, existing = false): Promise<Redrive> => {
-    const { jobs = [], defaults = {}, makesFolder = false } = given;
-    if (address.path !== null && !makesFolder) checkFolder(address.path);
-    const store = openStore(address.url);
-    closing = () => store.close();
-    if (existing && !(await isMade(store))) throw noStore(address);
-    const { services, tenants } = config;
-    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log });
-    closing = async () => {
-      await redrive.close();
-      await store.close();
-    };
-    return redrive;
-  };
+  const queue = openings({ address, config, log });
   const show = showing(io, { json, redact });
   return {
     io,
@@ -107,17 +98,53 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
     progress,
     paint: paintFor(io.stdout, io.env),
     width: io.stdout.isTTY ? io.stdout.columns || 80 : Number.POSITIVE_INFINITY,
-    open,
-    async openExisting() {
-      checkFile(address);
-      return open({ defaults: config.defaults }, true);
-    },
+    ...queue,
     show,
     answer(document, text) {
       if (json || !quiet) show(document, text);
     },
     suggest: (command) => [io.program, command, ...placeFlags(options)].join(" "),
     say: (line) => void (quiet || progress.say(`${line}\n`)),
+  };
+}
+
+type Openings = Pick<Session, "open" | "openProducer" | "openExisting" | "close" | "abandon">;
+
+/** The ways to open the queue of a call, each of which loads no more than it needs, and the way to close it. */
+function openings({ address, config, log }: Pick<Session, "address" | "config" | "log">): Openings {
+  let closing: (() => Promise<void>) | null = null;
+  const openHere = async (makesFolder: boolean, brief = false): Promise<Store> => {
+    if (address.path !== null && !makesFolder) checkFolder(address.path);
+    const store = await openStore(address.url, { brief });
+    closing = () => store.close();
+    return store;
+  };
+  const open = async (given: QueueOptions = {}, existing = false): Promise<Redrive> => {
+    const { jobs = [], defaults = {}, makesFolder = false } = given;
+    const store = await openHere(makesFolder);
+    if (existing && !(await isMade(store))) throw noStore(address);
+    const { services, tenants } = config;
+    const { createRedrive } = await import("../redrive.ts");
+    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log });
+    closing = async () => {
+      await redrive.close();
+      await store.close();
+    };
+    return redrive;
+  };
+  return {
+    open,
+    async openProducer({ jobs = [], defaults = {}, makesFolder = false } = {}) {
+      const { openProducer } = await import("../enqueue/producer.ts");
+      const store = await openHere(makesFolder, true);
+      await store.migrate();
+      const maxPayloadBytes = JOB_BOUNDS.payloadBytes;
+      return openProducer({ store, system: realSystem, log, events: null, jobs, defaults, maxPayloadBytes });
+    },
+    async openExisting() {
+      checkFile(address);
+      return open({ defaults: config.defaults }, true);
+    },
     async close() {
       const close = closing;
       closing = null;

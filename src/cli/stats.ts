@@ -6,8 +6,8 @@ import { tableText } from "./table.ts";
 import { livingAmong } from "../services/holding.ts";
 
 /** Registers `stats`. */
-export function registerStats(cli: Cli): void {
-  const command = cli.program.command("stats").description("how many jobs there are in each state");
+export function register(cli: Cli): void {
+  const command = cli.command;
   examples(command, cli, ["stats", "stats --json"]);
   cli.act(command, async (session) => {
     const { store } = await session.openExisting();

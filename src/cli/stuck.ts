@@ -10,8 +10,8 @@ import { type Column, tableText } from "./table.ts";
 import { counted, relativeTime } from "./format.ts";
 
 /** Registers `stuck`. */
-export function registerStuck(cli: Cli): void {
-  const stuck = cli.program.command("stuck").description("runs that take longer than they may, and ending them now");
+export function register(cli: Cli): void {
+  const stuck = cli.command;
   const list = filterFlags(
     stuck.command("list").description("runs over the limit of their type, with what would become of them"),
   );

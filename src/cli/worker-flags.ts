@@ -1,17 +1,15 @@
-// What `worker` and `drain` share: the files with job definitions, the flags about a worker, and where its defaults come
-// from.
-import { relative, resolve } from "node:path";
+// What `worker` and `drain` share: the flags about a worker, and where its defaults come from.
+import { resolve } from "node:path";
 import type { Command } from "commander";
-import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
-import type { JobDefinition } from "../jobs/define-job.ts";
 import type { RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
 import { resolveWorker, WORKER_DEFAULTS } from "../worker/settings.ts";
 import { checkArchive } from "./archive-file.ts";
 import { collected, defined, type Flags, numeric, textual } from "./command.ts";
 import { type EnvironmentOf, mergedDefaults, policyFromEnvironment } from "../config/environment.ts";
 import { childIsolation } from "../child-isolation.ts";
-import { loadJobs } from "../config/load-jobs.ts";
+import { jobFiles } from "./job-files.ts";
 import type { Session } from "./session.ts";
 
 /** Adds the flags about a worker. */
@@ -33,38 +31,6 @@ export function workerFlags(command: Command): Command {
     .option("--health-host <host>", "address of that port (default 127.0.0.1)")
     .option("--archive <file>", "keep dead letters here before their retention deletes them")
     .option("--release <text>", "version of your program, stored with every run");
-}
-
-/** The files with job definitions: those of the flags, else those of the config file. */
-export function jobFiles(session: Session, flags: Flags): readonly string[] {
-  const given = flags.jobs as string[] | undefined;
-  return given === undefined ? session.config.jobs : given.map((file) => resolve(session.io.cwd, file));
-}
-
-/** The same as people call them: by their path from here where that is shorter. */
-export function jobFileNames(session: Session, flags: Flags): string[] {
-  return jobFiles(session, flags).map((file) => {
-    const fromHere = relative(session.io.cwd, file);
-    return fromHere.length < file.length ? fromHere : file;
-  });
-}
-
-/** The job definitions of the call; a bad file that the config names is the config's fault. */
-export async function definitions(session: Session, flags: Flags): Promise<JobDefinition[]> {
-  try {
-    return await loadJobs(jobFiles(session, flags));
-  } catch (error) {
-    if (flags.jobs !== undefined || !isRedriveError(error)) throw error;
-    throw new RedriveError("config_refused", `${session.config.file}: ${error.message}`, { cause: error });
-  }
-}
-
-/** The job definitions; refuses to go on without any. */
-export async function requiredDefinitions(session: Session, flags: Flags): Promise<JobDefinition[]> {
-  if (jobFiles(session, flags).length > 0) return definitions(session, flags);
-  const message =
-    "jobs: expected a file with job definitions; got none; pass --jobs FILE, or write `jobs: FILE` into redrive.config.yaml";
-  throw new RedriveError("invalid_argument", message);
 }
 
 /** The defaults of every job type: config file, and above it the environment. */

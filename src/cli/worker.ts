@@ -3,7 +3,8 @@ import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { supervise } from "./supervise.ts";
-import { defaultsOf, requiredDefinitions, workerFlags, workerOptions } from "./worker-flags.ts";
+import { requiredDefinitions } from "./job-files.ts";
+import { defaultsOf, workerFlags, workerOptions } from "./worker-flags.ts";
 import { claimedText } from "./worker-summary.ts";
 
 const NOTES = `
@@ -19,9 +20,8 @@ wait before every retry), for types that set none. MAX_RETRIES is not read here,
 only by \`drain\` and \`batch\`.`;
 
 /** Registers `worker`. */
-export function registerWorker(cli: Cli): void {
-  const command = workerFlags(cli.program.command("worker"))
-    .description("take jobs and run them until told to stop")
+export function register(cli: Cli): void {
+  const command = workerFlags(cli.command)
     .option("--within <duration>", "time for running jobs to finish when told to stop", "25s")
     .addHelpText("after", NOTES);
   examples(command, cli, [

@@ -1,13 +1,14 @@
-// The config file: found in the working directory or named, TypeScript, JavaScript or YAML, and refused as a whole where
-// one field is wrong. Paths in it begin where the file lies.
-import { existsSync, statSync } from "node:fs";
+// A config file is TypeScript, JavaScript or YAML, and refused as a whole where one field is wrong. Paths in it begin
+// where the file lies.
+import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { dirname, extname, join, resolve } from "node:path";
+import { dirname, extname, resolve } from "node:path";
 import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { didYouMean, invalid, parseOptions } from "../core/options.ts";
 import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
-import { resolveLimits, type ServiceOptions, type TenantOptions } from "../core/service.ts";
+import { resolveLimits } from "../core/service.ts";
+import type { Config } from "./find-config.ts";
 import type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
 import { whyRefused } from "../system/trusted-file.ts";
 import { resolveWorker, WORKER_FIELDS } from "../worker/settings.ts";
@@ -15,38 +16,8 @@ import { backoffFromData } from "./config-backoff.ts";
 import type { YamlPlace } from "./config-yaml.ts";
 import { oneLine } from "../core/safe-text.ts";
 import { loadModule } from "./load-module.ts";
-import { type StoreAddress, storeAddress } from "./store-address.ts";
+import { storeAddress } from "./store-address.ts";
 
-/** A config file, checked. */
-export interface Config {
-  /** Where it lies; null where there is none. */
-  readonly file: string | null;
-  readonly store: StoreAddress | null;
-  /** Absolute paths of files with job definitions. */
-  readonly jobs: readonly string[];
-  readonly defaults: PolicyOptions;
-  /** Breakers, retry budgets and rate limits by service, and weights and rate limits by tenant. */
-  readonly services: Readonly<Record<string, ServiceOptions>>;
-  readonly tenants: Readonly<Record<string, TenantOptions>>;
-  /** Limits for the figures of `drain`. */
-  readonly alerts: AlertOptions;
-  readonly worker: WorkerConfig;
-}
-
-/** No config file. */
-export const NO_CONFIG: Config = {
-  file: null,
-  store: null,
-  jobs: [],
-  defaults: {},
-  services: {},
-  tenants: {},
-  alerts: {},
-  worker: {},
-};
-
-/** The names under which a config file is found. */
-export const CONFIG_NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
 const FIELDS = [
   "store",
   "jobs",
@@ -60,27 +31,6 @@ const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
 /** More is no config, and would take minutes to read. */
 const YAML_MOST = 1_048_576;
-
-/** The config file to use: the one named, else the one in the folder, else null. */
-export function findConfig(named: string | undefined, folder: string): string | null {
-  if (named !== undefined) {
-    const path = resolve(folder, named);
-    if (named !== "" && isThere(path)) return path;
-    throw refused(`config: expected a file; there is no ${JSON.stringify(named)}; check the path`);
-  }
-  const found = CONFIG_NAMES.filter((name) => isThere(join(folder, name)));
-  if (found.length > 1) {
-    throw refused(
-      `config: expected one config file; found ${found.join(" and ")}; remove one, or name it with --config`,
-    );
-  }
-  return found[0] === undefined ? null : join(folder, found[0]);
-}
-
-/** True also for a link that leads nowhere: it is refused, not passed over. */
-function isThere(path: string): boolean {
-  return existsSync(path) || whyRefused(path) !== null;
-}
 
 /** Loads and checks a config file. */
 export async function loadConfig(file: string): Promise<Config> {

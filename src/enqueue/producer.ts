@@ -55,7 +55,8 @@ export interface ProducerParts {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
-  readonly events: Events;
+  /** Null where nothing in this process could listen. */
+  readonly events: Events | null;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   readonly maxPayloadBytes: number;

@@ -111,7 +111,7 @@ export function insideThread(): {
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Blocks the calling thread. Never on the main thread of a program; a store thread has nothing else to do. */
+/** Blocks the calling thread: a store thread, which has nothing else to do, or a program that makes one call and ends. */
 export function blockThread(ms: number): void {
   Atomics.wait(NEVER, 0, 0, ms);
 }

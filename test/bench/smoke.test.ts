@@ -109,6 +109,7 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
     "Redrive, timeout",
     "  cockatiel, timeout",
   ],
+  startup: ["node -e 0", "redrive --version", "redrive --help", "redrive enqueue, one job", "redrive stats"],
 };
 
 /** What is played: everything where it is to be proven, else what is over soon. */
@@ -118,6 +119,7 @@ const SOME: readonly [string, readonly string[]][] = [
   ["worker", ["enqueue", "retries"]],
   ["postgres", ["enqueue", "retries"]],
   ["retryable", []],
+  ["startup", []],
 ];
 
 function rowsOf(name: string, only: readonly string[]): readonly string[] {

@@ -34,7 +34,7 @@ process.on("message", () => calm.abort());
 process.once("disconnect", () => process.exit(3));
 setTimeout(() => process.exit(4), Math.max(1, Number(told("until")) - Date.now())).unref();
 
-const store = openStore(told("store"));
+const store = await openStore(told("store"));
 await ROLES[role as Role]({
   store,
   name,

@@ -43,7 +43,7 @@ const LEAVE_MS = 20_000;
 /** Conducts a run; every actor has ended when it resolves or throws. */
 export async function conduct(plan: Plan): Promise<Course> {
   const { scene, folder } = plan;
-  const store = openStore(scene.directUrl);
+  const store = await openStore(scene.directUrl);
   const dice = createDice(plan.seed, "conductor");
   const watch = new BusyWatch(Array.from({ length: plan.workers }, (_, at) => `worker-${at + 1}`));
   const troupe = new Troupe(

@@ -38,7 +38,7 @@ const FOUND = "found.json";
 
 /** Writes down what the store holds, beside the histories, so that a run can be judged again when its store is gone. */
 export async function writeFound(folder: string, url: string): Promise<void> {
-  const store = openStore(url);
+  const store = await openStore(url);
   try {
     const jobs = await everything((cursor) => store.list({ limit: 200, cursor }));
     const letters = await everything((cursor) => store.deadLetters({ limit: 200, cursor, redriven: true }));

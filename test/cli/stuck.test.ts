@@ -3,7 +3,7 @@ import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createRedrive, defineJob, type JobContext } from "../../src/index.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import { type Bench, createBench } from "../support/cli.ts";
 import { end, signUp, start, takeOne } from "../support/runs.ts";
 import { complete, failure, retry } from "../support/verdicts.ts";

@@ -5,7 +5,7 @@ import { describe, expect, inject, it } from "vitest";
 import { isRedriveError } from "../../src/core/errors.ts";
 import type { Lease } from "../../src/core/job.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import type { ClaimAnswer, SettleAnswer, Settlement, Store } from "../../src/store/store.ts";
 import { postgresWorld } from "../support/postgres-world.ts";
 import { START } from "../support/worlds.ts";

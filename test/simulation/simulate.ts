@@ -1,7 +1,7 @@
 // One simulation from seed to report: makes the world, the store and the faults, plays the workload, dumps the store
 // and lets the checker judge. Nothing here decides whether the outcome is right.
 import type { Job } from "../../src/core/job.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { Page, Store } from "../../src/store/store.ts";
 import { check } from "../support/history/check.ts";

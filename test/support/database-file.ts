@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type SqliteDatabase, openDatabase } from "../../src/store/sqlite/driver.ts";
 import type { Value } from "../../src/store/columns.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import type { Store } from "../../src/store/store.ts";
 
 /** A new folder that is removed with its test. */

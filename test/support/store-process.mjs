@@ -2,7 +2,8 @@
 // what to do, and the database file; what it has to say goes to its parent.
 const PATIENCE_MS = 20_000;
 const [module, role, path, ...rest] = process.argv.slice(2);
-const { createSqliteStore, createInlineSqliteStore } = await import(module);
+const { createSqliteStore } = await import(module);
+const { createInlineSqliteStore } = await import(new URL("./inline.js", module).href);
 const store = createSqliteStore({ path, ...(role === "write" && { sync: rest[0] }) });
 const tell = (message) => new Promise((resolve) => process.send(message, resolve));
 

@@ -5,7 +5,7 @@ import { RedriveError } from "../../src/core/errors.ts";
 import type { Job } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
 import type { JobDefinition } from "../../src/jobs/define-job.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Verb } from "../../src/store/verb-facts.ts";

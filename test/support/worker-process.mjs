@@ -18,7 +18,7 @@ const line = (name) => (fields, message) => {
   if (name !== "debug" || level === "debug") void tell({ line: message, level: name, fields, at: Date.now() });
 };
 const settings = resolveWorker(options);
-const store = address === undefined ? createSqliteStore({ path }) : openStore(address);
+const store = address === undefined ? createSqliteStore({ path }) : await openStore(address);
 const { leaseMs, heartbeatMs, abortGraceMs } = settings;
 const worker = createWorker({
   store,

@@ -74,7 +74,7 @@ export interface Site {
 
 /** A site of its own for each test, on the store of the address where one is given; every process is killed with it. */
 export async function createSite(path = testPath(), address?: string): Promise<Site> {
-  const store = address === undefined ? await threadedStore(path) : openStore(address);
+  const store = address === undefined ? await threadedStore(path) : await openStore(address);
   const built = builtModule(SQLITE).slice(0, -SQLITE.length);
   const notes = `${path}.notes`;
   const site: Site = {

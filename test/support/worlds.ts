@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMemoryStore } from "../../src/store/memory/index.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { World } from "../conformance/suite.ts";
 import { importBuilt } from "./built.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { RedriveError } from "../../src/core/errors.ts";
 import { defineJob } from "../../src/jobs/define-job.ts";
-import { createInlineSqliteStore } from "../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import type { SettleRequest, Store } from "../../src/store/store.ts";
 import { connect, testPath } from "../support/database-file.ts";
 import { add, read } from "../support/runs.ts";

@@ -1,6 +1,6 @@
 // The one place that talks to the database file. It takes a group of requests, carries them out in one transaction and
 // answers each; a group with a failing member is undone and carried out again one by one, so that only the guilty one
-// fails. Runs in the store thread, or in the caller's own for tests and simulation.
+// fails. Runs in the store thread, or in the caller's own (inline.ts).
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
 import { cellVerbs } from "./cells.ts";

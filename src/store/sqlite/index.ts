@@ -2,10 +2,8 @@
 // through that thread and shares its commits. What was answered survives a power loss: the log is synced before the
 // answer, which is the promise of `synchronous=FULL` without its wait inside every commit.
 import { realSystem } from "../../system/real.ts";
-import { blockThread } from "../../system/threads.ts";
 import type { Store } from "../store.ts";
 import type { Sync } from "./address.ts";
-import { openEngine, type Reply } from "./engine.ts";
 import { sqliteStore } from "./facade.ts";
 import { ThreadClient } from "./thread-client.ts";
 import { openShared } from "../liveness-counter.ts";
@@ -29,18 +27,6 @@ export function createSqliteStore({ path, sync = "full" }: { readonly path: stri
     async close() {
       wake.clear();
       await line.close();
-    },
-  });
-}
-
-/** Opens a store whose statements run in the calling thread, under a clock of the caller's: for tests and simulation. */
-export function createInlineSqliteStore(options: { readonly path: string; readonly clock: () => number }): Store {
-  const { random } = realSystem;
-  const engine = openEngine({ ...options, blockMs: blockThread, random });
-  return sqliteStore(async (request) => engine.carryOut([request])[0] as Reply, {
-    wake: new Set(),
-    async close() {
-      engine.close();
     },
   });
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isSoundVersion } from "../../../src/store/sqlite/engine.ts";
 import { prepareFile } from "../../../src/store/sqlite/file.ts";
-import { createInlineSqliteStore } from "../../../src/store/sqlite/index.ts";
+import { createInlineSqliteStore } from "../../../src/store/sqlite/inline.ts";
 import { connect, reader, testFolder, testPath } from "../../support/database-file.ts";
 import { newJob } from "../../support/new-job.ts";
 import { startProcess, threadedStore } from "../../support/store-processes.ts";

@@ -1,0 +1,67 @@
+// Which config file counts: the one that is named, else the one in the working directory. Most calls have none, and then
+// nothing of what reads one is loaded.
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { AlertOptions } from "../core/alerts.ts";
+import { RedriveError } from "../core/errors.ts";
+import type { PolicyOptions } from "../core/policy.ts";
+import type { ServiceOptions, TenantOptions } from "../core/service.ts";
+import { whyRefused } from "../system/trusted-file.ts";
+import type { WorkerConfig } from "./redrive-config.ts";
+import type { StoreAddress } from "./store-address.ts";
+
+/** A config file, checked. */
+export interface Config {
+  /** Where it lies; null where there is none. */
+  readonly file: string | null;
+  readonly store: StoreAddress | null;
+  /** Absolute paths of files with job definitions. */
+  readonly jobs: readonly string[];
+  readonly defaults: PolicyOptions;
+  /** Breakers, retry budgets and rate limits by service, and weights and rate limits by tenant. */
+  readonly services: Readonly<Record<string, ServiceOptions>>;
+  readonly tenants: Readonly<Record<string, TenantOptions>>;
+  /** Limits for the figures of `drain`. */
+  readonly alerts: AlertOptions;
+  readonly worker: WorkerConfig;
+}
+
+/** No config file. */
+export const NO_CONFIG: Config = {
+  file: null,
+  store: null,
+  jobs: [],
+  defaults: {},
+  services: {},
+  tenants: {},
+  alerts: {},
+  worker: {},
+};
+
+/** The names under which a config file is found. */
+export const CONFIG_NAMES = ["ts", "js", "mjs", "yaml", "yml"].map((ending) => `redrive.config.${ending}`);
+
+/** The config file to use: the one named, else the one in the folder, else null. */
+export function findConfig(named: string | undefined, folder: string): string | null {
+  if (named !== undefined) {
+    const path = resolve(folder, named);
+    if (named !== "" && isThere(path)) return path;
+    throw refused(`config: expected a file; there is no ${JSON.stringify(named)}; check the path`);
+  }
+  const found = CONFIG_NAMES.filter((name) => isThere(join(folder, name)));
+  if (found.length > 1) {
+    throw refused(
+      `config: expected one config file; found ${found.join(" and ")}; remove one, or name it with --config`,
+    );
+  }
+  return found[0] === undefined ? null : join(folder, found[0]);
+}
+
+/** True also for a link that leads nowhere: it is refused, not passed over. */
+function isThere(path: string): boolean {
+  return existsSync(path) || whyRefused(path) !== null;
+}
+
+function refused(message: string): RedriveError {
+  return new RedriveError("config_refused", message);
+}
