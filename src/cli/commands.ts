@@ -82,4 +82,10 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./migrate.ts"),
   },
   { name: "doctor", summary: "check machine, store and work, and say what to do", load: () => import("./doctor.ts") },
+  {
+    name: "completion",
+    takes: "<shell>",
+    summary: "print a script that completes commands and flags in your shell",
+    load: () => import("./completion.ts"),
+  },
 ];

@@ -10,7 +10,7 @@ import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { runCli } from "../support/cli.ts";
 
 const COMMANDS = [
-  "enqueue worker drain stats health migrate doctor init help",
+  "enqueue worker drain stats health migrate doctor init help completion",
   "jobs dlq list show cancel retry reschedule remove export stats explain",
   "breakers queues limits open close reset pause resume",
 ].flatMap((line) => line.split(" "));

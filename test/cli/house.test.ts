@@ -192,7 +192,19 @@ describe("init", () => {
 });
 
 describe("help", () => {
-  const commands = ["demo", "init", "enqueue", "worker", "drain", "limits", "stats", "health", "migrate", "doctor"];
+  const commands = [
+    "demo",
+    "init",
+    "enqueue",
+    "worker",
+    "drain",
+    "limits",
+    "stats",
+    "health",
+    "migrate",
+    "doctor",
+    "completion",
+  ];
   const groups = [
     ...["list", "show", "explain", "history", "cancel", "retry", "reschedule"].map((name) => `jobs ${name}`),
     ...["list", "open", "close", "reset"].map((name) => `breakers ${name}`),

@@ -8,7 +8,7 @@ import { Help } from "commander";
 import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import type { Io } from "../../src/cli/io.ts";
-import { wholeProgram } from "../../src/cli/main.ts";
+import { addCommands, emptyProgram } from "../../src/cli/program.ts";
 import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { builtModule } from "../support/built.ts";
 import { createBench } from "../support/cli.ts";
@@ -61,7 +61,9 @@ describe("the list of commands", () => {
   it("says of each what its module says", async () => {
     const nothing = { write: () => true };
     const io = { stdout: nothing, stderr: nothing, stdin: [], env: {}, cwd: "/", program: "redrive" };
-    const program = await wholeProgram({ ...io, onSignal: () => () => undefined } as unknown as Io);
+    const whole = { ...io, onSignal: () => () => undefined } as unknown as Io;
+    const program = emptyProgram(whole);
+    await addCommands(program, whole, { isLoaded: () => true, done: () => undefined });
     const terms = program.commands.map((command) => new Help().subcommandTerm(command));
     expect(COMMANDS.map(({ name, takes }) => [name, takes].filter(Boolean).join(" "))).toEqual(terms);
   });

@@ -1,0 +1,62 @@
+// The command line as commander sees it: what all commands share, and the commands, loaded or by their names alone.
+import { Command, Help } from "commander";
+import { put } from "../system/output.ts";
+import { openCli } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { EXIT_HELP } from "./exit.ts";
+import type { Io } from "./io.ts";
+import { VERSION } from "./version.ts";
+
+/** Adds every command; only those that are asked for are loaded. `done` hears the exit code of the one that runs. */
+export async function addCommands(
+  program: Command,
+  io: Io,
+  { isLoaded, done }: { isLoaded(name: string): boolean; done(code: number): void },
+): Promise<void> {
+  for (const { name, summary, load } of COMMANDS) {
+    const command = program.command(name).summary(summary).description(summary);
+    if (isLoaded(name)) (await load()).register(openCli({ program, command, io, done }));
+  }
+}
+
+/** A command in the list of its group; those of the first list may not be loaded, and say in their entry what they take. */
+function listed(command: Command): string {
+  const entry = command.parent?.parent ? undefined : COMMANDS.find(({ name }) => name === command.name());
+  if (!entry) return new Help().subcommandTerm(command);
+  return entry.takes === undefined ? entry.name : `${entry.name} ${entry.takes}`;
+}
+
+/** The program with what all commands share, and without any. */
+export function emptyProgram(io: Io): Command {
+  const width = (sink: Io["stdout"]): number => Math.min(100, sink.columns || 80);
+  const program = new Command();
+  program
+    .name(io.program)
+    .description("The retry queue for TypeScript: run jobs, see why they failed, send them back to work.")
+    .option(
+      "--store <url>",
+      "where the jobs live: sqlite:PATH or postgres://… (REDRIVE_STORE; default sqlite:./redrive.db)",
+    )
+    .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
+    .option("--json", "answer with one JSON document on stdout, secrets included")
+    .option("--redact", "with --json: mask what sounds like a secret")
+    .option("--quiet", "no progress and no summary; what you ask to see is still shown")
+    .version(VERSION, "-V, --version", "show the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help for a command")
+    .addHelpText("after", EXIT_HELP)
+    .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent says how much.")
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: listed })
+    .configureOutput({
+      writeOut: (text) => void put(io.stdout, "text", text),
+      writeErr: (text) => void put(io.stderr, "text", text),
+      // Errors are told once, in `complain`.
+      outputError: () => undefined,
+      getOutHelpWidth: () => width(io.stdout),
+      getErrHelpWidth: () => width(io.stderr),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .exitOverride();
+  return program;
+}
