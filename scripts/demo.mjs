@@ -1,17 +1,14 @@
-// Runs the demo from dist: `node scripts/demo.mjs [--json] [--quiet] [--jobs N] [--seed N] [--file FILE]`.
-import { parseArgs } from "node:util";
-import { demo } from "../dist/cli/demo.js";
+// Runs the demo of examples/shop from dist, in a process of its own: `node scripts/demo.mjs [--json] [--quiet] [--jobs N]
+// [--seed N] [--file FILE]`.
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
 
-const { values } = parseArgs({
-  options: {
-    json: { type: "boolean" },
-    quiet: { type: "boolean" },
-    jobs: { type: "string" },
-    seed: { type: "string" },
-    file: { type: "string" },
-  },
+const program = fileURLToPath(new URL("../dist/examples/shop/main.js", import.meta.url));
+const child = spawn(process.execPath, [program, ...process.argv.slice(2)], {
+  stdio: ["inherit", "inherit", "inherit", "ipc"],
 });
-const { jobs, seed, ...rest } = values;
-const numbers = { ...(jobs && { jobs: Number(jobs) }), ...(seed && { seed: Number(seed) }) };
-const { stdout, stderr, env } = process;
-process.exitCode = await demo({ ...rest, ...numbers }, { stdout, stderr, env });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+process.exitCode = await new Promise((resolve, reject) => {
+  child.on("error", reject);
+  child.on("exit", (code) => resolve(code ?? 1));
+});

@@ -16,6 +16,7 @@ const NEEDED = [
   "dist/index.d.ts",
   "dist/store/sqlite/thread.js",
   "dist/isolated-child.js",
+  "dist/examples/shop/main.js",
 ];
 
 const PROGRAM = `

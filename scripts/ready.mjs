@@ -26,9 +26,12 @@ export function ready({ build = "required" } = {}) {
   if (!dependenciesMatch()) install();
   if (major < 24) prepareDriver();
   if (distIsFresh()) return true;
-  say("Building dist (it is missing or older than src).");
+  say("Building dist (it is missing or older than its sources).");
   const startedAt = new Date();
-  const result = run(process.execPath, [inRoot("node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
+  const compile = (project) => run(process.execPath, [inRoot("node_modules/typescript/bin/tsc"), "-p", project]);
+  // The examples see the library as it was built, like any program that uses it.
+  let result = compile("tsconfig.build.json");
+  if (result.status === 0) result = compile("tsconfig.examples.json");
   if (result.status === 0) {
     mkdirSync(dirname(stamp), { recursive: true });
     writeFileSync(stamp, "");
@@ -95,8 +98,12 @@ function prepareDriver() {
 function distIsFresh() {
   if (!existsSync(stamp) || !existsSync(inRoot("dist"))) return false;
   const builtAt = statSync(stamp).mtimeMs;
-  const names = readdirSync(inRoot("src"), { recursive: true }).map((name) => join("src", name));
-  const inputs = ["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json", ...names];
+  const folders = ["src", "examples/shop", "examples/kit"];
+  const names = folders.flatMap((folder) =>
+    readdirSync(inRoot(folder), { recursive: true }).map((name) => join(folder, name)),
+  );
+  const settings = ["tsconfig.json", "tsconfig.build.json", "tsconfig.examples.json", "package-lock.json"];
+  const inputs = [...settings, ...folders, ...names];
   return inputs.every((name) => statSync(inRoot(name)).mtimeMs <= builtAt);
 }
 

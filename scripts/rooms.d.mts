@@ -18,5 +18,7 @@ export function whyNot(path: string, target: string): string | null;
 export function reachesOf(path: string, text: string): Reach[];
 /** The file that a relative specifier of a file means. */
 export function targetOf(path: string, reach: Pick<Reach, "name" | "kind">): string;
+/** Why an example must not use a file; null if it may. */
+export function whyNotInExample(path: string, target: string): string | null;
 /** The graph of rooms as a Markdown table. */
 export function roomsTable(files: readonly { readonly path: string; readonly text: string }[]): string;

@@ -75,10 +75,17 @@ export function reachesOf(path, text) {
   return found;
 }
 
-/** The file that a relative specifier of a file means. A URL names what will be built. */
+/** The file that a relative specifier of a file means. A URL names what will be built, where the examples lie among the rooms. */
 export function targetOf(path, { name, kind }) {
   const target = posix.join(posix.dirname(path), name);
-  return kind === "url" ? target.replace(/\.js$/, ".ts") : target;
+  return kind === "url" ? target.replace(/\.js$/, ".ts").replace(/^src\/examples\//, "examples/") : target;
+}
+
+/** Why an example must not use a file; null if it may. A user's program has no more than the package, either. */
+export function whyNotInExample(path, target) {
+  const [own, of] = [path, target].map((each) => each.split("/").slice(0, 2).join("/"));
+  if (own === of || of === "examples/kit") return null;
+  return `${own} must not use ${target}; use the package redrive, or what examples/kit has`;
 }
 
 /** The graph of rooms as a Markdown table: what each holds and which it uses, with the number of files that do. */

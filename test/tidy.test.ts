@@ -13,6 +13,7 @@ import {
   bannedUses,
   changeLog,
   documentedExports,
+  exampleReaches,
   fileNames,
   loadsAlone,
   lockfileHosts,
@@ -61,6 +62,7 @@ describe("the tree", () => {
   const none = (problems: string[]): void => expect(problems.join("\n")).toBe("");
 
   it("keeps the rooms in their order", () => none(code.flatMap(roomOrder)));
+  it("lets examples use the package alone", () => none(code.flatMap(exampleReaches)));
   it("gives every exported type a name of its own", () => none(typesDeclaredOnce(code)));
   it("touches clock, dice, threads, console and environment only where they live", () =>
     none(sources().flatMap(bannedUses)));
@@ -149,6 +151,19 @@ describe("the rules", () => {
     [roomOrder, "src/enqueue/a.ts", 'import "../../test/b.ts";', /enqueue must not use test\/b\.ts/],
     [roomOrder, "src/enqueue/a.ts", 'import "fs";', /write node:fs/],
     [roomOrder, "src/extra/a.ts", "", /unknown room extra/],
+    [
+      roomOrder,
+      "src/worker/a.ts",
+      'new URL("../examples/b/c.js", import.meta.url);',
+      /worker must not use examples\/b/,
+    ],
+    [exampleReaches, "examples/a/b.ts", 'import "../../src/redrive.ts";', /examples\/a must not use src\/redrive\.ts/],
+    [
+      exampleReaches,
+      "examples/a/b.ts",
+      'import { c } from "../c/d.ts";',
+      /examples\/a must not use examples\/c\/d\.ts/,
+    ],
     [openingComment, "src/a.ts", 'import "a";', /opens without a comment/],
     [fileNames, "src/helpers/a.ts", "", /helpers says nothing; name it/],
     [fileNames, "src/core/job-utils.test.ts", "", /job-utils\.test\.ts says nothing/],

@@ -1,7 +1,7 @@
 // What the panel shows: how the service answered over time, its breaker, the pace of the calls, jobs and visitors.
 import type { CircuitBreaker } from "redrive";
 import { PACE } from "./jobs.ts";
-import { paint, type Style } from "../shared/screen.ts";
+import { paint, type Style } from "../kit/screen.ts";
 import type { Call } from "./service.ts";
 import type { Visits } from "./visitors.ts";
 

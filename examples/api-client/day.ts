@@ -9,7 +9,7 @@ import { type Board, panelLines, shortLine } from "./board.ts";
 import { balance, type Run } from "./books.ts";
 import type { PriceRequest } from "./client.ts";
 import { countStock, PACE, QUEUE, refreshPrice, SERVICES } from "./jobs.ts";
-import { check, heading, panel, panelDone, quote, tell } from "../shared/screen.ts";
+import { check, heading, panel, panelDone, quote, tell } from "../kit/screen.ts";
 import { openPriceService, type PriceService } from "./service.ts";
 import { receiveVisitors } from "./visitors.ts";
 

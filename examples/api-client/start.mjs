@@ -1,4 +1,4 @@
 // Starts main.ts, on Node 20 too.
-import { start } from "../shared/start.mjs";
+import { start } from "../kit/start.mjs";
 
 await start(import.meta.url);

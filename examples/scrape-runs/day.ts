@@ -6,7 +6,7 @@ import { balance, type Day } from "./books.ts";
 import { archive, scrape, type Site, SITES } from "./jobs.ts";
 import { type Crew, redriveCommand, startCrew } from "./processes.ts";
 import { defaults } from "./redrive.config.ts";
-import { check, heading, paint, panel, panelDone, quote, tell } from "../shared/screen.ts";
+import { check, heading, paint, panel, panelDone, quote, tell } from "../kit/screen.ts";
 
 /** How often a site is scraped; steady ones by cron, every second. */
 const EVERY: Readonly<Record<Exclude<Site, "steady">, string>> = {

@@ -1,10 +1,10 @@
-// `redrive demo`: the way to the demonstration, which is loaded only when it is asked for.
+// `redrive demo`: starts the shop of examples/shop, a program of its own that uses Redrive as any other would.
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { RedriveError } from "../core/errors.ts";
-import { type Cli, defined, examples, numeric, textual } from "./command.ts";
-import type { DemoIo, DemoOptions } from "./demo.ts";
+import { runAttached } from "../system/processes.ts";
+import { type Cli, examples, textual } from "./command.ts";
 import type { GlobalOptions } from "./session.ts";
-
-type Demo = (options: DemoOptions, io: DemoIo) => Promise<number>;
 
 /** Registers `demo`. */
 export function register(cli: Cli): void {
@@ -17,13 +17,22 @@ export function register(cli: Cli): void {
     .option("--file <path>", "a new database file (default .redrive/demo.db)");
   examples(command, cli, ["demo", "demo --jobs 100 --json"]);
   cli.actBare(command, async (_args, flags) => {
-    // A computed address: whatever is wrong with the demonstration breaks no other command.
-    const address = new URL("./demo.js", import.meta.url).href;
-    const module = (await import(address).catch((cause: unknown) => {
-      throw new RedriveError("invalid_argument", "demo: this build has no demonstration; build it again", { cause });
-    })) as { readonly demo: Demo };
+    const program = fileURLToPath(new URL("../examples/shop/main.js", import.meta.url));
+    if (!existsSync(program))
+      throw new RedriveError("invalid_argument", "demo: this build has no demonstration; build it again");
     const { json, quiet } = cli.program.opts<GlobalOptions>();
-    const own = { jobs: numeric(flags.jobs), seed: numeric(flags.seed), file: textual(flags.file) };
-    return module.demo(defined({ json, quiet, ...own }), cli.io);
+    const given = (["jobs", "seed", "file"] as const).flatMap((name) => {
+      const value = textual(flags[name]);
+      return value === undefined ? [] : [`--${name}=${value}`];
+    });
+    const args = [...given, ...(json ? ["--json"] : []), ...(quiet ? ["--quiet"] : [])];
+    const child = runAttached(program, args, cli.io.cwd);
+    // A terminal tells both of us; a signal to this process alone is passed on.
+    const quieten = cli.io.onSignal(child.signal);
+    try {
+      return await child.ended;
+    } finally {
+      quieten();
+    }
   });
 }

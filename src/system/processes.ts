@@ -59,9 +59,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** A child process that was started. */
-export interface Child {
-  /** 0 if it could not be started. */
-  readonly pid: number;
+interface Child {
   readonly ended: Promise<ChildEnd>;
   tell(message: unknown): void;
   /** Asks it to stop, as a worker is asked. */
@@ -71,27 +69,23 @@ export interface Child {
 }
 
 /** Starts a Node module in a child process of its own group, with a cap on its memory, and hears what it tells. */
-export function startChild(
+function startChild(
   module: string,
-  args: readonly string[],
   options: {
     readonly memoryMb: number;
-    readonly env?: Readonly<Record<string, string | undefined>>;
-    /** If we are killed, it may take so long to stop before it is killed too; absent, it is trusted to stop. */
-    readonly killAfterMs?: number;
+    /** If we are killed, it may take so long to stop before it is killed too. */
+    readonly killAfterMs: number;
     readonly onMessage: (message: unknown) => void;
   },
 ): Child {
-  const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module, ...args], {
+  const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     // A group of its own: a signal to ours is for us to pass on.
     detached: true,
-    ...(options.env && { env: options.env }),
   });
   child.on("message", options.onMessage);
   const { pid: group } = child;
-  const unguard =
-    group === undefined || options.killAfterMs === undefined ? null : guardGroup(group, options.killAfterMs);
+  const unguard = group === undefined ? null : guardGroup(group, options.killAfterMs);
   child.on("exit", () => unguard?.());
   let output = "";
   const keep = (chunk: Buffer): void => {
@@ -107,12 +101,25 @@ export function startChild(
     child.on("close", (code, signal) => resolve({ code, signal, output }));
   });
   return {
-    pid: child.pid ?? 0,
     ended,
     tell: (message) => void (child.connected && child.send(message as object, () => undefined)),
     stop: () => void (child.connected && child.send(STOP)),
     kill: () => void child.kill("SIGKILL"),
   };
+}
+
+/** Runs a Node module on our own terminal or pipes. It hears our end, however that comes, as the end of its channel. */
+export function runAttached(
+  module: string,
+  args: readonly string[],
+  cwd: string,
+): { readonly ended: Promise<number>; signal(name: NodeJS.Signals): void } {
+  const child = spawn(process.execPath, [module, ...args], { cwd, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const ended = new Promise<number>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (code) => resolve(code ?? 1));
+  });
+  return { ended, signal: (name) => void child.kill(name) };
 }
 
 /** Runs a Node module in such a child and waits for its end. */
@@ -131,7 +138,7 @@ export async function runChild(
 ): Promise<ChildEnd> {
   const told: unknown[] = [];
   const { memoryMb, killAfterMs, signal, stop } = options;
-  const child = startChild(module, [], { memoryMb, killAfterMs, onMessage: (message) => told.push(message) });
+  const child = startChild(module, { memoryMb, killAfterMs, onMessage: (message) => told.push(message) });
   child.tell(options.task);
   signal?.addEventListener("abort", child.kill);
   stop?.addEventListener("abort", child.stop);

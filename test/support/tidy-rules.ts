@@ -6,7 +6,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { reachesOf, roomOf, targetOf, whyNot } from "../../scripts/rooms.mjs";
+import { reachesOf, roomOf, targetOf, whyNot, whyNotInExample } from "../../scripts/rooms.mjs";
 import { phrasesIn } from "../../scripts/words.mjs";
 import type { Source } from "./source.ts";
 
@@ -74,7 +74,8 @@ export const roomOrder: TextRule = ({ path, text }) => {
     if (name.startsWith(".")) {
       const target = targetOf(path, reach);
       // A URL out of src names no code: the folder of the package, or a file in it.
-      const outside = reach.kind === "url" ? null : `${from} must not use ${target}`;
+      const isFree = reach.kind === "url" && (from === "cli" || !target.startsWith("examples/"));
+      const outside = isFree ? null : `${from} must not use ${target}`;
       const why = inSrc(target) ? whyNot(path, target) : outside;
       return why === null ? [] : [at(path, line, why)];
     }
@@ -87,6 +88,17 @@ export const roomOrder: TextRule = ({ path, text }) => {
     ];
   });
 };
+
+/** Examples use the package as any program does, their own files, and their kit. */
+export const exampleReaches: TextRule = ({ path, text }) =>
+  path.startsWith("examples/")
+    ? reachesOf(path, text)
+        .filter(({ name }) => name.startsWith("."))
+        .flatMap((reach) => {
+          const why = whyNotInExample(path, targetOf(path, reach));
+          return why === null ? [] : [at(path, reach.line, why)];
+        })
+    : [];
 
 /** A name of an exported type or class stands for one thing in the whole tree. */
 export function typesDeclaredOnce(files: readonly { readonly path: string; readonly text: string }[]): string[] {

@@ -1,10 +1,7 @@
 // The job types of the demo: a shop that charges, resizes, mails and syncs through one outside service. The worker
 // processes load them from here, and so can you afterwards, with `drain --jobs`. While the demo runs, the service is at
 // the address in REDRIVE_DEMO_SERVICE; without one it counts as well again, and everything it gets succeeds.
-import { exponential } from "../../core/backoff.ts";
-import type { ServiceOptions } from "../../core/service.ts";
-import { defineJob, type JobContext } from "../../jobs/define-job.ts";
-import type { StandardSchema } from "../../jobs/schema.ts";
+import { defineJob, exponential, type JobContext, type ServiceOptions, type StandardSchema } from "redrive";
 
 /** What every job of the shop carries. */
 export interface OrderInput {

@@ -1,6 +1,5 @@
 // Puts what workers report into the words of the news: what failed, and what Redrive does about it and why.
-import { formatDuration } from "../../core/duration.ts";
-import { counted } from "../format.ts";
+import { counted, span } from "../kit/words.ts";
 import type { CrewReport } from "./crew.ts";
 import type { News } from "./news.ts";
 import type { Answered } from "./service.ts";
@@ -31,7 +30,7 @@ function retried(news: News, report: CrewReport, { class: found, code }: Failed)
       return `${service} says 429, Retry-After 1: after ${counted(length, "call")} all its jobs wait`;
     });
   if (found === "timeout") {
-    const next = `try ${attempts + 1} of ${maxAttempts} in ${formatDuration(delayMs)}`;
+    const next = `try ${attempts + 1} of ${maxAttempts} in ${span(delayMs)}`;
     return news.tell("wait", `${type} of order ${order} hung: stopped after 1 s, ${next}`);
   }
   if (code === "503")

@@ -1,5 +1,5 @@
 // Tells when the weather turns, once each.
-import { counted } from "../format.ts";
+import { counted } from "../kit/words.ts";
 import type { Board } from "./board.ts";
 import { type Spell, SPELLS } from "./weather.ts";
 

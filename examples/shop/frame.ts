@@ -1,7 +1,6 @@
 // The live view as a pure function: the board and the size of the terminal in, lines out. No line is wider than the
 // terminal and there are never more lines than it has rows.
-import { cutTo, widthOf } from "../table.ts";
-import { counted } from "../format.ts";
+import { counted, cutTo, widthOf } from "../kit/words.ts";
 import { type Board, CELL_MS, type BoardHealth } from "./board.ts";
 import { shortCause } from "./cause.ts";
 import type { CrewMember } from "./crew.ts";

@@ -1,18 +1,18 @@
 // The demo: real runs of it as processes, small ones, and the books and the view as the pure functions they are. The
 // runs go side by side, because each of them mostly waits.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Board } from "../../src/cli/demo/board.ts";
-import { balance, type BooksEvidence } from "../../src/cli/demo/books.ts";
-import { frame } from "../../src/cli/demo/frame.ts";
-import { News } from "../../src/cli/demo/news.ts";
-import { planOrders } from "../../src/cli/demo/orders.ts";
-import { answerTo } from "../../src/cli/demo/weather.ts";
+import { Board } from "../../examples/shop/board.ts";
+import { balance, type BooksEvidence } from "../../examples/shop/books.ts";
+import { frame } from "../../examples/shop/frame.ts";
+import { News } from "../../examples/shop/news.ts";
+import { planOrders } from "../../examples/shop/orders.ts";
+import { answerTo } from "../../examples/shop/weather.ts";
 import { widthOf } from "../../src/cli/table.ts";
-import { shownAs } from "../../src/system/output.ts";
 import { isAlive } from "../../src/system/processes.ts";
 import { builtModule } from "../support/built.ts";
 
@@ -23,16 +23,23 @@ interface Ended {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "redrive-demo-"));
-const program = join(folder, "demo.mjs");
 const children = new Set<ChildProcess>();
 afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
 });
 
+const built = builtModule("cli/process.js").slice(0, -"cli/process.js".length);
+/** The shop as a program, and as the command line starts it. */
+const SHOP = [fileURLToPath(`${built}examples/shop/main.js`)];
+const COMMAND = [fileURLToPath(new URL("../support/cli-process.mjs", import.meta.url)), "demo"];
+
+type Meanwhile = (child: ChildProcess, text: () => string) => void;
+
 /** Starts a demo in a process of its own; `meanwhile` may hurt it. */
-async function demo(options: object, meanwhile?: (child: ChildProcess, text: () => string) => void): Promise<Ended> {
-  const child = spawn(process.execPath, [program, JSON.stringify(options)], { cwd: folder, stdio: "pipe" });
+async function demo(program: readonly string[], flags: readonly string[], meanwhile?: Meanwhile): Promise<Ended> {
+  const env = { ...process.env, REDRIVE_BUILT: built };
+  const child = spawn(process.execPath, [...program, ...flags], { cwd: folder, env, stdio: "pipe" });
   children.add(child);
   let [stdout, stderr] = ["", ""];
   child.stderr.on("data", (text) => (stderr += text));
@@ -40,33 +47,42 @@ async function demo(options: object, meanwhile?: (child: ChildProcess, text: () 
     stdout += text;
     meanwhile?.(child, () => stdout);
   });
-  const ended = await new Promise<number | null>((resolve) => {
+  const code = await new Promise<number | null>((resolve) => {
     child.on("close", resolve);
   });
   children.delete(child);
-  return { code: ended, stdout, stderr };
+  return { code, stdout, stderr };
+}
+
+/** Sends the signal once the workers are at work. */
+function onceAtWork(signal: NodeJS.Signals): Meanwhile {
+  let asked = false;
+  return (child, text) => {
+    if (asked || !/workers \d+ and \d+ begin/.test(text())) return;
+    asked = true;
+    child.kill(signal);
+  };
+}
+
+function workersOf({ stdout }: Ended): number[] {
+  const [, ...pids] = /workers (\d+) and (\d+) begin/.exec(stdout) ?? [];
+  expect(pids).toHaveLength(2);
+  return pids.map(Number);
 }
 
 describe.skipIf(process.platform === "win32")("redrive demo", () => {
   let plain: Ended;
   let json: Ended;
   let interrupted: Ended;
+  let told: Ended;
+  let orphaned: Ended;
   beforeAll(async () => {
-    let asked = false;
-    const lines = [
-      `import { demo } from ${JSON.stringify(builtModule("cli/demo.js"))};`,
-      "const { stdout, stderr, env, argv } = process;",
-      "process.exitCode = await demo(JSON.parse(argv[2]), { stdout, stderr, env });",
-    ];
-    writeFileSync(program, lines.join("\n"));
-    [plain, json, interrupted] = await Promise.all([
-      demo({ jobs: 120 }),
-      demo({ jobs: 60, seed: 3, json: true, file: "json.db" }),
-      demo({ jobs: 60, file: "interrupted.db" }, (child, text) => {
-        if (asked || !/workers \d+ and \d+ begin/.test(text())) return;
-        asked = true;
-        child.kill("SIGINT");
-      }),
+    [plain, json, interrupted, told, orphaned] = await Promise.all([
+      demo(COMMAND, ["--jobs", "120"]),
+      demo(SHOP, ["--jobs", "60", "--seed", "3", "--json", "--file", "json.db"]),
+      demo(SHOP, ["--jobs", "60", "--file", "interrupted.db"], onceAtWork("SIGINT")),
+      demo(COMMAND, ["--jobs", "60", "--file", "told.db"], onceAtWork("SIGTERM")),
+      demo(COMMAND, ["--jobs", "60", "--file", "orphaned.db"], onceAtWork("SIGKILL")),
     ]);
   });
 
@@ -110,16 +126,32 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
 
   it("stops on Ctrl-C and leaves no process behind", () => {
     expect(interrupted.code).toBe(130);
-    const [, ...pids] = /workers (\d+) and (\d+) begin/.exec(interrupted.stdout) ?? [];
-    expect(pids).toHaveLength(2);
-    for (const pid of pids) expect(isAlive(Number(pid)), pid).toBe(false);
+    for (const pid of workersOf(interrupted)) expect(isAlive(pid), String(pid)).toBe(false);
     expect(interrupted.stderr).toMatch(/Stopped by SIGINT/);
   });
 
+  it("passes a signal on that only the command hears", () => {
+    expect(told.code).toBe(143);
+    for (const pid of workersOf(told)) expect(isAlive(pid), String(pid)).toBe(false);
+    expect(told.stderr).toMatch(/Stopped by SIGTERM/);
+  });
+
+  it("ends by itself when the command that started it is killed", async () => {
+    // The pipes close when the last process that holds them has ended; what comes after is about the workers.
+    expect(orphaned.code).toBe(null);
+    expect(orphaned.stderr).toMatch(/Stopped by SIGHUP/);
+    const pids = workersOf(orphaned);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
+  });
+
   it("refuses a file that exists, and numbers it cannot do", async () => {
-    const [file, few] = await Promise.all([demo({ file: "json.db" }), demo({ jobs: 3, file: "few.db" })]);
+    const [file, few] = await Promise.all([
+      demo(COMMAND, ["--file", "json.db"]),
+      demo(COMMAND, ["--jobs", "3", "--file", "few.db", "--json"]),
+    ]);
     expect(file).toMatchObject({ code: 2, stderr: expect.stringContaining("json.db does; remove it") });
     expect(few).toMatchObject({ code: 2, stderr: expect.stringContaining("from 20 to 2000; got 3") });
+    expect(JSON.parse(few.stdout)).toMatchObject({ error: { code: "invalid_argument" } });
   });
 });
 
@@ -243,7 +275,7 @@ describe("the live view", () => {
       expect(lines.length).toBeLessThan(rows);
       for (const line of lines) {
         // oxlint-disable-next-line no-control-regex
-        const text = shownAs("text", line).replace(/\u001b\[[\d;]*m/g, "");
+        const text = line.replace(/\u001b\[[\d;]*m/g, "");
         expect(widthOf(text)).toBeLessThanOrEqual(columns);
       }
     }

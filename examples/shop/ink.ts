@@ -1,6 +1,5 @@
 // Lines of coloured text that never get wider than they may: pieces with a style, cut before they are painted.
-import { control } from "../../system/output.ts";
-import { cutTo, widthOf } from "../table.ts";
+import { cutTo, widthOf } from "../kit/words.ts";
 
 /** Styles, joined by spaces where there are several. */
 export type InkStyle = "" | Ink | `bold ${Exclude<Ink, "bold">}`;
@@ -49,5 +48,5 @@ export function inkCell(pieces: readonly Piece[], columns: number): Piece[] {
 function painted(text: string, style: InkStyle): string {
   if (text.trim() === "") return text;
   const codes = style.split(" ").map((name) => CODES[name as Ink]);
-  return `${control(`\u001b[${codes.join(";")}m`)}${text}${control("\u001b[0m")}`;
+  return `\u001b[${codes.join(";")}m${text}\u001b[0m`;
 }

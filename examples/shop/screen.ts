@@ -1,12 +1,12 @@
 // Where the demo is seen: redrawn in place on a terminal, plain lines everywhere else. Nothing but what was there before
 // and the summary stays on the screen.
-import { control, type Outlet, put } from "../../system/output.ts";
-import type { System } from "../../system/system.ts";
 import type { Board } from "./board.ts";
 import { frame, LEAST, TONES } from "./frame.ts";
 
 /** What text is written to; any stream of Node's will do. */
-export interface Screen extends Outlet {
+export interface Screen {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
 }
@@ -20,11 +20,11 @@ export interface View {
 }
 
 const REDRAW_MS = 100;
-const HIDE_CURSOR = control("\u001b[?25l");
-const SHOW_CURSOR = control("\u001b[?25h");
-const CLEAR_BELOW = control("\u001b[J");
-const CLEAR_LINE = control("\u001b[K");
-const LINE_BREAK = control("\r\n");
+const HIDE_CURSOR = "\u001b[?25l";
+const SHOW_CURSOR = "\u001b[?25h";
+const CLEAR_BELOW = "\u001b[J";
+const CLEAR_LINE = "\u001b[K";
+const LINE_BREAK = "\r\n";
 
 /** True where a view that moves makes sense. */
 export function canMove(screen: Screen, env: Readonly<Record<string, string | undefined>>): boolean {
@@ -34,31 +34,31 @@ export function canMove(screen: Screen, env: Readonly<Record<string, string | un
 }
 
 /** The view of a terminal. */
-export function liveView(screen: Screen, system: System): View {
+export function liveView(screen: Screen): View {
   let drawn = 0;
-  let stop: (() => void) | null = null;
-  const home = (): string => (drawn > 0 ? control(`\r${drawn > 1 ? `\u001b[${drawn - 1}A` : ""}`) : "");
+  let timer: NodeJS.Timeout | undefined;
+  const home = (): string => (drawn > 0 ? `\r${drawn > 1 ? `\u001b[${drawn - 1}A` : ""}` : "");
   const draw = (board: Board): void => {
     const lines = frame(board, { columns: screen.columns || 80, rows: screen.rows || 24 });
-    put(screen, "text", `${home()}${lines.map((line) => line + CLEAR_LINE).join(LINE_BREAK)}${CLEAR_BELOW}`);
+    screen.write(`${home()}${lines.map((line) => line + CLEAR_LINE).join(LINE_BREAK)}${CLEAR_BELOW}`);
     drawn = lines.length;
   };
-  const restore = (): void => void put(screen, "text", SHOW_CURSOR);
+  const restore = (): void => void screen.write(SHOW_CURSOR);
   return {
     begin(board) {
-      put(screen, "text", HIDE_CURSOR);
+      screen.write(HIDE_CURSOR);
       // Whatever ends the process: a terminal without a cursor is left to nobody.
       process.once("exit", restore);
       const next = (): void => {
         draw(board);
-        stop = system.after(REDRAW_MS, next);
+        timer = setTimeout(next, REDRAW_MS);
       };
       next();
     },
     end() {
-      stop?.();
+      clearTimeout(timer);
       process.removeListener("exit", restore);
-      put(screen, "text", `${home()}${CLEAR_BELOW}${SHOW_CURSOR}`);
+      screen.write(`${home()}${CLEAR_BELOW}${SHOW_CURSOR}`);
       drawn = 0;
     },
   };
@@ -70,17 +70,17 @@ const PLAIN_QUIET_MS = 6_000;
 const PROGRESS_MS = 5_000;
 
 /** The view of everything else: one line for each thing worth noting. */
-export function plainView(screen: Screen, system: System): View {
+export function plainView(screen: Screen): View {
   let lines = 0;
-  let stop: (() => void) | null = null;
+  let timer: NodeJS.Timeout | undefined;
   return {
     begin(board) {
-      put(screen, "text", `Redrive: ${board.total} jobs of a shop that has a bad day\n\n`);
+      screen.write(`Redrive: ${board.total} jobs of a shop that has a bad day\n\n`);
       board.news.quietMs = PLAIN_QUIET_MS;
       board.news.listen(({ atMs, tone, text }) => {
         lines += 1;
         if (lines > MOST_LINES && tone !== "kill" && tone !== "good") return;
-        put(screen, "text", `${(atMs / 1_000).toFixed(1).padStart(5)} s  ${TONES[tone][0]} ${text}\n`);
+        screen.write(`${(atMs / 1_000).toFixed(1).padStart(5)} s  ${TONES[tone][0]} ${text}\n`);
       });
       const progress = (): void => {
         const { counts: now, retrying, parked, total } = board;
@@ -90,11 +90,11 @@ export function plainView(screen: Screen, system: System): View {
             "info",
             `${finished} of ${total} at an end: ${now.completed} completed, ${now.dead} dead; ${now.running} running, ${retrying} retrying${parked > 0 ? `, ${parked} parked` : ""}`,
           );
-        stop = system.after(PROGRESS_MS, progress);
+        timer = setTimeout(progress, PROGRESS_MS);
       };
-      stop = system.after(PROGRESS_MS, progress);
+      timer = setTimeout(progress, PROGRESS_MS);
     },
-    end: () => stop?.(),
+    end: () => clearTimeout(timer),
   };
 }
 

@@ -1,10 +1,9 @@
 // What to type next: commands that work on the demo's file as they stand, from where the demo was started.
-import { join, relative, sep } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isRetryable } from "../../core/classify.ts";
-import type { CauseCount } from "../../store/store.ts";
-import { cutTo } from "../table.ts";
-import { quoted } from "../format.ts";
+import type { CauseCount, FailureClass } from "redrive";
+import { cutTo, shellWord } from "../kit/words.ts";
 import { shortCause } from "./cause.ts";
 
 /** Commands with what they are good for. */
@@ -14,12 +13,15 @@ export interface NextCommands {
 }
 
 /** The top of the package, whether installed or a checkout. */
-const PACKAGE = fileURLToPath(new URL("../../..", import.meta.url));
+const PACKAGE = dirname(createRequire(import.meta.url).resolve("redrive/package.json"));
+
+/** Failures that pass by themselves, so that another try may succeed. */
+const PASSES: readonly FailureClass[] = ["transient", "network", "timeout", "rate_limited"];
 
 /** How the command line is called from this folder. */
 export function programFrom(cwd: string): string {
   if (PACKAGE.split(sep).includes("node_modules")) return "npx redrive";
-  return `node ${quoted(relative(cwd, join(PACKAGE, "bin", "redrive.js")))}`;
+  return `node ${shellWord(relative(cwd, join(PACKAGE, "bin", "redrive.js")))}`;
 }
 
 /** The commands for a store with these causes of death; `example` is the id of a dead job. */
@@ -30,7 +32,7 @@ export function nextCommands(options: {
   readonly example: string | null;
 }): NextCommands[] {
   const { store, cwd, causes, example } = options;
-  const type = (command: string): string => `${programFrom(cwd)} ${command} --store ${quoted(store)}`;
+  const type = (command: string): string => `${programFrom(cwd)} ${command} --store ${shellWord(store)}`;
   const jobs = relative(cwd, fileURLToPath(new URL("./jobs.js", import.meta.url)));
   const look = [
     "dlq stats",
@@ -39,10 +41,10 @@ export function nextCommands(options: {
     "jobs list --state dead",
   ];
   // What the outage broke deserves another try; what is wrong in itself would only die again.
-  const cause = causes.find((one) => one.class === "transient") ?? causes.find((one) => isRetryable(one.class));
+  const cause = causes.find((one) => one.class === "transient") ?? causes.find((one) => PASSES.includes(one.class));
   const again = cause && {
     why: `The services are well again: redrive "${cutTo(shortCause(cause.message), 40)}"`,
-    commands: [type(`dlq retry --fingerprint ${cause.fingerprint}`), type(`drain --jobs ${quoted(jobs)}`)],
+    commands: [type(`dlq retry --fingerprint ${cause.fingerprint}`), type(`drain --jobs ${shellWord(jobs)}`)],
   };
   return [{ why: "Why did they die, and after which tries?", commands: look.map(type) }, ...(again ? [again] : [])];
 }

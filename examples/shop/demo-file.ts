@@ -1,8 +1,7 @@
 // The file of the demo: fresh for every run, in a folder of its own that nobody else may read.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { isRedriveError, RedriveError } from "../../core/errors.ts";
-import { isAlive } from "../../system/processes.ts";
+import { isRedriveError, RedriveError } from "redrive";
 
 /** Where it is unless somebody says otherwise, from the working directory. */
 const DEFAULT_FILE = ".redrive/demo.db";
@@ -42,6 +41,15 @@ function takeOver(absolute: string, mark: string, path: string): void {
     throw refusal(`process ${owner} works on ${path}; wait for its end or name another one with --file`);
   writeFileSync(mark, String(process.pid));
   for (const end of ["", "-wal", "-shm"]) rmSync(absolute + end, { force: true });
+}
+
+/** False only if a process of that pid is known to be gone. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
 }
 
 function refusal(message: string, cause?: unknown): RedriveError {

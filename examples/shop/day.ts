@@ -1,9 +1,7 @@
 // Conducts the bad day: opens the service, starts two workers, enqueues, kills one worker in the middle, replaces it, and
 // waits until every job has come to an end. What it saw goes to the board; what it counted, to the books.
-import type { State } from "../../core/job.ts";
-import { RedriveError } from "../../core/errors.ts";
-import { createRedrive, type Redrive } from "../../redrive.ts";
-import type { System } from "../../system/system.ts";
+import { createRedrive, type Redrive, RedriveError, type State } from "redrive";
+import { pause } from "../kit/pause.ts";
 import { Board } from "./board.ts";
 import type { BooksEvidence } from "./books.ts";
 import { DemoBreakers } from "./breakers.ts";
@@ -24,7 +22,6 @@ export interface DayOptions {
   readonly jobs: number;
   readonly seed: number;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly system: System;
   /** Ends the day at once. */
   readonly signal: AbortSignal;
 }
@@ -46,7 +43,7 @@ const REPLACE_AFTER_MS = 1_200;
 
 /** Prepares a day; nothing happens before `run`. */
 export function planDay(options: DayOptions): Day {
-  const clock = openClock(options.system, options.jobs);
+  const clock = openClock(options.jobs);
   const news = new News(clock.elapsedMs);
   const board = new Board({ total: options.jobs, seed: options.seed, news, elapsed: clock.elapsedMs });
   return { board, run: () => new Conductor(options, board, clock).run() };
@@ -87,14 +84,14 @@ class Conductor {
   }
 
   async run(): Promise<BooksEvidence> {
-    const { store, seed, system } = this.#options;
+    const { store, seed } = this.#options;
     const redrive = await createRedrive({ store, log: "silent" });
     try {
       const onAnswer = (answered: Answered): void => {
         this.#board.answered(answered);
         narrateRepeat(this.#board.news, answered);
       };
-      const service = await openService({ plan: this.#plan, seed, system, at: () => this.#clock.at(), onAnswer });
+      const service = await openService({ plan: this.#plan, seed, at: () => this.#clock.at(), onAnswer });
       try {
         return await this.#conduct(redrive, service);
       } finally {
@@ -106,8 +103,8 @@ class Conductor {
   }
 
   async #conduct(redrive: Redrive, service: DemoService): Promise<BooksEvidence> {
-    const { store, env, system, signal } = this.#options;
-    const stopAt = system.monotonic() + HARD_STOP_MS;
+    const { store, env, signal } = this.#options;
+    const stopAt = performance.now() + HARD_STOP_MS;
     const crew = new Crew({
       task: { store, concurrency: this.#concurrency },
       service: service.url,
@@ -170,37 +167,35 @@ class Conductor {
   }
 
   async #produce(redrive: Redrive): Promise<void> {
-    const { system } = this.#options;
     while (this.#board.enqueued < this.#plan.length && !this.#over.signal.aborted) {
-      await system.sleep(LOOK_EVERY_MS / 2, this.#over.signal);
+      await pause(LOOK_EVERY_MS / 2, this.#over.signal);
       await this.#enqueueDue(redrive);
     }
   }
 
   /** Kills the busiest worker with `kill -9`, and starts another one a little later. */
   async #sabotage(service: DemoService, crew: Crew): Promise<void> {
-    const { system } = this.#options;
     const { news } = this.#board;
     const over = this.#over.signal;
     const busiest = (): CrewMember | undefined =>
       crew.members
         .filter(({ state, pid }) => state === "working" && service.inFlight(pid) > 0)
         .sort((a, b) => service.inFlight(b.pid) - service.inFlight(a.pid))[0];
-    while (!over.aborted && this.#clock.at() < KILL_AT) await system.sleep(LOOK_EVERY_MS / 2, over);
+    while (!over.aborted && this.#clock.at() < KILL_AT) await pause(LOOK_EVERY_MS / 2, over);
     let victim = busiest();
     while (!over.aborted && (!victim || service.inFlight(victim.pid) < 2)) {
       const { enqueued, total, counts } = this.#board;
       // Too few jobs to catch a worker at two of them: one will do, and none is no reason to wait for ever.
       if (enqueued === total && (victim || counts.queued + counts.running === 0)) break;
-      await system.sleep(5, over);
+      await pause(5, over);
       victim = busiest();
     }
     if (!victim || over.aborted) return;
     const calls = service.inFlight(victim.pid);
-    this.#wreck = { pid: victim.pid, killedMs: system.monotonic(), jobs: new Map(), lastMs: system.monotonic() };
+    this.#wreck = { pid: victim.pid, killedMs: performance.now(), jobs: new Map(), lastMs: performance.now() };
     crew.kill(victim);
     news.tell("kill", `kill -9 for worker ${victim.pid}, in the middle of ${calls} calls`);
-    await system.sleep(REPLACE_AFTER_MS, over);
+    await pause(REPLACE_AFTER_MS, over);
     if (over.aborted) return;
     const member = await crew.hire();
     if (member.state === "working") news.tell("info", `worker ${member.pid} takes the place of ${victim.pid}`);
@@ -208,21 +203,20 @@ class Conductor {
 
   /** Looks at the store until everything has come to an end. */
   async #watch(redrive: Redrive, rest: readonly Promise<void>[], stopAt: number): Promise<void> {
-    const { system } = this.#options;
     let settled = false;
     void Promise.allSettled(rest).then(() => (settled = true));
     const spells = new Spells(this.#board);
     const breakers = new DemoBreakers(this.#board);
-    while (!this.#over.signal.aborted && system.monotonic() < stopAt) {
+    while (!this.#over.signal.aborted && performance.now() < stopAt) {
       this.#board.counts = await redrive.jobs.count();
       this.#board.news.tick();
-      breakers.tick(await redrive.store.control());
+      breakers.tick(await redrive.breakers.list());
       const isNoticed = this.#board.breakers.payments !== undefined || this.#clock.elapsedMs() > NOTICED_MOST_MS;
       this.#clock.holdAt = isNoticed ? null : NOTICED_BY;
       spells.tick(this.#clock.at());
       const { queued, running } = this.#board.counts;
       if (settled && queued + running === 0) return;
-      await system.sleep(LOOK_EVERY_MS, this.#over.signal);
+      await pause(LOOK_EVERY_MS, this.#over.signal);
     }
   }
 
@@ -246,7 +240,7 @@ class Conductor {
     if (!wreck) return;
     by.tookOver += 1;
     wreck.jobs.set(id, { started });
-    wreck.lastMs = this.#options.system.monotonic();
+    wreck.lastMs = performance.now();
     this.#board.news.gather("takeover", "good", started, (all) => {
       const ms = Math.round(wreck.lastMs - wreck.killedMs);
       const running = all.filter(Boolean).length;

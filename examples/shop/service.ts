@@ -2,7 +2,7 @@
 // own: what it was asked, and what it carried out for which key. The demo's books must agree with them in the end.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { System } from "../../system/system.ts";
+import { pause } from "../kit/pause.ts";
 import { seededDice } from "./dice.ts";
 import type { PlannedJob } from "./orders.ts";
 import { answerTo, type AnswerKind, type SeededFate, SERVICES, type ServiceName } from "./weather.ts";
@@ -39,7 +39,6 @@ export interface DemoService {
 export interface DemoServiceOptions {
   readonly plan: readonly PlannedJob[];
   readonly seed: number;
-  readonly system: System;
   /** The time of the day, from 0. */
   readonly at: () => number;
   readonly onAnswer: (answered: Answered) => void;
@@ -62,7 +61,7 @@ const MOST_BYTES = 65_536;
 
 /** Opens the service on a free port of loopback. */
 export async function openService(options: DemoServiceOptions): Promise<DemoService> {
-  const { system, seed } = options;
+  const { seed } = options;
   const fates = new Map(options.plan.map(({ order, fate }) => [order, fate]));
   const ledger: ServiceBooks = { calls: 0, down: 0, effects: new Map(), repeats: new Map() };
   const callsOf = new Map<number, number>();
@@ -80,17 +79,17 @@ export async function openService(options: DemoServiceOptions): Promise<DemoServ
     if (kind === "down") ledger.down += 1;
     const tell = (told: Answered["kind"]): void => options.onAnswer({ ...call, kind: told });
     if (kind === "hang") return tell(kind);
-    await system.sleep(latencyMs / 2);
+    await pause(latencyMs / 2);
     if (kind === "ok") {
       // It is done here, whether or not whoever asked lives to hear of it.
       const known = ledger.effects.has(call.key);
       count(known ? ledger.repeats : ledger.effects, call.key);
       tell(known ? "repeat" : "ok");
-      await system.sleep(latencyMs / 2);
+      await pause(latencyMs / 2);
       return send(response, 200, { carriedOut: true, repeated: known });
     }
     tell(kind);
-    await system.sleep(latencyMs / 2);
+    await pause(latencyMs / 2);
     if (kind === "reset") return void response.destroy();
     send(response, ...STATUS[kind]);
   };

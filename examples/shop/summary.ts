@@ -1,5 +1,5 @@
 // The end of the demo: why jobs died, the books, and what to type next. The same in a terminal and in a file.
-import type { CauseCount } from "../../store/store.ts";
+import type { CauseCount } from "redrive";
 import type { Books } from "./books.ts";
 import { shortCause } from "./cause.ts";
 import type { NextCommands } from "./commands.ts";

@@ -1,5 +1,4 @@
 // The clock of the day: how long it has gone on, and what part of it is over. More jobs make a longer day, within bounds.
-import type { System } from "../../system/system.ts";
 
 /** A clock that stands still until it begins. */
 export interface Clock {
@@ -16,14 +15,14 @@ const SHORTEST_MS = 5_000;
 const LONGEST_MS = 15_500;
 
 /** The clock of a day with so many jobs. */
-export function openClock(system: System, jobs: number): Clock {
+export function openClock(jobs: number): Clock {
   const spanMs = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, jobs * MS_PER_JOB));
   let begun: number | null = null;
   let waitedMs = 0;
-  const elapsedMs = (): number => (begun === null ? 0 : system.monotonic() - begun);
+  const elapsedMs = (): number => (begun === null ? 0 : performance.now() - begun);
   return {
     elapsedMs,
-    begin: () => void (begun ??= system.monotonic()),
+    begin: () => void (begun ??= performance.now()),
     holdAt: null,
     at() {
       const at = (elapsedMs() - waitedMs) / spanMs;

@@ -1,6 +1,6 @@
 // Everything the views show, in one place: counts, the workers, what the services did over time, why jobs died, and the
 // news. The conductor writes it, the views only read it.
-import type { FailureClass, State } from "../../core/job.ts";
+import type { FailureClass, State } from "redrive";
 import type { CrewMember, CrewReport } from "./crew.ts";
 import type { News } from "./news.ts";
 import type { Answered } from "./service.ts";

@@ -1,7 +1,7 @@
 // The books of the demo, as a pure function: what was enqueued, what the store says, what the workers reported and what
 // the service carried out, in; whether all of it agrees, out. Every number is counted by somebody else than the one it is
 // compared with.
-import type { State } from "../../core/job.ts";
+import type { State } from "redrive";
 
 /** What a kill did. */
 export interface Takeover {

@@ -1,8 +1,8 @@
 // The worker processes of the demo: starting them, hearing them, killing one of them for real. Whatever happens, no
 // process is left behind: they stop when the demo is gone.
 import { fileURLToPath } from "node:url";
-import type { FailureClass } from "../../core/job.ts";
-import { type Child, type ChildEnd, startChild } from "../../system/processes.ts";
+import type { FailureClass } from "redrive";
+import { type ExampleChild, type ExampleChildEnd, startChild } from "../kit/child.ts";
 
 /** What a worker process is told. */
 export interface WorkerTask {
@@ -54,7 +54,7 @@ export interface CrewOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly onReport: (report: CrewReport, by: CrewMember) => void;
   /** A process ended that nobody had asked to. */
-  readonly onFailure: (member: CrewMember, end: ChildEnd) => void;
+  readonly onFailure: (member: CrewMember, end: ExampleChildEnd) => void;
 }
 
 const MEMORY_MB = 256;
@@ -63,7 +63,7 @@ const MEMORY_MB = 256;
 export class Crew {
   readonly members: CrewMember[] = [];
   readonly #options: CrewOptions;
-  readonly #children = new Map<number, Child>();
+  readonly #children = new Map<number, ExampleChild>();
 
   constructor(options: CrewOptions) {
     this.#options = options;
@@ -73,7 +73,8 @@ export class Crew {
   hire(): Promise<CrewMember> {
     const { task, service, env, onReport, onFailure } = this.#options;
     return new Promise((resolve) => {
-      const child = startChild(fileURLToPath(new URL("./worker.js", import.meta.url)), [JSON.stringify(task)], {
+      const child = startChild(fileURLToPath(new URL("./worker.js", import.meta.url)), {
+        args: [JSON.stringify(task)],
         memoryMb: MEMORY_MB,
         env: { ...env, REDRIVE_DEMO_SERVICE: service },
         onMessage: (message) => {

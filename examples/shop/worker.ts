@@ -1,8 +1,7 @@
 // The program of a worker process of the demo: the real worker through the public API. Started by `crew.ts`, never by
 // hand; its arguments are one JSON text. It tells its parent about every run, and stops when asked or left alone.
-import { onParentStop, tellParent } from "../../system/processes.ts";
-import { createRedrive } from "../../redrive.ts";
-import type { RedriveEvent } from "../../report/events.ts";
+import { createRedrive, type RedriveEvent } from "redrive";
+import { onParentStop, tellParent } from "../kit/child.ts";
 import { DEMO_JOBS, DEMO_SERVICES, type OrderInput } from "./jobs.ts";
 import type { CrewMessage, CrewReport, WorkerTask } from "./crew.ts";
 
