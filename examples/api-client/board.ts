@@ -1,7 +1,7 @@
 // What the panel shows: how the service answered over time, its breaker, the pace of the calls, jobs and visitors.
 import type { CircuitBreaker } from "redrive";
 import { PACE } from "./jobs.ts";
-import { paint, type Style } from "../kit/screen.ts";
+import { paint, type PaintStyle } from "../kit/paint.ts";
 import type { Call } from "./service.ts";
 import type { Visits } from "./visitors.ts";
 
@@ -79,7 +79,7 @@ function pace({ calls, seconds }: Board): number {
   return calls.filter(({ at }) => at > seconds * 1_000 - 1_000).length;
 }
 
-const STYLES: Readonly<Record<CircuitBreaker["state"], Style>> = {
+const STYLES: Readonly<Record<CircuitBreaker["state"], PaintStyle>> = {
   closed: "green",
   open: "red",
   half_open: "yellow",

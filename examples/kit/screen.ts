@@ -1,20 +1,10 @@
 // What is printed: lines that stay, and below them, on a terminal, a panel that is drawn again and again. Elsewhere a line
 // about the state now and then. Colour only on a terminal and not with NO_COLOR.
-import { styleText } from "node:util";
+import { checkLine, isLively, paint, type PaintStyle } from "./paint.ts";
 
-const { stdout, env } = process;
-const isLively = stdout.isTTY === true && env.TERM !== "dumb";
-const isColoured = isLively && !env.NO_COLOR;
+const { stdout } = process;
 const MARKS = { info: ["·", "dim"], good: ["✓", "green"], wait: ["↻", "yellow"], bad: ["✗", "red"] } as const;
 const QUIET_MS = 3_000;
-
-/** How text looks. */
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
-
-/** The text in a style, where there are colours. */
-export function paint(style: Style, text: string): string {
-  return isColoured ? styleText(style, text, { validateStream: false }) : text;
-}
 
 let drawn = 0;
 let toldMs = 0;
@@ -31,13 +21,14 @@ export function heading(text: string): void {
 }
 
 /** Text as it is, indented. */
-export function quote(text: string, style?: Style): void {
+export function quote(text: string, style?: PaintStyle): void {
   for (const line of text.split("\n")) print(`  ${style ? paint(style, line) : line}`);
 }
 
 /** A check of the books. */
 export function check(ok: boolean, text: string): void {
-  print(`  ${ok ? paint("green", "✓") : paint("red", "✗")} ${text}`);
+  panelDone();
+  stdout.write(checkLine(ok, text));
 }
 
 /** Draws the panel anew; where there is none, says the short form now and then. */

@@ -7,7 +7,8 @@ import { createRedrive, type Redrive } from "redrive";
 import { type EnrichmentApi, openApi } from "./api.ts";
 import { balance, countStates, type Run, type States } from "./books.ts";
 import { type Customer, customers } from "./customers.ts";
-import { bar, check, paint, print, tableRow } from "./screen.ts";
+import { paint } from "../kit/paint.ts";
+import { bar, check, print, tableRow } from "./screen.ts";
 import { type Figures, startTurn } from "./turn.ts";
 
 /** What a day is made of. */

@@ -1,21 +1,11 @@
 // What is printed: a table that grows by a row a turn, and on a terminal a bar below it while a turn runs. Colour only on a
 // terminal and not with NO_COLOR.
-import { styleText } from "node:util";
+import { checkLine, isLively, paint, type PaintStyle } from "../kit/paint.ts";
 
-const { stdout, env } = process;
-const isLively = stdout.isTTY === true && env.TERM !== "dumb";
-const isColoured = isLively && !env.NO_COLOR;
+const { stdout } = process;
 const BAR = 30;
 const WIDTHS = [5, 7, 6, 6, 6, 6, 6, 9, 6, 8];
 let isDrawn = false;
-
-/** How text looks. */
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
-
-/** The text in a style, where there are colours. */
-export function paint(style: Style, text: string): string {
-  return isColoured ? styleText(style, text, { validateStream: false }) : text;
-}
 
 /** A line that stays. */
 export function print(line = ""): void {
@@ -24,14 +14,15 @@ export function print(line = ""): void {
 }
 
 /** A row of the table, its cells to the right. */
-export function tableRow(cells: readonly string[], style?: Style): void {
+export function tableRow(cells: readonly string[], style?: PaintStyle): void {
   const line = cells.map((cell, at) => cell.padStart(WIDTHS[at] ?? 8)).join(" ");
   print(style ? paint(style, line) : line);
 }
 
 /** A check of the books. */
 export function check(ok: boolean, text: string): void {
-  print(`  ${ok ? paint("green", "✓") : paint("red", "✗")} ${text}`);
+  erase();
+  stdout.write(checkLine(ok, text));
 }
 
 /** Draws the bar, where somebody watches. */

@@ -6,7 +6,8 @@ import { balance, type Day } from "./books.ts";
 import { archive, scrape, type Site, SITES } from "./jobs.ts";
 import { type Crew, redriveCommand, startCrew } from "./processes.ts";
 import { defaults } from "./redrive.config.ts";
-import { check, heading, paint, panel, panelDone, quote, tell } from "../kit/screen.ts";
+import { paint } from "../kit/paint.ts";
+import { check, heading, panel, panelDone, quote, tell } from "../kit/screen.ts";
 
 /** How often a site is scraped; steady ones by cron, every second. */
 const EVERY: Readonly<Record<Exclude<Site, "steady">, string>> = {

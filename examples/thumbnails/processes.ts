@@ -1,15 +1,12 @@
-// The `redrive` command in processes of its own: workers that run until they are stopped or killed, and single calls.
-// No worker outlives this program.
-import { type ChildProcess, spawn } from "node:child_process";
+// Workers that run until they are stopped or killed, and single calls of `redrive`.
+import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { endOf, redriveOutput, startRedrive } from "../kit/redrive-command.ts";
 import { folder } from "./object-store.ts";
 
-const here = fileURLToPath(new URL(".", import.meta.url));
-const program = join(dirname(createRequire(import.meta.url).resolve("redrive/package.json")), "bin", "redrive.js");
+const from = import.meta.url;
 /** Jobs that a worker runs at the same time. */
 export const CONCURRENCY = 4;
 const START_MS = 60_000;
@@ -35,33 +32,15 @@ export interface Worker {
   kill(): Promise<void>;
 }
 
-const running = new Set<ChildProcess>();
-process.once("exit", killAll);
-
-/** Ends every worker that still runs, however the story went. */
-export function killAll(): void {
-  for (const child of running) child.kill("SIGKILL");
-}
-
 /** Starts `redrive worker`; resolves when it takes work. */
 export async function startWorker(settings: Settings, number: number): Promise<Worker> {
   const log = join(folder, `worker-${number}.log`);
   const file = openSync(log, "w");
   const flags = ["--concurrency", String(CONCURRENCY), "--queues", "thumbnails", "--lease", "5s", "--heartbeat", "1s"];
-  const args = [program, "worker", "--store", settings.store, "--jobs", "jobs.ts", ...flags];
-  const child = spawn(process.execPath, args, {
-    cwd: here,
-    env: environment(settings),
-    stdio: ["ignore", "ignore", file],
-  });
+  const args = ["worker", "--store", settings.store, "--jobs", "jobs.ts", ...flags];
+  const child = startRedrive(args, { from, env: environment(settings), stderr: file });
   closeSync(file);
-  running.add(child);
-  const ended = new Promise<void>((resolve) => {
-    child.once("exit", () => {
-      running.delete(child);
-      resolve();
-    });
-  });
+  const ended = endOf(child);
   const end = async (signal: "SIGTERM" | "SIGKILL"): Promise<void> => {
     child.kill(signal);
     const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
@@ -84,20 +63,8 @@ async function startedAs(child: ChildProcess, log: string): Promise<string> {
 
 /** Runs one `redrive` command to its end and returns what it printed, log lines left out. */
 export async function redriveCommand(settings: Settings, args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [program, ...args, "--store", settings.store], {
-    cwd: here,
-    env: { ...environment(settings), REDRIVE_LOG: "error" },
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: START_MS,
-    killSignal: "SIGKILL",
-  });
-  let [output, errors] = ["", ""];
-  child.stdout.on("data", (text) => (output += text));
-  child.stderr.on("data", (text) => (errors += text));
-  const code = await new Promise<number | null>((resolve) => {
-    child.once("close", resolve);
-  });
-  if (code !== 0) throw new Error(`redrive ${args.join(" ")} ended with ${code}: ${(errors || output).trim()}`);
+  const env = { ...environment(settings), REDRIVE_LOG: "error" };
+  const output = await redriveOutput([...args, "--store", settings.store], { from, env, timeoutMs: START_MS });
   return output.trim();
 }
 

@@ -1,20 +1,15 @@
 // What is printed: headings, lines, tables that fit the terminal, and one line of progress. Colour only on a terminal
 // and not with NO_COLOR.
-import { styleText } from "node:util";
+import { checkLine, isLively, paint } from "../kit/paint.ts";
 
-const { stdout, env } = process;
-const lively = stdout.isTTY === true && env.TERM !== "dumb";
-const coloured = lively && !env.NO_COLOR;
+const { stdout } = process;
 const MOST_CELL = 40;
 let columns = Math.max(40, (stdout.isTTY && stdout.columns) || 80);
 const CLEAR = "\r\u001b[2K";
 const QUIET_MS = 3_000;
 
-type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 type Cell = string | number;
 
-const paint = (style: Style, text: string): string =>
-  coloured ? styleText(style, text, { validateStream: false }) : text;
 const cut = (text: string, width: number): string => (text.length > width ? `${text.slice(0, width - 1)}…` : text);
 
 /** From here on nothing is cut. */
@@ -60,7 +55,7 @@ export function command(text: string): void {
 
 /** A check of the books. */
 export function check(ok: boolean, text: string): void {
-  stdout.write(`  ${ok ? paint("green", "✓") : paint("red", "✗")} ${text}\n`);
+  stdout.write(checkLine(ok, text));
 }
 
 /** Rows under their names; long cells and the last column are cut where the screen is narrow. */
@@ -96,7 +91,7 @@ let toldMs = 0;
 
 /** How far it is: drawn again and again on a terminal, a line now and then elsewhere. */
 export function progress(done: number, all: number, text: string): void {
-  if (lively) {
+  if (isLively) {
     const width = 20;
     const full = Math.round((done / Math.max(1, all)) * width);
     const bar = paint("green", "█".repeat(full)) + paint("dim", "░".repeat(width - full));
