@@ -32,6 +32,9 @@ export function compileChaos(folder) {
   if (stdout.trim() !== "") process.stderr.write(`The build for chaos has type errors:\n${stdout}`);
   // The compiler copies no JavaScript.
   cpSync(join(root, "scripts/guardian.mjs"), join(folder, "scripts/guardian.mjs"));
+  // Job files find the package by its name, which here is the copy.
+  const exports = { ".": "./src/index.js", "./package.json": "./package.json" };
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "redrive", type: "module", exports }));
   const opener = join(folder, "src/open-store.js");
   if (!existsSync(opener)) throw new Error("src/open-store.ts is gone; say in test/chaos where stores are opened.");
   writeFileSync(opener, 'export { openStore } from "../test/chaos/open-recorded.js";\n');
