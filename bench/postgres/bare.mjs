@@ -5,6 +5,8 @@ import { BOTTOM } from "../../dist/store/postgres/floors.js";
 import { createPostgresStore } from "../../dist/store/postgres/index.js";
 import { PLANS } from "../../dist/store/postgres/dependencies.js";
 import { claimText } from "../../dist/store/postgres/work.js";
+import { PRESETS } from "../../dist/core/policy.js";
+import { termValues } from "../../dist/store/columns.js";
 import { realSystem } from "../../dist/system/real.js";
 import { statements } from "./database.mjs";
 
@@ -46,6 +48,6 @@ export function claimed({ worker, version, lane, most, nonce, ticket, spent }) {
 
 /** The values that insert jobs of these payloads. */
 export function inserted(payloads) {
-  const settings = [0, null, 0, 10, 3, null, null, 1, true, null, null, 86_400_000, 604_800_000];
+  const settings = [0, null, 0, 1, true, ...termValues(PRESETS.default)];
   return [payloads.map(() => realSystem.jobId()), payloads, payloads.map(() => null), ...settings, payloads.length];
 }

@@ -1,10 +1,8 @@
 // One job per (type, key): duplicates, conflicts, and how long a key stays taken.
 import { expect } from "vitest";
-import { isRedriveError } from "../../src/core/errors.ts";
-import type { NewJob } from "../../src/core/new-job.ts";
-import type { EnqueueAnswer, Retention, Store } from "../../src/store/store.ts";
+import type { Retention, Store } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
-import { add, end, finish, read, start, takeOne } from "../support/runs.ts";
+import { add, end, enqueuePatiently, finish, read, start, takeOne } from "../support/runs.ts";
 import { complete, dead } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
@@ -111,13 +109,7 @@ export function keyFacts({ fact, timed }: Suite): void {
   fact("creates one job when many callers use one key at once", async ({ store, peer }) => {
     const second = await peer();
     const jobs = Array.from({ length: 40 }, same);
-    // Where the machine is busy, a store may answer that the key is still being taken.
-    const enqueue = async (to: Store, job: NewJob, tries = 100): Promise<readonly EnqueueAnswer[]> =>
-      to.enqueue([job]).catch((error: unknown) => {
-        if (tries === 0 || !isRedriveError(error, "store_unavailable")) throw error;
-        return enqueue(to, job, tries - 1);
-      });
-    const answers = (await Promise.all(jobs.map((job, i) => enqueue(i % 2 ? second : store, job)))).flat();
+    const answers = await Promise.all(jobs.map((job, i) => enqueuePatiently(i % 2 ? second : store, job)));
     expect(answers.filter(({ kind }) => kind === "created")).toHaveLength(1);
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
     expect((await store.count()).queued).toBe(1);

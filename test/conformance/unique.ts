@@ -4,7 +4,7 @@ import type { Job } from "../../src/core/job.ts";
 import { type NewJob, UNIQUE_MODES, type UniqueMode } from "../../src/core/new-job.ts";
 import type { EnqueueAnswer, Store } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
-import { add, dueLanes, end, read, take, takeOne } from "../support/runs.ts";
+import { add, dueLanes, end, enqueuePatiently, read, take, takeOne } from "../support/runs.ts";
 import { cancel, complete, crashed, dead, retry } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
@@ -242,7 +242,7 @@ function replaceFacts({ fact, timed }: Suite): void {
   fact("creates one job when many callers replace at once", async ({ store, peer }) => {
     const second = await peer();
     const jobs = Array.from({ length: 40 }, (_, i) => keyed("replace", { payload: String(i) }));
-    const answers = (await Promise.all(jobs.map((job, i) => (i % 2 ? second : store).enqueue([job])))).flat();
+    const answers = await Promise.all(jobs.map((job, i) => enqueuePatiently(i % 2 ? second : store, job)));
     expect(answers.filter(({ kind }) => kind === "created")).toHaveLength(1);
     expect(answers.filter(({ kind }) => kind === "replaced")).toHaveLength(39);
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);

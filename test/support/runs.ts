@@ -1,8 +1,9 @@
 // The moves of a worker, one call each, for tests that are about what comes after them.
+import { isRedriveError } from "../../src/core/errors.ts";
 import type { Job, Lease, State } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
-import type { ClaimAnswer, ClaimedJob, ClaimRequest, Settlement, Store } from "../../src/store/store.ts";
+import type { ClaimAnswer, ClaimedJob, ClaimRequest, EnqueueAnswer, Settlement, Store } from "../../src/store/store.ts";
 import { newJob } from "./new-job.ts";
 import { cancel, complete, dead, release } from "./verdicts.ts";
 
@@ -124,4 +125,19 @@ export async function inState(store: Store, state: State): Promise<{ readonly id
   const verdicts = { queued: release(), completed: complete(), dead: dead(), cancelled: cancel() };
   if (state !== "running") await end(store, run, verdicts[state]);
   return { id: run.id, lease: leaseOf(run) };
+}
+
+const TRIES = 200;
+
+/** Enqueues as a producer does: while another open transaction holds the key, it asks again. */
+export async function enqueuePatiently(store: Store, job: NewJob): Promise<EnqueueAnswer> {
+  for (let tries = 1; ; tries++) {
+    try {
+      const [answer] = await store.enqueue([job]);
+      return answer as EnqueueAnswer;
+    } catch (error) {
+      const isHeld = isRedriveError(error, "store_unavailable") && error.details.key === "locked";
+      if (!isHeld || tries === TRIES) throw error;
+    }
+  }
 }
