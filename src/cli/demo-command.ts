@@ -3,7 +3,9 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { RedriveError } from "../core/errors.ts";
 import { runAttached } from "../system/processes.ts";
+import { put } from "../system/output.ts";
 import { type Cli, examples, textual } from "./command.ts";
+import type { Sink } from "./io.ts";
 import type { GlobalOptions } from "./session.ts";
 
 /** Registers `demo`. */
@@ -26,7 +28,9 @@ export function register(cli: Cli): void {
       return value === undefined ? [] : [`--${name}=${value}`];
     });
     const args = [...given, ...(json ? ["--json"] : []), ...(quiet ? ["--quiet"] : [])];
-    const child = runAttached(program, args, cli.io.cwd);
+    const passOn = (sink: Sink) => sink.fd ?? ((text: string) => void put(sink, "data", text));
+    const { stdout, stderr, cwd } = cli.io;
+    const child = runAttached(program, args, cwd, { stdout: passOn(stdout), stderr: passOn(stderr) });
     // A terminal tells both of us; a signal to this process alone is passed on.
     const quieten = cli.io.onSignal(child.signal);
     try {

@@ -4,6 +4,8 @@ import type { Outlet } from "../system/output.ts";
 
 /** Where text goes, by way of `put`. */
 export interface Sink extends Outlet {
+  /** The descriptor behind it, where there is one. */
+  readonly fd?: number | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
   /** True once nobody reads any more, as after `| head`. */

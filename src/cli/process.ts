@@ -99,6 +99,7 @@ function sinkOf(stream: NodeJS.WriteStream): ProcessSink {
     get isTTY() {
       return stream.isTTY;
     },
+    fd: (stream as { readonly fd?: number }).fd,
     get columns() {
       return stream.columns;
     },

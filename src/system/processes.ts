@@ -1,7 +1,7 @@
 // Processes: which host and which pid we are, whether another one lives, and running a child that may die.
 import { spawn } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
-import { hostname } from "node:os";
+import { constants, hostname } from "node:os";
 import { guardGroup } from "./guard.ts";
 
 /** How a child ended, with what it told its parent and the last of what it said to the world. */
@@ -108,16 +108,28 @@ function startChild(
   };
 }
 
+/** Where the texts of an attached program go: to a descriptor of ours, or to whoever takes them. */
+export interface Attached {
+  readonly stdout: number | ((text: string) => void);
+  readonly stderr: number | ((text: string) => void);
+}
+
 /** Runs a Node module on our own terminal or pipes. It hears our end, however that comes, as the end of its channel. */
 export function runAttached(
   module: string,
   args: readonly string[],
   cwd: string,
+  to: Attached,
 ): { readonly ended: Promise<number>; signal(name: NodeJS.Signals): void } {
-  const child = spawn(process.execPath, [module, ...args], { cwd, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const [out, err] = [to.stdout, to.stderr].map((each) => (typeof each === "number" ? each : "pipe"));
+  const child = spawn(process.execPath, [module, ...args], { cwd, stdio: ["inherit", out, err, "ipc"] });
+  for (const name of ["stdout", "stderr"] as const) {
+    const tell = to[name];
+    if (typeof tell === "function") child[name]?.setEncoding("utf8").on("data", tell);
+  }
   const ended = new Promise<number>((resolve, reject) => {
     child.on("error", reject);
-    child.on("exit", (code) => resolve(code ?? 1));
+    child.on("close", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));
   });
   return { ended, signal: (name) => void child.kill(name) };
 }
