@@ -199,7 +199,8 @@ describe.each(STORES)("breakers on %s", (_name, open) => {
     });
     const redrive = await open({ jobs: [failing], services: { pricing: { breaker: { failures: 5, openFor: "1h" } } } });
     const { id } = await redrive.enqueue(failing, {});
-    await redrive.worker(FAST).start();
+    const worker = redrive.worker(FAST);
+    await worker.start();
     await expect.poll(async () => (await redrive.breakers.get("pricing")).state).toBe("open");
     expect(await redrive.breakers.get("pricing")).toMatchObject({
       reason: "5 failures in a row",
@@ -208,6 +209,8 @@ describe.each(STORES)("breakers on %s", (_name, open) => {
       consecutive: 5,
     });
     await expect.poll(() => kindsOf(redrive, id)).toEqual(["breaker"]);
+    // Else it calls again as soon as the breaker is closed.
+    await worker.stop();
     expect(await redrive.breakers.reset("pricing")).toMatchObject({ state: "closed", calls: 0, consecutive: 0 });
   });
 
