@@ -24,7 +24,8 @@ export type { CatchUp, Overlap } from "./core/schedule.ts";
 export type { ServiceOptions, TenantOptions, WhenOpen } from "./core/service.ts";
 export { PRESETS, type PresetName } from "./core/policy.ts";
 export type { AttemptContext } from "./retryable/attempt.ts";
-export { type BreakerCounts, type CircuitBreaker, createBreaker } from "./services/call-breaker.ts";
+export type { BreakerCounts, CircuitBreaker } from "./services/call-breaker.ts";
+export { createBreaker } from "./services/process-breaker.ts";
 export type { RetryableOptions, RetryNotice } from "./retryable/settings.ts";
 export { retryable, type Retryable, type RetryableDecorator, type Retried } from "./retryable/retryable.ts";
 export type {

@@ -1,41 +1,9 @@
-// A circuit breaker as a plain value, one per service, and the one function that changes it. Being JSON, it is kept by
-// the store and shared by the whole fleet; whoever steps it writes it back with compare-and-set.
-//
-//   closed --failures--> open --after openMs--> half_open --successes--> closed
-//   half_open --a failed probe--> open        any --force_open--> isolated --its time, if any--> half_open
+// What people can say about a breaker, completed and checked, and which failures count against a service. The breaker
+// itself is in service-record.ts, what opens it in evidence.ts; both hold for one process and for a whole fleet.
 
 import { type Duration, parseDuration } from "./duration.ts";
 import { invalid, parseNumber, parseOptions } from "./options.ts";
 import type { FailureClass } from "./job.ts";
-
-/** Calls counted in one slice of the window. */
-export interface BreakerBucket {
-  readonly startedAt: number;
-  readonly successes: number;
-  readonly failures: number;
-}
-
-/** The state of a breaker; `untilMs` and times are epoch milliseconds. */
-export type Breaker =
-  | { readonly state: "closed"; readonly consecutive: number; readonly buckets: readonly BreakerBucket[] }
-  | { readonly state: "open"; readonly openedAt: number; readonly untilMs: number; readonly reason: string }
-  | {
-      readonly state: "half_open";
-      /** Last news of a probe; after five minutes of silence lost probes are replaced. */
-      readonly heardAt: number;
-      readonly left: number;
-      readonly running: number;
-      readonly successes: number;
-    }
-  | { readonly state: "isolated"; readonly openedAt: number; readonly untilMs: number | null; readonly reason: string };
-
-/** What can happen to a breaker. */
-export type BreakerEvent =
-  | { readonly kind: "success" }
-  | { readonly kind: "failure"; readonly class: FailureClass }
-  | { readonly kind: "counts"; readonly successes: number; readonly failures: number }
-  | { readonly kind: "tick" | "probe_taken" | "probe_lost" | "force_close" | "reset" }
-  | { readonly kind: "force_open"; readonly reason: string; readonly untilMs: number | null };
 
 /** Resolved thresholds of a breaker. */
 export interface BreakerSettings {
@@ -77,13 +45,8 @@ export const BREAKER_DEFAULTS: BreakerSettings = Object.freeze({
   closeAfter: 2,
 });
 
-const BUCKETS = 6;
-const PROBE_SILENCE_MS = 300_000;
 const OPTION_KEYS = ["failures", "failureRate", "minimumCalls", "window", "openFor", "probes", "closeAfter"] as const;
 const SERVICE_FAILURES: readonly FailureClass[] = ["network", "transient", "timeout", "system"];
-
-/** A breaker that has seen nothing. */
-export const initialBreaker: Breaker = Object.freeze({ state: "closed", consecutive: 0, buckets: Object.freeze([]) });
 
 /** Complete settings from options; throws `invalid_argument` for what makes no sense. */
 export function resolveBreaker(options: BreakerOptions = {}, name = "breaker"): BreakerSettings {
@@ -120,102 +83,4 @@ export function resolveBreaker(options: BreakerOptions = {}, name = "breaker"): 
 /** Whether failures of this class speak of the service rather than of the job. */
 export function countsAgainstService(found: FailureClass): boolean {
   return SERVICE_FAILURES.includes(found);
-}
-
-/** How many jobs may start now: all, none, or the probes left; one where the time to probe has come. */
-export function admits(breaker: Breaker, now: number): number {
-  if (breaker.state === "closed") return Number.POSITIVE_INFINITY;
-  if (breaker.state === "half_open") return breaker.left;
-  return breaker.untilMs !== null && now >= breaker.untilMs ? 1 : 0;
-}
-
-/** The breaker after an event; the same object where nothing changed. */
-export function step(breaker: Breaker, event: BreakerEvent, settings: BreakerSettings, now: number): Breaker {
-  const current = passTime(breaker, settings, now);
-  switch (event.kind) {
-    case "reset":
-      return initialBreaker;
-    case "force_close":
-      return current.state === "closed" ? current : initialBreaker;
-    case "force_open":
-      return { state: "isolated", openedAt: now, untilMs: event.untilMs, reason: event.reason };
-    case "tick":
-      return current;
-    default:
-      if (current.state === "closed") return stepClosed(current, event, settings, now);
-      return current.state === "half_open" ? stepHalfOpen(current, event, settings, now) : current;
-  }
-}
-
-type Closed = Extract<Breaker, { state: "closed" }>;
-type HalfOpen = Extract<Breaker, { state: "half_open" }>;
-type Evidence = Exclude<BreakerEvent, { kind: "tick" | "force_close" | "force_open" | "reset" }>;
-
-/** What time alone does: an open breaker starts to probe, silent probes are replaced. */
-function passTime(breaker: Breaker, settings: BreakerSettings, now: number): Breaker {
-  const probing: HalfOpen = { state: "half_open", heardAt: now, left: settings.probes, running: 0, successes: 0 };
-  if (breaker.state === "closed") return breaker;
-  if (breaker.state !== "half_open") return breaker.untilMs !== null && now >= breaker.untilMs ? probing : breaker;
-  const silent = breaker.left === 0 && now - breaker.heardAt >= PROBE_SILENCE_MS;
-  return silent ? { ...probing, successes: breaker.successes } : breaker;
-}
-
-function stepClosed(breaker: Closed, event: Evidence, settings: BreakerSettings, now: number): Breaker {
-  const { successes, failures } = countsOf(event);
-  if (successes + failures === 0) return breaker;
-  const buckets = addToWindow(breaker.buckets, successes, failures, settings, now);
-  // The order inside a batch is unknown; a service that answered at all is left to the rate.
-  const consecutive = successes > 0 ? 0 : breaker.consecutive + failures;
-  if (consecutive >= settings.failures) return opened(`${consecutive} failures in a row`, settings, now);
-  const failed = buckets.reduce((sum, bucket) => sum + bucket.failures, 0);
-  const calls = buckets.reduce((sum, bucket) => sum + bucket.successes, failed);
-  if (failures > 0 && calls >= settings.minimumCalls && failed / calls >= settings.failureRate) {
-    return opened(`${failed} of ${calls} calls failed`, settings, now);
-  }
-  return { state: "closed", consecutive, buckets };
-}
-
-/** News of runs begun before the opening is ignored: without a running probe it cannot be a probe's. */
-function stepHalfOpen(breaker: HalfOpen, event: Evidence, settings: BreakerSettings, now: number): Breaker {
-  const { left, running } = breaker;
-  if (event.kind === "probe_taken") {
-    return left === 0 ? breaker : { ...breaker, heardAt: now, left: left - 1, running: running + 1 };
-  }
-  if (running === 0) return breaker;
-  const { successes, failures } = countsOf(event);
-  if (failures > 0) return opened("a probe failed", settings, now);
-  // A failure that says nothing of the service, like a lost probe, gives its place to another.
-  const neutral = event.kind === "probe_lost" || event.kind === "failure";
-  if (neutral) return { ...breaker, heardAt: now, left: left + 1, running: running - 1 };
-  const counted = Math.min(successes, running);
-  const total = breaker.successes + counted;
-  if (total >= settings.closeAfter) return initialBreaker;
-  return counted === 0 ? breaker : { ...breaker, heardAt: now, running: running - counted, successes: total };
-}
-
-function countsOf(event: Evidence): { readonly successes: number; readonly failures: number } {
-  if (event.kind === "counts") return event;
-  const failed = event.kind === "failure" && countsAgainstService(event.class);
-  return { successes: event.kind === "success" ? 1 : 0, failures: failed ? 1 : 0 };
-}
-
-function opened(reason: string, settings: BreakerSettings, now: number): Breaker {
-  return { state: "open", openedAt: now, untilMs: now + settings.openMs, reason };
-}
-
-/** The buckets still inside the window, the counts added to the newest; a clock that stepped back adds to it too. */
-export function addToWindow(
-  buckets: readonly BreakerBucket[],
-  successes: number,
-  failures: number,
-  settings: Pick<BreakerSettings, "windowMs">,
-  now: number,
-): readonly BreakerBucket[] {
-  const sliceMs = settings.windowMs / BUCKETS;
-  const startedAt = Math.floor(now / sliceMs) * sliceMs;
-  const kept = buckets.filter((bucket) => bucket.startedAt > now - settings.windowMs);
-  const newest = kept.at(-1);
-  if (newest === undefined || newest.startedAt < startedAt) return [...kept, { startedAt, successes, failures }];
-  const sum = { ...newest, successes: newest.successes + successes, failures: newest.failures + failures };
-  return [...kept.slice(0, -1), sum];
 }

@@ -1,14 +1,22 @@
 // What one worker saw of a service, as a plain value that it writes to a row of its own; and what the rows of all workers
-// say together: whether the service is down, or only one of the workers is sick.
-import { addToWindow, type BreakerBucket, type BreakerSettings } from "./breaker.ts";
+// say together: whether the service is down, so that its breaker opens, or only one of the workers is sick. A breaker of
+// one process is a fleet of one, in which there are no others to be heard.
+import type { BreakerSettings } from "./breaker.ts";
 import { fieldsFrom, hasNumbers } from "./options.ts";
+
+/** Calls in a part of the window. */
+interface Slice {
+  readonly startedAt: number;
+  readonly successes: number;
+  readonly failures: number;
+}
 
 /** What one worker saw of a service since the breaker was last closed. */
 export interface Evidence {
   /** The closing after which this was seen; older evidence counts no more. */
   readonly since: number;
   /** Calls by slices of the window. */
-  readonly slices: readonly BreakerBucket[];
+  readonly slices: readonly Slice[];
   /** Failures since the last success, and when the first and the last of them were. */
   readonly streak: number;
   readonly streakFrom: number;
@@ -23,6 +31,9 @@ export interface Witness {
   readonly worker: string;
   readonly evidence: Evidence;
 }
+
+/** Slices of a window. */
+const SLICES = 6;
 
 /** Workers that made no call for this long are not asked for their word. */
 const RECENT_MS = 10_000;
@@ -46,13 +57,13 @@ export function noEvidence(since: number): Evidence {
 }
 
 const NUMBERS = ["since", "streak", "streakFrom", "streakTo", "lastSuccessAt", "sickUntil"] as const;
-const SLICE = ["startedAt", "successes", "failures"] as const;
+const SLICE_NUMBERS = ["startedAt", "successes", "failures"] as const;
 
 /** The evidence of a text from the store; null for a text that is none. */
 export function evidenceFrom(text: string): Evidence | null {
   const value = fieldsFrom(text);
   const { slices } = value;
-  const isWhole = Array.isArray(slices) && slices.every((slice) => hasNumbers(slice, SLICE));
+  const isWhole = Array.isArray(slices) && slices.every((slice) => hasNumbers(slice, SLICE_NUMBERS));
   return isWhole && hasNumbers(value, NUMBERS) ? (value as unknown as Evidence) : null;
 }
 
@@ -69,11 +80,21 @@ export function observe(
   settings: BreakerSettings,
   now: number,
 ): Evidence {
-  const before = successes > 0 ? { streak: 0, streakFrom: 0, streakTo: 0, lastSuccessAt: now } : {};
-  const seen = { ...evidence, ...before, slices: addToWindow(evidence.slices, successes, failures, settings, now) };
-  if (failures === 0) return successes > 0 ? { ...seen, sickUntil: 0 } : seen;
-  const streakFrom = seen.streak === 0 ? now : seen.streakFrom;
-  return { ...seen, streak: seen.streak + failures, streakFrom, streakTo: now };
+  const isAnswered = successes > 0;
+  const lastSuccessAt = isAnswered ? now : evidence.lastSuccessAt;
+  const streak = isAnswered ? 0 : evidence.streak;
+  // By a clock that was set back, a failure must not seem to be older than the success before it.
+  const failedAt = failures > 0 ? Math.max(now, lastSuccessAt) : 0;
+  // Field by field, because calls that fail wait for this.
+  return {
+    since: evidence.since,
+    slices: addToWindow(evidence.slices, successes, failures, settings, now),
+    streak: streak + failures,
+    streakFrom: streak > 0 ? evidence.streakFrom : failedAt,
+    streakTo: failedAt || (streak > 0 ? evidence.streakTo : 0),
+    lastSuccessAt,
+    sickUntil: isAnswered && failures === 0 ? 0 : evidence.sickUntil,
+  };
 }
 
 /**
@@ -159,4 +180,26 @@ function streakAfter({ streak, streakFrom, streakTo }: Evidence, at: number): nu
   if (streak === 0 || streakTo < at) return 0;
   if (streakFrom >= at) return streak;
   return Math.floor((streak * (streakTo - at)) / (streakTo - streakFrom));
+}
+
+/** The slices still inside the window, the calls added to the newest; a clock that was set back adds to it too. */
+function addToWindow(
+  slices: readonly Slice[],
+  successes: number,
+  failures: number,
+  { windowMs }: Pick<BreakerSettings, "windowMs">,
+  now: number,
+): readonly Slice[] {
+  const sliceMs = windowMs / SLICES;
+  const startedAt = Math.floor(now / sliceMs) * sliceMs;
+  const kept = slices.filter((slice) => slice.startedAt > now - windowMs);
+  const newest = kept.at(-1);
+  if (newest === undefined || newest.startedAt < startedAt) kept.push({ startedAt, successes, failures });
+  else
+    kept[kept.length - 1] = {
+      startedAt: newest.startedAt,
+      successes: newest.successes + successes,
+      failures: newest.failures + failures,
+    };
+  return kept;
 }

@@ -1,7 +1,7 @@
 // What holds work back for the whole fleet, whoever is free: pauses, open breakers, and services that asked to be left alone.
 import type { Belonging, Job } from "./job.ts";
 import type { PausedSpan } from "./paused.ts";
-import { type FleetBreaker, initialRecord, type ServiceRecord } from "./service-record.ts";
+import { type Breaker, initialRecord, type ServiceRecord } from "./service-record.ts";
 import type { WhenOpen } from "./service.ts";
 
 /** A pause with its reason. */
@@ -53,7 +53,7 @@ export function pausesOf(work: Belonging, holding: Holding): PauseInForce[] {
 }
 
 /** The breaker for which the work waits; null where it is closed, or where work is not to wait for it. */
-export function parkedBy({ service }: Belonging, { services, whenOpen }: Holding): FleetBreaker | null {
+export function parkedBy({ service }: Belonging, { services, whenOpen }: Holding): Breaker | null {
   if (service === null) return null;
   const { breaker } = services.get(service) ?? initialRecord;
   return breaker.state !== "closed" && whenOpen(service) === "park" ? breaker : null;

@@ -1,23 +1,25 @@
-// What the fleet agrees on about a service: its breaker, and how long the service asked to be left alone. A plain value,
-// kept as JSON in the store; whoever changes it writes it back with compare-and-set, and every claim names its version.
+// The circuit breaker: what is agreed on about a service, as a plain value. One machine with two places to keep its record:
+// the fleet's is JSON in the store, changed by compare-and-set, and every claim names its version; that of one process is a
+// variable. What opens it is in evidence.ts.
 //
-//   closed ──the fleet's evidence──► open ──its time is over, a probe is taken──► half_open ──probes succeed──► closed
-//                                      ▲                                              │           (with a ramp)
-//                                      └──────────────── a probe fails ◄──────────────┘
+//   closed ──enough evidence──► open ──its time is over, a probe is taken──► half_open ──probes succeed──► closed
+//                                ▲                                               │         (a fleet's with a ramp)
+//                                └──────────────── a probe fails ◄───────────────┘
 //   any ──by hand──► isolated ──its time, if any, is over, a probe is taken──► half_open
 import { MAX_DELAY_MS } from "./backoff.ts";
 import type { BreakerSettings } from "./breaker.ts";
 import { fieldsFrom, hasNumbers } from "./options.ts";
 import type { PausedSpan } from "./paused.ts";
 
-/** A worker's right to try the service with one job; lost with the worker it expires. */
+/** The right to try the service once; one that is lost, with its worker or otherwise, expires. */
 export interface Probe {
+  /** The worker that tries; in a breaker of one process the number of the call. */
   readonly worker: string;
   readonly until: number;
 }
 
-/** The breaker of a service for the whole fleet; `since` is when it entered the state. */
-export type FleetBreaker =
+/** The breaker of a service; `since` is when it entered the state. */
+export type Breaker =
   | { readonly state: "closed"; readonly since: number; readonly rampUntil: number }
   | { readonly state: "open"; readonly since: number; readonly until: number; readonly reason: string }
   | {
@@ -29,7 +31,7 @@ export type FleetBreaker =
   | { readonly state: "isolated"; readonly since: number; readonly until: number | null; readonly reason: string };
 
 /** The states of a breaker in the words of people. */
-export const BREAKER_WORDS: Readonly<Record<FleetBreaker["state"], string>> = {
+export const BREAKER_WORDS: Readonly<Record<Breaker["state"], string>> = {
   closed: "closed",
   open: "open",
   half_open: "half-open",
@@ -44,7 +46,7 @@ export interface ParkedSpan {
 
 /** What is stored about a service. */
 export interface ServiceRecord {
-  readonly breaker: FleetBreaker;
+  readonly breaker: Breaker;
   /** Until when the service asked to be left alone (`Retry-After`); 0 for not at all. */
   readonly holdUntil: number;
   /** When its work was held back by the breaker, the last times; deadlines do not count them. */
@@ -100,7 +102,23 @@ export function isHeldBack({ breaker, holdUntil }: ServiceRecord, now: number): 
   return breaker.state !== "closed" || holdUntil > now;
 }
 
-/** The record after the fleet's evidence has opened the breaker. */
+/** The breaker as callers see it; while it is open, why, and until when, null for no end. */
+export interface ShownBreaker {
+  readonly state: Breaker["state"];
+  readonly reason: string | null;
+  readonly untilMs: number | null;
+}
+
+/** What callers see: a breaker whose time is over reads as half-open, a service that asked to be left alone as open. */
+export function shownAt({ breaker, holdUntil }: ServiceRecord, now: number): ShownBreaker {
+  if ("until" in breaker && (breaker.until === null || now < breaker.until))
+    return { state: breaker.state, reason: breaker.reason, untilMs: breaker.until };
+  if (breaker.state !== "closed") return { state: "half_open", reason: null, untilMs: null };
+  if (now < holdUntil) return { state: "open", reason: "it asked to be left alone", untilMs: holdUntil };
+  return { state: "closed", reason: null, untilMs: null };
+}
+
+/** The record after evidence, or a failed probe, has opened the breaker. */
 export function opened(record: ServiceRecord, reason: string, { openMs }: BreakerSettings, now: number): ServiceRecord {
   return parkedFrom({ ...record, breaker: { state: "open", since: now, until: now + openMs, reason } }, now);
 }
@@ -115,7 +133,7 @@ export function mayProbe({ breaker }: ServiceRecord, settings: BreakerSettings, 
   return running + successes < settings.probes;
 }
 
-/** The record with a probe for this worker; `forMs` is how long it is waited for. */
+/** The record with a probe of this worker; `forMs` is how long it is waited for. */
 export function withProbe(record: ServiceRecord, worker: string, forMs: number, now: number): ServiceRecord {
   const { breaker } = record;
   if (breaker.state === "closed") return record;
@@ -154,10 +172,7 @@ export function probed(
   const at = breaker.state === "half_open" ? breaker.probes.findIndex((probe) => probe.worker === worker) : -1;
   // The news of a probe that was given up for lost, or of another time.
   if (breaker.state !== "half_open" || at < 0) return record;
-  if (result === "failure") {
-    const until = now + settings.openMs;
-    return { ...record, breaker: { state: "open", since: now, until, reason: "a probe failed" } };
-  }
+  if (result === "failure") return opened(record, "a probe failed", settings, now);
   const successes = breaker.successes + (result === "success" ? 1 : 0);
   if (successes >= settings.closeAfter) return closed(record, rampMs, now);
   return { ...record, breaker: { ...breaker, probes: breaker.probes.toSpliced(at, 1), successes } };

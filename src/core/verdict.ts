@@ -20,7 +20,7 @@ import { formatDuration } from "./duration.ts";
 import { fingerprint } from "./fingerprint.ts";
 import type { DeathReason, Failure, Job, Terms } from "./job.ts";
 import { type LaneKind, laneKind } from "./lane.ts";
-import type { FleetBreaker } from "./service-record.ts";
+import type { Breaker } from "./service-record.ts";
 import type { WhenOpen } from "./service.ts";
 
 /** Why a run was handed back uncharged. */
@@ -53,7 +53,7 @@ export type Outcome =
   | { readonly kind: "lost"; readonly started: boolean; readonly worker: string; readonly isOutside?: boolean };
 
 /** What becomes of a job that comes to a breaker that is not closed, by what is configured for its service. */
-export function outcomeWhenOpen(service: string, breaker: FleetBreaker, whenOpen: WhenOpen): Outcome {
+export function outcomeWhenOpen(service: string, breaker: Breaker, whenOpen: WhenOpen): Outcome {
   if (whenOpen === "park") return { kind: "released", reason: "breaker", delayMs: 0 };
   const why = "reason" in breaker ? breaker.reason : "it is being probed";
   const found = runtimeFailure("crashed", "BreakerOpen", `The breaker of ${service} is open: ${why}.`);

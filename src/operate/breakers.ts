@@ -6,7 +6,7 @@ import { parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
 import {
   closed,
-  type FleetBreaker,
+  type Breaker,
   initialRecord,
   openedByHand,
   recordFrom,
@@ -22,7 +22,7 @@ export interface BreakerView {
   /** The name of the service. */
   readonly service: string;
   /** `isolated` is open by hand. */
-  readonly state: FleetBreaker["state"];
+  readonly state: Breaker["state"];
   /** When it entered the state; 0 if it has always been closed. */
   readonly since: number;
   /** When it is probed; null where it is not open, or stays open until it is closed by hand. */

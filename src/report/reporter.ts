@@ -4,7 +4,7 @@ import { formatDuration } from "../core/duration.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
 import { isNextRound } from "../core/round.ts";
-import type { FleetBreaker } from "../core/service-record.ts";
+import type { Breaker } from "../core/service-record.ts";
 import { settledJob, type Settled } from "../core/after-verdict.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -58,9 +58,9 @@ export type WorkerEvent =
       /** The name of the service. */
       readonly service: string;
       /** The state now; `isolated` is open by hand. */
-      readonly state: FleetBreaker["state"];
+      readonly state: Breaker["state"];
       /** The state before. */
-      readonly before: FleetBreaker["state"];
+      readonly before: Breaker["state"];
     }
   /** Calls to a service fail only in this worker, not in others; it takes no jobs of that service for a while. */
   | {

@@ -14,7 +14,8 @@ import { invalid } from "../core/options.ts";
 import { type JudgedJob, runtimeFailure, verdict } from "../core/verdict.ts";
 import type { System } from "../system/system.ts";
 import { Attempt, within } from "./attempt.ts";
-import { type CallBreaker, isBreaker, REFUSED, ServiceBreaker } from "../services/call-breaker.ts";
+import { type CallBreaker, isBreaker, REFUSED } from "../services/call-breaker.ts";
+import { ProcessBreaker } from "../services/process-breaker.ts";
 import { isSignal, type RetryableSettings } from "./settings.ts";
 
 /** Any function, as it is called. */
@@ -35,7 +36,7 @@ interface Task extends Omit<RetryableSettings, "breaker"> {
 export function callOf(fn: Callable, settings: RetryableSettings, passesContext: boolean, system: System): Callable {
   const { service, breaker, policy, signal } = settings;
   const name = fn.name || "function";
-  const own = breaker === null || isBreaker(breaker) ? breaker : new ServiceBreaker(service ?? name, breaker, system);
+  const own = breaker === null || isBreaker(breaker) ? breaker : new ProcessBreaker(service ?? name, breaker, system);
   const label = service === null ? name : `${name} (${service})`;
   const task = { ...settings, fn, label, breaker: own, passesContext, system };
   return passesContext || signal !== null || policy.timeoutMs !== null ? limitedCall(task) : plainCall(task);

@@ -1,34 +1,15 @@
 // The breaker of a service as `retryable` uses it when it is shared with the fleet: calls outside the queue are refused
 // when workers found the service down, and what they find counts like what workers find. Admission never waits: it goes by
 // what was last read, and asks anew in the background, a few times a second while it is in use.
-import { type Breaker, countsAgainstService } from "../core/breaker.ts";
-import type { RedriveError } from "../core/errors.ts";
-import { CALLER, callsOf } from "../core/evidence.ts";
+import { countsAgainstService } from "../core/breaker.ts";
+import { CALLER, type Evidence } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
-import type { Limits } from "../core/service.ts";
-import {
-  closed,
-  isHeldBack,
-  mayProbe,
-  openedByHand,
-  probed,
-  resetAt,
-  withoutBreaker,
-  withProbe,
-} from "../core/service-record.ts";
+import type { Limits, ServiceSettings } from "../core/service.ts";
+import { isHeldBack, mayProbe, probed, type ServiceRecord, withoutBreaker, withProbe } from "../core/service-record.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
-import {
-  type BreakerCounts,
-  type CallBreaker,
-  checkReason,
-  checkUntil,
-  type CircuitBreaker,
-  BREAKER_BRAND,
-  REFUSED,
-  refusalBy,
-} from "./call-breaker.ts";
+import { type CircuitBreaker, RecordedBreaker, REFUSED } from "./call-breaker.ts";
 import { ServiceWatch } from "./service-watch.ts";
 
 /** How old the record of a service may be when a call is admitted. */
@@ -79,38 +60,35 @@ export function openSharedBreakers({
   };
 }
 
-class SharedBreaker implements CircuitBreaker, CallBreaker {
-  readonly [BREAKER_BRAND] = 1 as const;
-  readonly name: string;
+class SharedBreaker extends RecordedBreaker {
+  protected readonly title: string;
   readonly #holder: string;
   readonly #watch: ServiceWatch;
   readonly #limits: Limits;
-  readonly #system: System;
   #lookedMs = Number.NEGATIVE_INFINITY;
-  #refused = 0;
   /** A probe was won and waits for its call. */
   #permit = false;
   #asking = false;
   #probes = 0;
 
   constructor(name: string, holder: string, watch: ServiceWatch, limits: Limits, system: System) {
-    this.name = name;
+    super(name, system);
+    this.title = `the fleet's breaker of ${name}`;
     this.#holder = holder;
     this.#watch = watch;
     this.#limits = limits;
-    this.#system = system;
     this.#refresh();
   }
 
   admit(): number {
     this.#refresh();
-    const record = this.#watch.record(this.name);
-    if (!isHeldBack(record, this.#watch.now)) return CLOSED;
+    const { record } = this;
+    if (!isHeldBack(record, this.now)) return CLOSED;
     const isGood = this.#permit && record.breaker.state === "half_open";
     this.#permit = false;
     if (isGood) return ++this.#probes;
     void this.#askForProbe();
-    this.#refused++;
+    this.refused++;
     return REFUSED;
   }
 
@@ -122,80 +100,51 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
   failed(admission: number, found: FailureClass): void {
     const speaks = countsAgainstService(found);
     if (admission !== CLOSED) this.#probed(speaks ? "failure" : "neutral");
-    else if (speaks && this.#limits.service(this.name).breaker) void this.#watch.failed(this.name);
+    else if (speaks && this.settings.breaker) void this.#watch.failed(this.name);
   }
 
   lost(admission: number): void {
     if (admission !== CLOSED) this.#probed("neutral");
   }
 
-  outlasts(delayMs: number): boolean {
-    const { untilMs, state } = this;
-    return (state === "open" || state === "isolated") && (untilMs === null || untilMs > this.#watch.now + delayMs);
+  protected get settings(): ServiceSettings {
+    return this.#limits.service(this.name);
   }
 
-  refusal(label: string, attempts: number, cause: unknown): RedriveError {
-    return refusalBy(this, `the fleet's breaker of ${this.name}`, label, attempts, cause);
+  protected get record(): ServiceRecord {
+    return this.#watch.record(this.name);
   }
 
-  get state(): Breaker["state"] {
-    const { breaker, holdUntil } = this.#watch.record(this.name);
-    return breaker.state === "closed" && holdUntil > this.#watch.now ? "open" : breaker.state;
+  protected get evidence(): Evidence {
+    return this.#watch.evidence(this.name);
   }
 
-  get counts(): BreakerCounts {
-    const settings = this.#limits.service(this.name).breaker;
-    const evidence = this.#watch.evidence(this.name);
-    const { failures, all } = settings ? callsOf(evidence, settings, this.#watch.now) : { failures: 0, all: 0 };
-    return { successes: all - failures, failures, consecutive: evidence.streak, refused: this.#refused };
+  protected get now(): number {
+    return this.#watch.now;
   }
 
-  get reason(): string | null {
-    const { breaker, holdUntil } = this.#watch.record(this.name);
-    if ("reason" in breaker) return breaker.reason;
-    return holdUntil > this.#watch.now ? "it asked to be left alone" : null;
-  }
-
-  get untilMs(): number | null {
-    const { breaker, holdUntil } = this.#watch.record(this.name);
-    if ("until" in breaker) return breaker.until;
-    return holdUntil > this.#watch.now ? holdUntil : null;
-  }
-
-  open(reason: string, until?: Date | number): void {
-    checkReason(reason);
-    const untilMs = checkUntil(until, this.#system.now());
-    void this.#watch.change(this.name, (record, now) => openedByHand(record, reason, untilMs, now));
-  }
-
-  close(): void {
-    const { rampMs } = this.#limits.service(this.name);
-    void this.#watch.change(this.name, (record, now) => closed(record, rampMs, now));
-  }
-
-  reset(): void {
-    this.#refused = 0;
-    void this.#watch.change(this.name, resetAt);
+  protected change(next: (record: ServiceRecord, now: number) => ServiceRecord): Promise<boolean> {
+    return this.#watch.change(this.name, next);
   }
 
   #refresh(): void {
-    const now = this.#system.monotonic();
+    const now = this.system.monotonic();
     if (now - this.#lookedMs < FRESH_MS) return;
     this.#lookedMs = now;
     void this.#watch.look();
   }
 
   async #askForProbe(): Promise<void> {
-    const { breaker } = this.#limits.service(this.name);
-    if (!breaker) return void this.#watch.change(this.name, withoutBreaker);
-    if (this.#asking || !mayProbe(this.#watch.record(this.name), breaker, this.#watch.now)) return;
+    const { breaker } = this.settings;
+    if (!breaker) return void this.change(withoutBreaker);
+    if (this.#asking || !mayProbe(this.record, breaker, this.now)) return;
     this.#asking = true;
-    this.#permit = await this.#watch.change(this.name, (record, now) =>
+    this.#permit = await this.change((record, now) =>
       mayProbe(record, breaker, now) ? withProbe(record, this.#holder, PROBE_MS, now) : record,
     );
     this.#asking = false;
     // Nobody calls any more: others must not wait for a probe that is not sent.
-    if (this.#permit) this.#system.after(UNUSED_MS, () => this.#returnPermit());
+    if (this.#permit) this.system.after(UNUSED_MS, () => this.#returnPermit());
   }
 
   #returnPermit(): void {
@@ -205,8 +154,8 @@ class SharedBreaker implements CircuitBreaker, CallBreaker {
   }
 
   #probed(result: "success" | "failure" | "neutral"): void {
-    const { breaker, rampMs } = this.#limits.service(this.name);
+    const { breaker, rampMs } = this.settings;
     if (!breaker) return;
-    void this.#watch.change(this.name, (record, now) => probed(record, this.#holder, result, { breaker, rampMs }, now));
+    void this.change((record, now) => probed(record, this.#holder, result, { breaker, rampMs }, now));
   }
 }

@@ -65,6 +65,16 @@ describe("what one worker saw", () => {
 
   test("is forgotten after the window", () => {
     expect(callsOf(saw(row("-", 9)), settings, NOW + 70_000)).toEqual({ failures: 0, all: 0 });
+    const long = saw(Array.from({ length: 100 }, (_, i) => [i % 2 === 0 ? "+" : "-", (100 - i) * 8_000] as const));
+    expect(long.slices.length).toBeLessThanOrEqual(7);
+    expect(judged(long)).toBeNull();
+  });
+
+  test("counts the same by a clock that was set back", () => {
+    const seen = saw([["+", 0], ...row("-", 4, 50_000)]);
+    expect(judged(seen)).toBeNull();
+    expect(callsOf(seen, settings, NOW - 50_000)).toEqual({ failures: 4, all: 5 });
+    expect(judged(saw([["+", 0], ...row("-", 5, 50_000)]))).toBe("5 failures in a row");
   });
 });
 

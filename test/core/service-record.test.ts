@@ -18,6 +18,7 @@ import {
   renewed,
   resetAt,
   type ServiceRecord,
+  shownAt,
   withoutBreaker,
   withProbe,
 } from "../../src/core/service-record.ts";
@@ -148,6 +149,29 @@ describe.each(Object.keys(RECORDS) as (keyof typeof RECORDS)[])("a record that i
 
   test("comes back from its text as it was", () => {
     expect(recordFrom(JSON.stringify(RECORDS[name]))).toEqual(RECORDS[name]);
+  });
+});
+
+describe("what callers see of a breaker", () => {
+  const shown = (record: ServiceRecord, now = NOW) => Object.values(shownAt(record, now));
+
+  test("is its state, and why and until when it is open", () => {
+    expect(shown(RECORDS.closed)).toEqual(["closed", null, null]);
+    expect(shown(RECORDS.open)).toEqual(["open", "x", NOW + 29_999]);
+    expect(shown(RECORDS.half)).toEqual(["half_open", null, null]);
+    expect(shown(RECORDS.byHand)).toEqual(["isolated", "maintenance", null]);
+  });
+
+  test("is half-open once its time is over, though no probe was taken", () => {
+    expect(shown(RECORDS.openOver, NOW - 1)).toEqual(["open", "5 failures in a row", NOW]);
+    expect(shown(RECORDS.openOver)).toEqual(["half_open", null, null]);
+    expect(shown(RECORDS.byHandOver)).toEqual(["half_open", null, null]);
+  });
+
+  test("is open while the service asked to be left alone", () => {
+    const held = heldFor(initialRecord, 10_000, NOW);
+    expect(shown(held)).toEqual(["open", "it asked to be left alone", NOW + 10_000]);
+    expect(shown(held, NOW + 10_000)).toEqual(["closed", null, null]);
   });
 });
 

@@ -1,6 +1,6 @@
 // The types of functions with retries, as the compiler infers them; what must not compile is marked and checked by it.
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { createBreaker } from "../../src/services/call-breaker.ts";
+import { createBreaker } from "../../src/services/process-breaker.ts";
 import type { AttemptContext } from "../../src/retryable/attempt.ts";
 import { retryable } from "../../src/retryable/retryable.ts";
 

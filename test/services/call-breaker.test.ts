@@ -4,7 +4,7 @@ import type { BreakerOptions } from "../../src/core/breaker.ts";
 import { fixed } from "../../src/core/backoff.ts";
 import { isRedriveError, PermanentError } from "../../src/core/errors.ts";
 import { retryableOn } from "../../src/retryable/retryable.ts";
-import { breakerOn, createBreaker } from "../../src/services/call-breaker.ts";
+import { breakerOn, createBreaker } from "../../src/services/process-breaker.ts";
 import type { System } from "../../src/system/system.ts";
 import { onVirtualTime } from "../support/virtual-time.ts";
 
@@ -142,6 +142,47 @@ describe("a breaker", () => {
       expect(breaker.state).toBe("half_open");
       await second;
       expect(breaker.state).toBe("closed");
+    }));
+
+  it("replaces a probe without news, while another one runs", () =>
+    onVirtualTime(async (system) => {
+      const { breaker, state, call } = service(system);
+      state.down = true;
+      await fail(call, 3);
+      await system.sleep(30_000);
+      const slow = retryableOn(system)((ms: number) => system.sleep(ms), { breaker });
+      const silent = slow(900_000);
+      await system.sleep(200_000);
+      const second = slow(150_000);
+      await system.sleep(100_000);
+      await slow(1_000);
+      expect(await caught(slow(1))).toMatchObject({ code: "breaker_open" });
+      await second;
+      expect(breaker.state).toBe("closed");
+      await silent;
+      expect(breaker.counts).toMatchObject({ successes: 0 });
+    }));
+
+  it("hears of a probe after five minutes too, where no other took its place", () =>
+    onVirtualTime(async (system) => {
+      const { breaker, state, call } = service(system, { ...OPTIONS, probes: 1, closeAfter: 1 });
+      state.down = true;
+      await fail(call, 3);
+      await system.sleep(30_000);
+      await retryableOn(system)(() => system.sleep(400_000), { breaker })();
+      expect(breaker.state).toBe("closed");
+    }));
+
+  it("counts failures by a clock that was set back", () =>
+    onVirtualTime(async (system) => {
+      let backMs = 0;
+      const clock = { ...system, now: () => system.now() - backMs };
+      const { breaker, state, call } = service(clock);
+      await call();
+      backMs = 3_600_000;
+      state.down = true;
+      await fail(call, 3);
+      expect(breaker).toMatchObject({ state: "open", reason: "3 failures in a row" });
     }));
 
   it("counts only failures that speak of the service", () =>

@@ -3,6 +3,7 @@
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { isRedriveError, type Redrive, type RedriveOptions, retryable } from "../../src/index.ts";
 import { defineJob } from "../../src/jobs/define-job.ts";
+import { createTestRedrive } from "../../src/testing/index.ts";
 import { openQueue } from "../support/postgres-queue.ts";
 import { KINDS, openRedrive } from "../redrive/kinds.ts";
 
@@ -47,6 +48,19 @@ describe("a breaker that is switched off", () => {
   });
 });
 
+describe("a breaker whose time is over", () => {
+  it("reads as half-open before a probe is taken, as that of one process does", async () => {
+    await using test = await createTestRedrive({ jobs: [], services });
+    const shared = test.breaker("pricing");
+    shared.open("maintenance", test.clock.now() + 60_000);
+    await test.clock.advance("59s");
+    expect(shared).toMatchObject({ state: "isolated", reason: "maintenance", untilMs: test.clock.now() + 1_000 });
+    await test.clock.advance("1s");
+    expect(shared).toMatchObject({ state: "half_open", reason: null, untilMs: null });
+    expect(await test.breakers.get("pricing")).toMatchObject({ state: "isolated", probes: 0 });
+  });
+});
+
 describe("a breaker that has closed", () => {
   it("returns jobs on the ramp and lets calls through at once", async () => {
     const job = defineJob("quote", { service: "pricing", run: () => "done" });
@@ -75,7 +89,9 @@ describe("a probe that was won and not used", () => {
     await until(() => shared.state === "isolated", "it is open");
     await new Promise((resolve) => setTimeout(resolve, 350));
     expect(await codeOf(quote())).toBe("breaker_open");
-    await until(() => shared.state === "half_open", "a probe is taken");
+    for (let looks = 0; looks < 800 && (await redrive.breakers.get("pricing")).state !== "half_open"; looks++)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(await redrive.breakers.get("pricing")).toMatchObject({ state: "half_open" });
     shared.open("again");
     await until(() => shared.state === "isolated", "it is open again");
     expect(await codeOf(quote())).toBe("breaker_open");
@@ -98,7 +114,7 @@ describe.each(OPEN)("the fleet's breaker for calls outside the queue, on %s", (_
     for (let n = 0; n < 3; n++) expect(await codeOf(quote())).toBe("failed");
     await until(() => shared.state === "open", "it opens");
     expect(shared.reason).toBe("3 failures in a row");
-    expect(shared.counts.consecutive).toBe(3);
+    expect(shared.counts).toMatchObject({ successes: 0, failures: 0, consecutive: 0 });
     // Whoever asks while it is open is refused; jobs wait and spend nothing.
     const before = state.calls;
     expect(await codeOf(quote())).toBe("breaker_open");
