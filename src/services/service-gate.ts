@@ -40,6 +40,8 @@ export class Gate {
   readonly #permits = new Map<string, Permit[]>();
   /** Services for which a probe is being asked for. */
   readonly #asking = new Map<string, Promise<void>>();
+  /** The periods in which runs began. */
+  readonly #periods = new WeakMap<Gated, number>();
   /** Runs that are probes. */
   readonly #probing = new Set<Gated>();
   /** The run with which this worker tries a service again that it alone could not reach, and until when it is waited for. */
@@ -130,7 +132,10 @@ export class Gate {
     const { watch, limits } = this.#options;
     const record = watch.record(job.service);
     const { now } = watch;
-    if (!isHeldBack(record, now)) return watch.sickUntil(job.service) === 0 ? null : this.#try(job, job.service, now);
+    if (!isHeldBack(record, now)) {
+      this.#periods.set(job, watch.period(job.service));
+      return watch.sickUntil(job.service) === 0 ? null : this.#try(job, job.service, now);
+    }
     if (record.breaker.state === "closed") return { kind: "released", reason: "rate_limit", delayMs: 0 };
     if (this.#permitsOf(job.service, now).pop() !== undefined) {
       this.#probing.add(job);
@@ -162,22 +167,22 @@ export class Gate {
       return result === "failure" ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
     }
     if (result === "neutral") return outcome;
+    const period = this.#periods.get(job) ?? watch.period(service);
     if (result === "success") {
-      watch.succeeded(service);
+      watch.succeeded(service, period);
       return outcome;
     }
-    return this.#afterFailure(job, service, outcome);
+    return this.#afterFailure(job, service, period, outcome);
   }
 
-  /** A failure after the opening is the service's, not the job's; and this worker's where it stands back. */
-  async #afterFailure(job: Gated, service: string, outcome: Outcome): Promise<Outcome> {
+  /** A failure after an opening that its run has seen is the service's, not the job's; this worker's where it stands back. */
+  async #afterFailure(job: Gated, service: string, period: number, outcome: Outcome): Promise<Outcome> {
     const { watch } = this.#options;
-    await watch.failed(service);
+    await watch.failed(service, period);
     this.#tried(job, service);
     const standsBack = watch.standsBackUntil(service) > 0 || watch.sickUntil(service) > watch.now;
-    return standsBack || watch.record(service).breaker.state !== "closed"
-      ? { kind: "released", reason: "breaker", delayMs: 0 }
-      : outcome;
+    const hasOpened = period !== watch.period(service) || watch.record(service).breaker.state !== "closed";
+    return standsBack || hasOpened ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
   }
 
   /** Whoever is told to wait while all wait already began before anybody knew, and is not charged; the first one is. */

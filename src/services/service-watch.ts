@@ -45,6 +45,8 @@ const GROUP = 1_000;
 
 interface Seen {
   evidence: Evidence;
+  /** How often the breaker has closed since this process knows it. */
+  period: number;
   /** Successes not yet part of the evidence. */
   successes: number;
   /** The version of the cell in which the evidence is told; null where that is not known. */
@@ -103,6 +105,8 @@ export class ServiceWatch {
       const { breaker } = record;
       if (seen && breaker.state === "closed" && seen.evidence.since !== breaker.since) {
         seen.evidence = noEvidence(breaker.since);
+        // What is read for the first time was so before.
+        if (before) seen.period += 1;
         seen.hearing?.cancel();
         seen.hearing = null;
       }
@@ -145,9 +149,15 @@ export class ServiceWatch {
     return this.#seen.get(service)?.hearing?.standsBackUntil ?? 0;
   }
 
-  /** Counts a call that the service answered. */
-  succeeded(service: string): void {
+  /** The period in which a call begins; what it says of the service counts until the breaker closes the next time. */
+  period(service: string): number {
+    return this.#seenOf(service).period;
+  }
+
+  /** Counts a call that the service answered, if it is of this period. */
+  succeeded(service: string, period: number): void {
     const seen = this.#seenOf(service);
+    if (period !== seen.period) return;
     seen.successes += 1;
     if (seen.evidence.streak > 0) this.#fold(service, seen, 0);
     this.#forget ??= this.#options.system.after(TELL_MS, () => {
@@ -156,9 +166,11 @@ export class ServiceWatch {
     });
   }
 
-  /** Counts a failure that speaks of the service; resolves when the fleet has been heard about it. */
-  failed(service: string): Promise<void> {
-    this.#fold(service, this.#seenOf(service), 1);
+  /** Counts a failure that speaks of the service, if it is of this period; resolves when the fleet has been heard about it. */
+  async failed(service: string, period: number): Promise<void> {
+    const seen = this.#seenOf(service);
+    if (period !== seen.period) return;
+    this.#fold(service, seen, 1);
     return new Promise((resolve) => this.#telling.add([service, resolve]));
   }
 
@@ -190,7 +202,7 @@ export class ServiceWatch {
     if (known) return known;
     const { breaker } = this.record(service);
     const evidence = noEvidence(breaker.state === "closed" ? breaker.since : 0);
-    const seen = { evidence, successes: 0, version: 0, hearing: null };
+    const seen = { evidence, period: 0, successes: 0, version: 0, hearing: null };
     this.#seen.set(service, seen);
     return seen;
   }

@@ -18,8 +18,8 @@ const FRESH_MS = 250;
 const PROBE_MS = 30_000;
 /** How long a probe that was won waits for a call. */
 const UNUSED_MS = 2_000;
-/** The admission of a call while the breaker is closed; probes have numbers of their own above it. */
-const CLOSED = 0;
+/** The admission of a probe; other calls are admitted by their period, which is not negative. */
+const PROBE = -2;
 
 /** Breakers shared with the fleet, by service. */
 export interface SharedBreakers {
@@ -69,7 +69,6 @@ class SharedBreaker extends RecordedBreaker {
   /** A probe was won and waits for its call. */
   #permit = false;
   #asking = false;
-  #probes = 0;
 
   constructor(name: string, holder: string, watch: ServiceWatch, limits: Limits, system: System) {
     super(name, system);
@@ -83,28 +82,28 @@ class SharedBreaker extends RecordedBreaker {
   admit(): number {
     this.#refresh();
     const { record } = this;
-    if (!isHeldBack(record, this.now)) return CLOSED;
+    if (!isHeldBack(record, this.now)) return this.#watch.period(this.name);
     const isGood = this.#permit && record.breaker.state === "half_open";
     this.#permit = false;
-    if (isGood) return ++this.#probes;
+    if (isGood) return PROBE;
     void this.#askForProbe();
     this.refused++;
     return REFUSED;
   }
 
   succeeded(admission: number): void {
-    if (admission === CLOSED) this.#watch.succeeded(this.name);
-    else this.#probed("success");
+    if (admission === PROBE) this.#probed("success");
+    else this.#watch.succeeded(this.name, admission);
   }
 
   failed(admission: number, found: FailureClass): void {
     const speaks = countsAgainstService(found);
-    if (admission !== CLOSED) this.#probed(speaks ? "failure" : "neutral");
-    else if (speaks && this.settings.breaker) void this.#watch.failed(this.name);
+    if (admission === PROBE) this.#probed(speaks ? "failure" : "neutral");
+    else if (speaks && this.settings.breaker) void this.#watch.failed(this.name, admission);
   }
 
   lost(admission: number): void {
-    if (admission !== CLOSED) this.#probed("neutral");
+    if (admission === PROBE) this.#probed("neutral");
   }
 
   protected get settings(): ServiceSettings {

@@ -83,6 +83,35 @@ describe("work whose breaker is open", () => {
     expect(charged).toBeLessThanOrEqual(2);
   });
 
+  it("is given back uncharged, and says nothing of the service, when it fails after the closing", async () => {
+    const bench = createBench(23);
+    const state = { isDown: true, slow: 0 };
+    const quote = defineJob("quote", {
+      service: "pricing",
+      maxAttempts: 5,
+      backoff: fixed("1h"),
+      async run(input) {
+        if (input === "slow") {
+          state.slow += 1;
+          await bench.sleep(60_000);
+          throw refused();
+        }
+        if (state.isDown) throw refused();
+      },
+    });
+    const ids = await bench.addMany(4, quote, { payload: '"slow"' });
+    const hired = await bench.employ([quote], { services: QUICK, concurrency: 10 });
+    await bench.until(() => state.slow === 4);
+    await bench.addMany(6, quote);
+    await bench.until(() => states(hired).includes("open"));
+    state.isDown = false;
+    await bench.until(() => states(hired).includes("closed"));
+    await bench.until(() => state.slow === 8);
+    await bench.advance(5_000);
+    for (const job of await readAll(bench, ids)) expect(job).toMatchObject({ state: "running", attempts: 0 });
+    expect(states(hired)).toEqual(["open", "half_open", "closed"]);
+  });
+
   it("is given back uncharged also where the handlers of what hangs ignore their abort", async () => {
     const { bench, quote } = scene({ timeout: "5s", run: forever });
     const ids = await bench.addMany(20, quote);

@@ -42,25 +42,25 @@ function watched() {
 
 it("tells of one service while its word on another is held, and of that one later", async () => {
   const { watch, held, streaks } = watched();
-  await Promise.all([watch.failed("mail"), watch.failed("maps")]);
+  await Promise.all([watch.failed("mail", 0), watch.failed("maps", 0)]);
   expect(await streaks()).toEqual({ mail: 1, maps: 1 });
   held.add("mail");
-  for (let turn = 0; turn < 3; turn++) await Promise.all([watch.failed("mail"), watch.failed("maps")]);
+  for (let turn = 0; turn < 3; turn++) await Promise.all([watch.failed("mail", 0), watch.failed("maps", 0)]);
   expect(await streaks()).toEqual({ mail: 1, maps: 4 });
   held.clear();
-  await watch.failed("mail");
+  await watch.failed("mail", 0);
   expect(await streaks()).toEqual({ mail: 5, maps: 4 });
   watch.stop();
 });
 
 it("goes on where its cell was deleted, and under another name", async () => {
   const { watch, holder, store, streaks } = watched();
-  await watch.failed("mail");
+  await watch.failed("mail", 0);
   await store.setCells([{ kind: "evidence", name: "mail", holder: "w1", version: null, value: null }]);
-  for (let turn = 0; turn < 2; turn++) await watch.failed("mail");
+  for (let turn = 0; turn < 2; turn++) await watch.failed("mail", 0);
   expect(await streaks()).toEqual({ mail: 3 });
   holder.id = "w2";
-  for (let turn = 0; turn < 2; turn++) await watch.failed("mail");
+  for (let turn = 0; turn < 2; turn++) await watch.failed("mail", 0);
   expect(await streaks()).toEqual({ mail: 5 });
   watch.stop();
 });

@@ -3,6 +3,7 @@
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { isRedriveError, type Redrive, type RedriveOptions, retryable } from "../../src/index.ts";
 import { defineJob } from "../../src/jobs/define-job.ts";
+import type { CallBreaker, CircuitBreaker } from "../../src/services/call-breaker.ts";
 import { createTestRedrive } from "../../src/testing/index.ts";
 import { openQueue } from "../support/postgres-queue.ts";
 import { KINDS, openRedrive } from "../redrive/kinds.ts";
@@ -58,6 +59,25 @@ describe("a breaker whose time is over", () => {
     await test.clock.advance("1s");
     expect(shared).toMatchObject({ state: "half_open", reason: null, untilMs: null });
     expect(await test.breakers.get("pricing")).toMatchObject({ state: "isolated", probes: 0 });
+  });
+});
+
+describe("a call from before the opening", () => {
+  it("says nothing of the service once the breaker has closed again", async () => {
+    await using test = await createTestRedrive({ jobs: [], services });
+    const shared = test.breaker("pricing") as CircuitBreaker & CallBreaker;
+    await test.clock.advance("1s");
+    const old = [1, 2, 3].map(() => shared.admit());
+    shared.open("maintenance");
+    await test.clock.advance("1s");
+    shared.close();
+    await test.clock.advance("1s");
+    for (const admission of old) shared.failed(admission, "network");
+    await test.clock.advance("5s");
+    expect(shared).toMatchObject({ state: "closed", counts: { failures: 0 } });
+    for (let n = 0; n < 3; n++) shared.failed(shared.admit(), "network");
+    await test.clock.advance("5s");
+    expect(await test.breakers.get("pricing")).toMatchObject({ reason: "3 failures in a row" });
   });
 });
 
