@@ -14,6 +14,11 @@
 //   lost ──── ran in a process of its own ───► release   nothing charged
 //          ── crash budget or attempts spent ► dead      crashed
 //          ── otherwise ─────────────────────► retry     at once, as a suspect
+//   never run: fetched ahead, or its claim's answer was lost
+//          ──────────────────────────────────► release   nothing charged
+//   refused: the store will not take the verdict
+//          ──────────────────────────────────► dead      permanent
+//   unreadable: its row cannot be used ──────► dead      permanent, nothing charged
 import { type Backoff, delayBefore } from "./backoff.ts";
 import { isRetryable } from "./classify.ts";
 import { formatDuration } from "./duration.ts";
@@ -119,6 +124,11 @@ export type Verdict =
     })
   /** The job is cancelled. */
   | (JudgedBy & { readonly kind: "cancel" });
+
+/** A verdict that hands a run back. */
+type Released = Extract<Verdict, { readonly kind: "release" }>;
+/** A verdict that ends a job. */
+type Dead = Extract<Verdict, { readonly kind: "dead" }>;
 
 /** The part of a policy that judging needs. */
 export interface RetryPolicy {
@@ -249,6 +259,24 @@ function stuckFailure(ranMs: number, attempts: number, retries: number): Failure
   const end =
     attempts <= retries ? `retry ${attempts}/${retries} scheduled` : `permanently failed after ${retries} attempts`;
   return runtimeFailure("stuck", "RunStuck", `Run stuck for ${long} - ${end}`);
+}
+
+/** What becomes of a job that was claimed and never ran; of one whose breaker has opened where that is said. */
+export function unstartedVerdict(reason: "not_started" | "breaker" = "not_started"): Released {
+  return { kind: "release", reason, delayMs: 0 };
+}
+
+/** What a verdict becomes that the store will not take: its job dies, so that it neither hangs nor runs for ever. */
+export function refusedVerdict(kind: string, why: string): Dead {
+  const failure = runtimeFailure("crashed", "VerdictRefused", `The store refused the ${kind} of this run: ${why}`);
+  return { kind: "dead", reason: "permanent", charge: FAILED, failure };
+}
+
+/** What becomes of a waiting job whose row cannot be used, damaged by hand or written by another version. */
+export function unreadableVerdict(why: string): Dead {
+  const message = `The job's row ${why}; it was set aside with its payload untouched.`;
+  const failure: Failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" };
+  return { kind: "dead", reason: "permanent", charge: UNCHARGED, failure };
 }
 
 /** A failure the runtime found, not a handler: no stack, and one fingerprint per name. */

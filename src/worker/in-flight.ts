@@ -2,6 +2,7 @@
 // handlers that ignore their abort. Jobs start in the order of their tickets, so one number says which have started.
 import type { Job, Lease } from "../core/job.ts";
 import { jobsIn, type Quota } from "../core/plan.ts";
+import { unstartedVerdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { System } from "../system/system.ts";
@@ -224,7 +225,7 @@ export class InFlight {
     if (service !== undefined) this.ahead.push(...all.filter(({ job }) => job.service !== service));
     for (const { job } of all) {
       if (service !== undefined && job.service !== service) continue;
-      const verdict = { kind: "release", reason: service ? "breaker" : "not_started", delayMs: 0 } as const;
+      const verdict = unstartedVerdict(service === undefined ? "not_started" : "breaker");
       this.#returning += 1;
       settle(job, verdict, (settled) => {
         this.#returning -= 1;

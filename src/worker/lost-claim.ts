@@ -1,5 +1,6 @@
 // What to do about a claim whose answer was lost: the store may have given us jobs that we do not know of, and our own
 // heartbeat would keep them for ever.
+import { unstartedVerdict } from "../core/verdict.ts";
 import type { Lease, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 
@@ -17,6 +18,6 @@ export async function releaseLost(
   const unknown = (await held()).filter(({ nonce }) => first.has(nonce));
   if (unknown.length === 0) return;
   log.warn({ jobs: unknown.length }, "the answer to a claim was lost; its jobs go back uncharged");
-  const verdict = { kind: "release", reason: "not_started", delayMs: 0 } as const;
+  const verdict = unstartedVerdict();
   await store.settle({ settlements: unknown.map((lease) => ({ ...lease, verdict })) });
 }

@@ -4,7 +4,7 @@
 import { textOf } from "../core/failure.ts";
 import type { Lease } from "../core/job.ts";
 import { isSettledBy, type Settled } from "../core/after-verdict.ts";
-import { runtimeFailure } from "../core/verdict.ts";
+import { refusedVerdict } from "../core/verdict.ts";
 import type { ClaimedJob, SettleAnswer, Settlement, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { Bag } from "./bag.ts";
@@ -92,13 +92,13 @@ export function openSettler(options: SettlerOptions): Settler {
     }
   };
   const write = async (group: Entry[]) => void (await Promise.all(apart(group, options.store).map(writeAll)));
-  /** A verdict that the store will not take kills its job, so that it neither hangs nor runs for ever. */
   const refuse = async (entry: Entry, error: unknown): Promise<void> => {
     options.onError(error);
     const { verdict } = entry.settlement;
     if (verdict.kind === "progress") return tell(entry, "stale");
     try {
-      await send([{ ...entry, settlement: { ...entry.settlement, verdict: deathBy(verdict.kind, error) } }], options);
+      const settlement = { ...entry.settlement, verdict: refusedVerdict(verdict.kind, textOf(error)) };
+      await send([{ ...entry, settlement }], options);
     } catch (again) {
       options.onError(again);
     }
@@ -177,13 +177,6 @@ function apart(group: Entry[], { remote }: Store): Entry[][] {
     else kinds.set(kind, [entry]);
   }
   return [...kinds.values()];
-}
-
-/** What a verdict that the store will not take becomes. */
-function deathBy(kind: string, error: unknown): Settlement["verdict"] {
-  const why = `The store refused the ${kind} of this run: ${textOf(error)}`;
-  const failure = runtimeFailure("crashed", "VerdictRefused", why);
-  return { kind: "dead", reason: "permanent", charge: { attempts: 1, crashes: 0 }, failure };
 }
 
 /** Those of the group that an answer names. */

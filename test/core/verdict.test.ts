@@ -13,6 +13,9 @@ import {
   runtimeFailure,
   type Verdict,
   verdict,
+  refusedVerdict,
+  unreadableVerdict,
+  unstartedVerdict,
 } from "../../src/core/verdict.ts";
 import { failure } from "../support/verdicts.ts";
 
@@ -302,6 +305,35 @@ describe("a lost run", () => {
     const [a, b] = prints.map((answer) => (answer.kind === "retry" ? answer.failure.fingerprint : null));
     expect(a).toBe(b);
     expect(a).not.toBe(runtimeFailure("stuck", "RunStuck", "").fingerprint);
+  });
+});
+
+describe("a job without an outcome of a run", () => {
+  it("goes back uncharged where it was claimed and never ran", () => {
+    expect(unstartedVerdict()).toEqual({ kind: "release", reason: "not_started", delayMs: 0 });
+    expect(unstartedVerdict("breaker")).toEqual({ kind: "release", reason: "breaker", delayMs: 0 });
+  });
+
+  it("dies where the store will not take its verdict, for an attempt", () => {
+    expect(refusedVerdict("complete", "value too long")).toMatchObject({
+      kind: "dead",
+      reason: "permanent",
+      charge: { attempts: 1, crashes: 0 },
+      failure: { name: "VerdictRefused", message: "The store refused the complete of this run: value too long" },
+    });
+  });
+
+  it("dies uncharged where its row cannot be used", () => {
+    const dead = unreadableVerdict("breaks the rules of its table");
+    expect(dead).toMatchObject({
+      kind: "dead",
+      reason: "permanent",
+      charge: { attempts: 0, crashes: 0 },
+      failure: { name: "UnreadableJob", class: "system", severity: "critical", stack: null },
+    });
+    expect(dead.failure.message).toBe(
+      "The job's row breaks the rules of its table; it was set aside with its payload untouched.",
+    );
   });
 });
 

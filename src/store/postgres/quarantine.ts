@@ -1,6 +1,6 @@
 // Waiting jobs whose lane does not exist (damaged by hand, written by another version) are set aside as dead letters
 // with everything they hold, so that they never stop anybody and do not wait for ever unseen.
-import { runtimeFailure } from "../../core/verdict.ts";
+import { unreadableVerdict } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
 import { noteEnded } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
@@ -8,8 +8,8 @@ import { freePlaces } from "./groups.ts";
 
 /** Sets every waiting job aside whose lane does not exist. */
 export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
-  const message = "The job's row names a lane that does not exist; it was set aside with its payload untouched.";
-  const failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" as const };
+  const { reason, failure } = unreadableVerdict("names a lane that does not exist");
+  const { name, message, fingerprint } = failure;
   const setAside = {
     text: `with stray as (
       delete from ${s}.waiting w where not exists (select from ${s}.lane l where l.base = w.lane - w.lane % 4) returning w.seq),
@@ -21,12 +21,13 @@ export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
     ended as (${noteEnded(s, "dead", "dead")})
     insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint,
       attempts, crashes, max_attempts, died_at, failure)
-    select seq, generation, $4, 'permanent', 'system', $5, $3, $6, attempts, crashes, max_attempts, ${NOW}, $2 from dead
+    select seq, generation, $4, $7, $8, $5, $3, $6, attempts, crashes, max_attempts, ${NOW}, $2 from dead
     on conflict do nothing`,
   };
   return async () => {
     const laneOf = await lanes.intern([UNREADABLE]);
     const lane = laneOf(UNREADABLE);
-    await db.ask(setAside, lane, JSON.stringify(failure), message, UNREADABLE.type, failure.name, failure.fingerprint);
+    const dead = [message, UNREADABLE.type, name, fingerprint, reason, failure.class];
+    await db.ask(setAside, lane, JSON.stringify(failure), ...dead);
   };
 }

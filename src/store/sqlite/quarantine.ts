@@ -1,7 +1,7 @@
 // Rows that cannot be used as jobs (damaged by hand, written by another version) are set aside as dead letters with
 // everything they hold, so that one of them never stops the claim of others. A damaged row that already ran is mended
 // just enough for its verdict to be written.
-import { runtimeFailure } from "../../core/verdict.ts";
+import { unreadableVerdict } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
 import { type SqliteDatabase, sqliteCode } from "./driver.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
@@ -33,16 +33,16 @@ export function quarantine(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: 
   const bury = db.prepare(
     `insert or ignore into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint, attempts,
        crashes, max_attempts, died_at, failure)
-     select seq, generation, ?, 'permanent', 'system', ?, ?, ?, attempts, crashes, max_attempts, ?, ? from job where seq = ?`,
+     select seq, generation, ?, ?, ?, ?, ?, ?, attempts, crashes, max_attempts, ?, ? from job where seq = ?`,
   );
   const setAside = (seq: number, why: string): void => {
     const now = clock();
-    const message = `The job's row ${why}; it was set aside with its payload untouched.`;
-    const failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" as const };
+    const { reason, failure } = unreadableVerdict(why);
+    const { name, message } = failure;
     const text = JSON.stringify(failure);
     lanes.refresh();
     end.run(lanes.intern(UNREADABLE), now, now, text, message, seq);
-    bury.run(UNREADABLE.type, failure.name, message, failure.fingerprint, now, text, seq);
+    bury.run(UNREADABLE.type, reason, failure.class, name, message, failure.fingerprint, now, text, seq);
   };
   return {
     strays: () => strays.all().forEach(([seq]) => setAside(seq as number, "names a lane that does not exist")),
