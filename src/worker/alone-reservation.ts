@@ -12,6 +12,7 @@ import {
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
+import type { WorkerIdentity } from "./dependencies.ts";
 import type { InFlight } from "./in-flight.ts";
 
 /** How often a worker asks whether it may reserve itself. */
@@ -23,7 +24,7 @@ export interface AloneReservationOptions {
   readonly store: Pick<Store, "cells" | "setCells">;
   readonly system: Pick<System, "monotonic">;
   readonly log: Log;
-  readonly worker: () => string;
+  readonly self: Readonly<Pick<WorkerIdentity, "id">>;
   readonly hands: Pick<InFlight, "isIdle" | "aloneMs" | "free">;
 }
 
@@ -95,21 +96,21 @@ export class AloneReservation {
   }
 
   async #ask(nowMs: number): Promise<void> {
-    const { store, worker, hands, log } = this.#options;
+    const { store, self, hands, log } = this.#options;
     if (nowMs < this.#notBeforeMs || nowMs - this.#askedMs < ASK_MS) return;
     this.#askedMs = nowMs;
     const { cells, now } = await store.cells([RESERVATION_CELL]);
     const [cell] = cells;
     const current = cell ? reservationFrom(cell.value) : null;
-    if (!mayReserve(current, { worker: worker(), isIdle: hands.isIdle }, now)) return;
+    if (!mayReserve(current, { worker: self.id, isIdle: hands.isIdle }, now)) return;
     this.#held = await this.#write(cell?.version ?? 0, nowMs, now, !hands.isIdle);
     if (this.#held) log.info({}, "this worker takes no other work until it has run a job with its last crash left");
   }
 
   /** Says who has the reservation; null if another worker was faster. */
   async #write(version: number, sinceMs: number, now: number, isWaiting: boolean): Promise<Held | null> {
-    const { store, system, worker } = this.#options;
-    const value = JSON.stringify({ worker: worker(), until: now + RESERVED_MS, isWaiting });
+    const { store, system, self } = this.#options;
+    const value = JSON.stringify({ worker: self.id, until: now + RESERVED_MS, isWaiting });
     const [isWritten] = await store.setCells([{ ...RESERVATION_CELL, version, value }]);
     return isWritten ? { sinceMs, version: version + 1, writtenMs: system.monotonic(), isWaiting } : null;
   }

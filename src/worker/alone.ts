@@ -68,8 +68,7 @@ async function runOne(
     store,
     system,
     contact: openContact(system, log),
-    worker: () => worker,
-    startedThrough: () => 0,
+    self: { id: worker, startedThrough: 0 },
     giveUp: new AbortController().signal,
     onError: (error) => log.error({ error: textOf(error) }, "the verdict could not be written"),
   });

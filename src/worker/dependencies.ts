@@ -9,6 +9,16 @@ import type { Isolation } from "./isolation.ts";
 import type { WorkerEvents } from "../report/reporter.ts";
 import type { WorkerSettings } from "./settings.ts";
 
+/** What every part of a worker says of it when it writes: one record that all of them share. */
+export interface WorkerIdentity {
+  /** Its present id; one that was given up comes back under a new one. */
+  id: string;
+  /** Every run up to this ticket may have started. */
+  startedThrough: number;
+  /** It begins nothing more. */
+  isStopping: boolean;
+}
+
 /** What a worker is made of. */
 export interface WorkerDependencies {
   readonly store: Store;

@@ -4,8 +4,13 @@ import type { Store, WorkerRecord } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { lostProcesses } from "../upkeep/expired-runs.ts";
-import type { Look } from "./claim-options.ts";
+import type { Look } from "../core/next-step.ts";
 import type { Contact } from "../store/store-contact.ts";
+import type { WorkerIdentity } from "./dependencies.ts";
+import type { InFlight } from "./in-flight.ts";
+import type { Reaping } from "./reaping.ts";
+import type { Settler } from "./settler.ts";
+import type { WakeableSleep } from "./wakeable-sleep.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What a drain watches. */
@@ -15,14 +20,13 @@ export interface DrainOptions {
   readonly contact: Contact;
   readonly settings: WorkerSettings;
   readonly log: Log;
-  readonly look: () => Look | null;
-  /** True once every slot is lost to a handler that ignores its abort. */
-  readonly isSpent: () => boolean;
-  /** Jobs and verdicts in hand. */
-  readonly busy: () => number;
-  readonly self: () => string;
+  readonly self: Readonly<Pick<WorkerIdentity, "id">>;
+  readonly loop: { readonly look: Look | null };
+  readonly hands: Pick<InFlight, "isSpent" | "jobs">;
+  readonly settler: Pick<Settler, "size">;
+  readonly reaping: Pick<Reaping, "isolated">;
   readonly process: { readonly host: string; readonly isAlive: (pid: number) => boolean };
-  readonly wake: () => void;
+  readonly sleep: Pick<WakeableSleep, "wake">;
   /** Fires when the worker is stopped in the middle of it. */
   readonly signal: AbortSignal;
 }
@@ -31,17 +35,17 @@ const CHECK_EVERY_MS = 20;
 
 /** Resolves when there is nothing left to do. */
 export async function drained(options: DrainOptions, graceMs: number): Promise<void> {
-  const { system, settings, log, look, busy } = options;
+  const { system, settings, log, hands, loop, sleep } = options;
   let orphansSince: number | null = null;
   while (!options.signal.aborted) {
     await system.sleep(CHECK_EVERY_MS, options.signal);
-    const seen = look();
-    if (options.isSpent() && busy() === 0)
+    const seen = loop.look;
+    if (hands.isSpent && busy(options) === 0)
       return log.error({}, "drain ended early: every slot is lost to a handler that ignores its abort");
-    if (!seen || busy() > 0 || seen.due) continue;
+    if (!seen || busy(options) > 0 || seen.due) continue;
     if (seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs) continue;
     const lost = await options.contact.attempt("drain", () =>
-      lostWorkers(options.store, options.self(), options.process),
+      lostWorkers(options.store, options.self.id, options.process),
     );
     if (lost === null) continue;
     if (lost.length > 0) {
@@ -54,20 +58,25 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
       if (system.monotonic() - orphansSince < patience) continue;
     }
     // The look may be older than the last retry that was written; only a fresh one counts.
-    options.wake();
+    sleep.wake();
     if (await staysQuiet(options, seen, graceMs)) return;
   }
 }
 
+/** Jobs and verdicts in hand. */
+function busy({ hands, settler, reaping }: DrainOptions): number {
+  return hands.jobs + settler.size + reaping.isolated;
+}
+
 /** True if the next look at the lanes finds nothing either. */
-async function staysQuiet({ system, look, busy }: DrainOptions, before: Look, graceMs: number): Promise<boolean> {
+async function staysQuiet(options: DrainOptions, before: Look, graceMs: number): Promise<boolean> {
   for (let waited = 0; waited < 5_000; waited += 5) {
-    const seen = look();
+    const seen = options.loop.look;
     if (seen && seen !== before) {
       const soon = seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs;
-      return !seen.due && !soon && busy() === 0;
+      return !seen.due && !soon && busy(options) === 0;
     }
-    await system.sleep(5);
+    await options.system.sleep(5);
   }
   return false;
 }

@@ -1,36 +1,33 @@
 // What a worker has in its hands, and how it gets out of them: runs in their slots, jobs fetched ahead, slots lost to
 // handlers that ignore their abort. Jobs start in the order of their tickets, so one number says which have started.
+import { fillable, wantedNow, type WorkInHand } from "../core/in-hand.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { jobsIn, type Quota } from "../core/plan.ts";
 import { unstartedVerdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import type { Reporter, WorkerCounts } from "../report/reporter.ts";
+import type { Services } from "../services/services.ts";
 import type { ClaimedJob } from "../store/store.ts";
-import type { System } from "../system/system.ts";
 import { Bag } from "./bag.ts";
 import { Batches } from "./batches.ts";
+import type { WorkerDependencies, WorkerIdentity } from "./dependencies.ts";
 import { abandon, execute, type ExecutorOptions } from "./executor.ts";
 import { type Fetched, headBatch } from "./batch-forming.ts";
-import { HORIZON_MS, mayHold, openPrefetch, wantedNow } from "./prefetch.ts";
-import { isUnder, mayJoinSuspects, type Run, type StopReason } from "./run.ts";
+import { HORIZON_MS, openPrefetch } from "./prefetch.ts";
+import { isUnder, type Run, type StopReason } from "./run.ts";
+import type { Settler } from "./settler.ts";
+import type { WakeableSleep } from "./wakeable-sleep.ts";
 
 /** What hands need to work. */
-export interface InFlightOptions {
-  readonly system: System;
-  readonly concurrency: number;
-  /** The store is a server away. */
-  readonly isRemote: boolean;
+export interface InFlightOptions extends Pick<WorkerDependencies, "system" | "store" | "settings" | "log" | "events"> {
+  readonly self: WorkerIdentity;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
-  readonly executor: ExecutorOptions;
-  /** How long the store has been at work on verdicts so far. */
-  readonly settlingMs: () => number;
-  /** How long the write has taken so far that is under way, or is being answered. */
-  readonly writingMs: () => number;
-  /** Nothing is claimed because of full hands, so that it matters that a slot is free. */
-  readonly isAwaited: () => boolean;
-  /** A slot is free; `special` if it is one that only some jobs were waiting for. */
-  readonly onFree: (special: boolean) => void;
-  /** A handler ignored its abort; so many slots are lost now. */
-  readonly onLeak: (job: Job, leaked: number) => void;
+  readonly settler: Settler;
+  readonly services: Services;
+  readonly report: Reporter;
+  readonly counts: WorkerCounts;
+  /** Hears of free slots. */
+  readonly sleep: WakeableSleep;
 }
 
 /** What was fetched ahead and has not started after this long goes back. */
@@ -40,14 +37,19 @@ const TIMER_SLACK_MS = 2;
 /** What starts within this time starts at once, as far as limits go. */
 const SOON_MS = 20;
 
-/** The hands of a worker. */
-export class InFlight {
+/** The hands of a worker; what is in them can be read as `WorkInHand`. */
+export class InFlight implements WorkInHand {
   readonly running = new Bag<Run>();
+  readonly concurrency: number;
+  /** Slots kept free for suspects that are due. */
+  reserved = 0;
+  /** Jobs that are on their way back without having started. */
+  returning = 0;
+  readonly self: WorkerIdentity;
   /** Jobs fetched ahead, in the order in which they will start, with the time of their claim. */
-  readonly ahead: Fetched[] = [];
-  /** Every run up to this ticket may have started. */
-  startedThrough = 0;
+  readonly #fetched: Fetched[] = [];
   readonly #options: InFlightOptions;
+  readonly #executor: ExecutorOptions;
   /** Runs of suspects: claimed singly, in a slot beside the others. */
   readonly #singles = new Set<Run>();
   /** Runs that were settled over the heads of handlers that go on. */
@@ -58,10 +60,6 @@ export class InFlight {
   readonly #batches: Batches;
   /** The next ticket to give out. */
   #ticket = 1;
-  /** Slots kept free for suspects that are due. */
-  #reserved = 0;
-  /** Jobs that are on their way back without having started. */
-  #returning = 0;
   /** Slots whose jobs have begun and are not all settled, whether they still run or not. */
   #unsettled = 0;
   #emptied: (() => void) | null = null;
@@ -74,16 +72,32 @@ export class InFlight {
     if (this.#answered++ === 0) queueMicrotask(this.#count);
   };
   readonly #count = (): void => {
-    this.#pace.settled(this.#options.system.monotonic(), this.#answered);
-    this.#settling.settled(this.#options.settlingMs(), this.#answered, this.#options.writingMs());
+    const { settler, system } = this.#options;
+    this.#pace.settled(system.monotonic(), this.#answered);
+    this.#settling.settled(settler.settlingMs(), this.#answered, settler.writingMs());
     this.#answered = 0;
     this.#freed();
   };
 
   constructor(options: InFlightOptions) {
+    const { system, store, settings, log, report, self, settler, services, definitions } = options;
     this.#options = options;
+    this.self = self;
+    this.concurrency = settings.concurrency;
+    this.#executor = {
+      system,
+      store,
+      log,
+      report,
+      abortGraceMs: settings.abortGraceMs,
+      settle: settler.settle,
+      gate: services,
+      heldMs: (job, until) => services.heldMs(job, until),
+      isStopping: () => self.isStopping,
+    };
     this.#batches = new Batches({
-      ...options,
+      executor: this.#executor,
+      definitions,
       running: this.running,
       onGathered: (fetched) => this.#beginAll(fetched),
       onEnd: (first, returned) => this.#finish(first, returned),
@@ -91,19 +105,15 @@ export class InFlight {
     });
   }
 
-  /** Jobs held in all. */
-  get held(): number {
-    return this.running.size + this.ahead.length + this.#batches.gathering.fetched.length;
+  /** Jobs in hand, in all. */
+  get jobs(): number {
+    return this.running.size + this.#fetched.length + this.#batches.gathering.fetched.length;
   }
 
-  /**
-   * Suspects come one by one: while one is watched, only as many may join as have run for a while without harm, so that
-   * a dead worker's many long jobs are all at work again within a second.
-   */
-  get mayTakeSuspect(): boolean {
-    const { concurrency, settlingMs, system } = this.#options;
-    const hasRoom = this.#slotsHeld < mayHold(concurrency, this.#settling.read(settlingMs()));
-    return this.free > 0 && hasRoom && mayJoinSuspects(this.#singles, system.monotonic());
+  /** How long each suspect that runs here has been running. */
+  get suspectsMs(): readonly number[] {
+    const nowMs = this.#options.system.monotonic();
+    return Array.from(this.#singles, ({ startedMs }) => nowMs - startedMs);
   }
 
   /** How long the job with its last crash left has been running that began last; null where none runs. */
@@ -114,17 +124,17 @@ export class InFlight {
 
   /** True if nothing at all is claimed and not settled. */
   get isIdle(): boolean {
-    return this.held + this.#unsettled + this.#returning === 0;
+    return this.jobs + this.#unsettled + this.returning === 0;
   }
 
   /** True once no slot is left but those of handlers that ignore their abort. */
   get isSpent(): boolean {
-    return this.#leaks.size >= this.#options.concurrency;
+    return this.#leaks.size >= this.concurrency;
   }
 
   /** Slots that are not lost. */
   get slots(): number {
-    return Math.max(0, this.#options.concurrency - this.#leaks.size);
+    return Math.max(0, this.concurrency - this.#leaks.size);
   }
 
   /** Slots that are free now. */
@@ -134,9 +144,8 @@ export class InFlight {
 
   /** Jobs that can start within moments. */
   get soon(): number {
-    const settled = this.#pace.read(this.#options.system.monotonic());
-    const slots = this.free + Math.floor((settled * SOON_MS) / HORIZON_MS);
-    return Math.max(0, slots * this.#batches.widest - this.ahead.length);
+    const slots = this.free + Math.floor((this.settled * SOON_MS) / HORIZON_MS);
+    return Math.max(0, slots * this.#batches.widest - this.#fetched.length);
   }
 
   /** How many jobs of a type one slot takes. */
@@ -146,44 +155,43 @@ export class InFlight {
 
   /** Slots that any job may have now. */
   get #open(): number {
-    return Math.max(0, this.free - this.#reserved);
+    return Math.max(0, this.free - this.reserved);
   }
 
-  /** The same, and batches that wait for more jobs, which are as good as a free slot. */
-  get #fillable(): number {
-    return this.#open + this.#batches.gathering.slots;
+  /** Batches that wait in a slot for more jobs. */
+  get gathering(): number {
+    return this.#batches.gathering.slots;
+  }
+
+  /** Slots of what was fetched ahead. */
+  get ahead(): number {
+    return this.#batches.slotsFor(this.#fetched);
+  }
+
+  /** Slots of jobs that were claimed and are not settled. */
+  get held(): number {
+    return this.ahead + this.gathering + this.#unsettled + this.returning;
+  }
+
+  /** Slots that were settled in the last tenth of a second. */
+  get settled(): number {
+    return this.#pace.read(this.#options.system.monotonic());
+  }
+
+  /** The same by the clock of the settler. */
+  get settling(): number {
+    return this.#settling.read(this.#options.settler.settlingMs());
   }
 
   /** Keeps so many slots free for suspects that are due; with fewer than before, what waits may start. */
   reserve(slots: number): void {
-    this.#reserved = slots;
+    this.reserved = slots;
     this.#fill();
-  }
-
-  /** How many slots to fill now. */
-  want(): number {
-    // Later tickets that start would make these count as started, and a crash now would charge them for it.
-    if (this.#returning > 0) return 0;
-    // What is fetched ahead waits for slots that come back, and those of leaked handlers may not.
-    const usable = { concurrency: this.slots, isRemote: this.#options.isRemote };
-    return wantedNow(usable, {
-      free: this.#fillable,
-      ahead: this.#batches.slotsFor(this.ahead),
-      held: this.#slotsHeld,
-      settled: this.#pace.read(this.#options.system.monotonic()),
-      settling: this.#settling.read(this.#options.settlingMs()),
-    });
-  }
-
-  /** Slots of jobs that were claimed and are not settled. */
-  get #slotsHeld(): number {
-    const waiting = this.#batches.slotsFor(this.ahead) + this.#batches.gathering.slots;
-    return waiting + this.#unsettled + this.#returning;
   }
 
   /** Slots that a type takes or will take, for types with a limit of their own. */
   countOf(type: string): number {
-    return this.#slotsOf(type) + this.#batches.slotsFor(this.ahead.filter(({ job }) => job.type === type));
+    return this.#slotsOf(type) + this.#batches.slotsFor(this.#fetched.filter(({ job }) => job.type === type));
   }
 
   #slotsOf(type: string): number {
@@ -196,11 +204,11 @@ export class InFlight {
    */
   tickets(limit: number, quotas: readonly Quota[]): { ticket: number; startedThrough: number } {
     const ticket = this.#ticket;
-    const atOnce = this.ahead.length > 0 ? 0 : Math.min(limit, jobsIn(quotas, this.#fillable));
+    const atOnce = this.#fetched.length > 0 ? 0 : Math.min(limit, jobsIn(quotas, fillable(this)));
     // Numbers that the claim does not use are not used again: they may count as started by now.
     this.#ticket += limit;
-    if (atOnce > 0) this.startedThrough = Math.max(this.startedThrough, ticket + atOnce - 1);
-    return { ticket, startedThrough: this.startedThrough };
+    if (atOnce > 0) this.self.startedThrough = Math.max(this.self.startedThrough, ticket + atOnce - 1);
+    return { ticket, startedThrough: this.self.startedThrough };
   }
 
   /** Takes over what was claimed; a single one starts at once, the others as slots are free. */
@@ -208,29 +216,30 @@ export class InFlight {
     const claimedMs = this.#options.system.monotonic();
     this.#batches.claimed(jobs);
     if (stopping) {
-      for (const job of jobs) this.ahead.push({ job, claimedMs });
+      for (const job of jobs) this.#fetched.push({ job, claimedMs });
       this.releaseAhead();
     } else if (single) for (const job of jobs) this.#singles.add(this.#begin(job, claimedMs));
     else {
-      for (const job of jobs) this.ahead.push({ job, claimedMs });
+      for (const job of jobs) this.#fetched.push({ job, claimedMs });
       this.#fill();
-      if (this.ahead.length > 0) this.#options.system.after(AHEAD_MOST_MS + TIMER_SLACK_MS, () => this.#releaseOld());
+      if (this.#fetched.length > 0)
+        this.#options.system.after(AHEAD_MOST_MS + TIMER_SLACK_MS, () => this.#releaseOld());
     }
   }
 
   /** Hands back, uncharged, what was fetched ahead; of one service where one is named. */
   releaseAhead(service?: string): void {
-    const { settle, report } = this.#options.executor;
-    const all = [...this.#batches.gathering.takeBack(service), ...this.ahead.splice(0)];
-    if (service !== undefined) this.ahead.push(...all.filter(({ job }) => job.service !== service));
+    const { settle, report } = this.#executor;
+    const all = [...this.#batches.gathering.takeBack(service), ...this.#fetched.splice(0)];
+    if (service !== undefined) this.#fetched.push(...all.filter(({ job }) => job.service !== service));
     for (const { job } of all) {
       if (service !== undefined && job.service !== service) continue;
       const verdict = unstartedVerdict(service === undefined ? "not_started" : "breaker");
-      this.#returning += 1;
+      this.returning += 1;
       settle(job, verdict, (settled) => {
-        this.#returning -= 1;
+        this.returning -= 1;
         report(job, verdict, settled);
-        if (this.#returning === 0) this.#options.onFree(false);
+        if (this.returning === 0) this.#options.sleep.nudge();
       });
     }
   }
@@ -238,7 +247,7 @@ export class InFlight {
   /** True for a job that was claimed and is still in hand. */
   holds(lease: Lease): boolean {
     for (const { job } of this.running) if (isUnder(job, lease)) return true;
-    return [...this.#batches.gathering.fetched, ...this.ahead].some(({ job }) => isUnder(job, lease));
+    return [...this.#batches.gathering.fetched, ...this.#fetched].some(({ job }) => isUnder(job, lease));
   }
 
   /** Asks all runs to stop. */
@@ -263,12 +272,12 @@ export class InFlight {
 
   /** Releases over their handlers' heads what still runs. */
   abandon(): void {
-    for (const run of this.running) abandon(run, this.#options.executor);
+    for (const run of this.running) abandon(run, this.#executor);
   }
 
   #begin(job: ClaimedJob, claimedMs: number): Run {
-    this.startedThrough = Math.max(this.startedThrough, job.ticket);
-    const run = execute(job, this.#definitionOf(job), claimedMs, this.#options.executor, this.#ended);
+    this.self.startedThrough = Math.max(this.self.startedThrough, job.ticket);
+    const run = execute(job, this.#definitionOf(job), claimedMs, this.#executor, this.#ended);
     run.onSettled = this.#settled;
     this.#unsettled += 1;
     this.running.add(run);
@@ -282,7 +291,7 @@ export class InFlight {
   #fill(): void {
     if (this.#batches.areUsed) return this.#fillBatches();
     while (this.#open > 0) {
-      const next = this.ahead.shift();
+      const next = this.#fetched.shift();
       if (!next) return;
       this.#begin(next.job, next.claimedMs);
     }
@@ -290,12 +299,12 @@ export class InFlight {
 
   #fillBatches(): void {
     const { gathering } = this.#batches;
-    for (let [next] = this.ahead; next; [next] = this.ahead) {
+    for (let [next] = this.#fetched; next; [next] = this.#fetched) {
       const isJoining = gathering.joins(next);
       if (!isJoining && !this.#mayBegin(next)) return;
       const { batch } = this.#definitionOf(next.job);
-      const fetched = this.ahead.splice(0, batch && !isJoining ? headBatch(this.ahead, batch) : 1);
-      this.startedThrough = Math.max(this.startedThrough, next.job.ticket + fetched.length - 1);
+      const fetched = this.#fetched.splice(0, batch && !isJoining ? headBatch(this.#fetched, batch) : 1);
+      this.self.startedThrough = Math.max(this.self.startedThrough, next.job.ticket + fetched.length - 1);
       if (!isJoining && !(batch && gathering.keeps(fetched, batch))) this.#beginAll(fetched);
     }
   }
@@ -322,17 +331,18 @@ export class InFlight {
     this.#fill();
     // A slot of a suspect or of a limited type may be all that was missing, however many others are free.
     const special = single || Number.isFinite(run.definition.concurrency);
-    if (special) this.#options.onFree(true);
+    if (special) this.#options.sleep.ring();
     else this.#freed();
   }
 
   #freed(): void {
-    if (this.#options.isAwaited() && this.want() > 0) this.#options.onFree(false);
+    const { sleep, store } = this.#options;
+    if (sleep.awaitsSlot && wantedNow(this, store.remote) > 0) sleep.ring();
   }
 
   /** Hands back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
   #releaseOld(): void {
-    const [next] = this.ahead;
+    const [next] = this.#fetched;
     const before = this.#options.system.monotonic() - AHEAD_MOST_MS;
     if (next && next.claimedMs <= before && !this.#mayBegin(next)) this.releaseAhead();
   }
@@ -342,9 +352,14 @@ export class InFlight {
     void run.returned.then(() => {
       this.#leaks.delete(run);
       this.#fill();
-      this.#options.onFree(true);
+      this.#options.sleep.ring();
     });
     if (this.isSpent) this.releaseAhead();
-    this.#options.onLeak(run.job, this.#leaks.size);
+    const { counts, log, events } = this.#options;
+    const { id, type } = run.job;
+    counts.leaked += 1;
+    log.error({ job: id, type }, "the handler ignored its abort; its slot is lost until it returns");
+    const leaked = this.#leaks.size;
+    if (leaked * 2 >= this.concurrency) events.emit({ kind: "worker.spent", worker: this.self.id, leaked });
   }
 }

@@ -2,8 +2,8 @@
 // Where there are more than a look takes, it shows a window of them, and the window goes round: through the highest
 // priority that is too long for a look, and on to lower ones only if nothing of that could be taken.
 import { type ActiveLane, beforePriority, priorityOfLane } from "../core/lane.ts";
-import type { Appetite } from "../core/plan.ts";
 import type { LanePage, Store } from "../store/store.ts";
+import type { Served } from "./planning.ts";
 
 /** Lanes looked at in one call, at least and at most, and calls in one look. */
 const [LANES_LEAST, LANES_MOST] = [250, 1_000];
@@ -36,11 +36,11 @@ interface Window {
 /** Looks that go on where the last one ended. */
 export class LaneScan {
   readonly #store: Pick<Store, "lanes">;
-  readonly #served: () => Pick<Appetite, "serves" | "queues">;
+  readonly #served: Served;
   /** Windows that go round, by the priority in which they begin. */
   readonly #windows = new Map<number, Window>();
 
-  constructor(store: Pick<Store, "lanes">, served: () => Pick<Appetite, "serves" | "queues">) {
+  constructor(store: Pick<Store, "lanes">, served: Served) {
     this.#store = store;
     this.#served = served;
   }
@@ -124,7 +124,7 @@ export class LaneScan {
   }
 
   #own(page: LanePage): LanePage {
-    const { serves, queues } = this.#served();
+    const { serves, queues } = this.#served;
     const isOurs = ({ type, queue }: ActiveLane): boolean => serves.has(type) && (queues === null || queues.has(queue));
     return { ...page, lanes: page.lanes.filter(isOurs) };
   }

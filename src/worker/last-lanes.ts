@@ -2,8 +2,8 @@
 // others have their turns; a worker that keeps its hands free for such a job, or should, must not lose sight of it. So
 // beside the windows these lanes are searched for a page at a time, and those that were found are shown with every look.
 import type { ActiveLane } from "../core/lane.ts";
-import type { Appetite } from "../core/plan.ts";
 import type { Store } from "../store/store.ts";
+import type { Served } from "./planning.ts";
 
 /** How often a page is searched, and what was found is read again. */
 const SEARCH_MS = 1_000;
@@ -15,17 +15,13 @@ const NEVER = Number.NEGATIVE_INFINITY;
 /** The lanes of such jobs that one worker knows of. */
 export class LastLanes {
   readonly #store: Pick<Store, "lanes">;
-  readonly #served: () => Pick<Appetite, "serves" | "queues">;
+  readonly #served: Served;
   readonly #monotonic: () => number;
   #known: readonly ActiveLane[] = [];
   #after: number | null = null;
   #searchedAt = NEVER;
 
-  constructor(
-    store: Pick<Store, "lanes">,
-    served: () => Pick<Appetite, "serves" | "queues">,
-    { monotonic }: { readonly monotonic: () => number },
-  ) {
+  constructor(store: Pick<Store, "lanes">, served: Served, { monotonic }: { readonly monotonic: () => number }) {
     this.#store = store;
     this.#served = served;
     this.#monotonic = monotonic;
@@ -54,7 +50,7 @@ export class LastLanes {
   }
 
   #isOurs({ kind, type, queue }: ActiveLane): boolean {
-    const { serves, queues } = this.#served();
+    const { serves, queues } = this.#served;
     return kind === "last" && serves.has(type) && (queues === null || queues.has(queue));
   }
 }

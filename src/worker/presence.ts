@@ -1,12 +1,18 @@
 // A worker's presence in the store: registered, with a notice of what it serves, beating, told what to cancel, and coming
 // back under a new id when the others have given it up.
 import { isRedriveError } from "../core/errors.ts";
-import type { BeatAnswer, Lease, Store } from "../store/store.ts";
+import type { BeatAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Contact } from "../store/store-contact.ts";
+import type { WorkerEvents } from "../report/reporter.ts";
+import type { Services } from "../services/services.ts";
+import type { WorkerIdentity } from "./dependencies.ts";
 import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
-import { type LiveRuns, stopRevoked } from "./revoked-runs.ts";
+import type { InFlight } from "./in-flight.ts";
+import { stopRevoked } from "./revoked-runs.ts";
+import type { StopReason } from "./run.ts";
+import type { Settler } from "./settler.ts";
 import { PublishedLoad, type PublishedLoadOptions } from "./published-load.ts";
 import type { WorkerSettings } from "./settings.ts";
 
@@ -18,17 +24,12 @@ export interface PresenceOptions extends PublishedLoadOptions {
   readonly settings: WorkerSettings;
   readonly log: Log;
   readonly process: { readonly pid: number; readonly host: string };
-  readonly startedThrough: () => number;
-  readonly runs: LiveRuns;
-  /** True while a verdict about the run is on its way. */
-  readonly isSettling: (lease: Lease) => boolean;
-  /** A beat was answered. */
-  readonly onBeat: () => void;
-  readonly onCancel: (leases: readonly Lease[]) => void;
-  /** Contact was lost for almost a lease: others may soon have our jobs. */
-  readonly onSilence: () => void;
-  /** The others gave us up: our runs must stop. */
-  readonly onGivenUp: (worker: string) => void;
+  readonly events: WorkerEvents;
+  /** Gets a new id when the others have given us up. */
+  readonly self: WorkerIdentity;
+  readonly hands: InFlight;
+  readonly settler: Pick<Settler, "isSettling">;
+  readonly services: Pick<Services, "renew">;
   readonly ending: AbortSignal;
 }
 
@@ -37,8 +38,6 @@ const BEATS_HERE =
 
 /** The presence of one worker. */
 export class Presence {
-  /** The present id. */
-  id: string;
   readonly #options: PresenceOptions;
   #heartbeat: Heartbeat | null = null;
   #notice: PublishedLoad | null = null;
@@ -47,7 +46,6 @@ export class Presence {
 
   constructor(options: PresenceOptions) {
     this.#options = options;
-    this.id = options.system.workerId();
   }
 
   /**
@@ -55,8 +53,8 @@ export class Presence {
    * nobody has worked with it yet, so it will not be mended by waiting.
    */
   async begin({ isStart, until }: { readonly isStart: boolean; readonly until: AbortSignal }): Promise<void> {
-    const { store, system, contact, settings, process, ending } = this.#options;
-    const { id } = this;
+    const { store, system, contact, settings, process, ending, self } = this.#options;
+    const { id } = self;
     const { leaseMs, heartbeatMs, stallMs, release } = settings;
     const worker = { id, leaseMs, release, pid: process.pid, host: process.host };
     const register = async (): Promise<{ readonly refused: Error | null }> => {
@@ -81,10 +79,10 @@ export class Presence {
       leaseMs,
       everyMs: heartbeatMs,
       stallMs,
-      startedThrough: this.#options.startedThrough,
+      startedThrough: () => self.startedThrough,
       onAnswer: (answer) => this.#hear(answer),
       onFailure: (error) => void this.#complain(error),
-      onSilence: this.#options.onSilence,
+      onSilence: () => this.#silent(),
     });
     if (isStart && store.remote && !store.pulse) this.#options.log.warn({ worker: id }, BEATS_HERE);
     this.#notice = new PublishedLoad(id, this.#options);
@@ -102,22 +100,23 @@ export class Presence {
 
   /** Stops beating and leaves; what the worker still holds will be found by others. */
   async end(): Promise<void> {
-    const { contact, store } = this.#options;
+    const { contact, store, self } = this.#options;
     this.#heartbeat?.stop();
-    const leaving = contact.attempt("leave", () => store.leave(this.id)).catch(() => null);
+    const leaving = contact.attempt("leave", () => store.leave(self.id)).catch(() => null);
     await Promise.all([this.#notice?.end(), leaving]);
   }
 
   async #comeBack(): Promise<void> {
-    const { log, system, ending, onGivenUp } = this.#options;
+    const { log, system, ending, events, self } = this.#options;
     log.warn(
-      { worker: this.id },
+      { worker: self.id },
       "this worker was given up by the others: its runs are aborted, it comes back under a new id",
     );
     this.#heartbeat?.stop();
     void this.#notice?.end();
-    onGivenUp(this.id);
-    this.id = system.workerId();
+    events.emit({ kind: "worker.given_up", worker: self.id });
+    this.#stopAll("lease_lost");
+    self.id = system.workerId();
     if (!ending.aborted) await this.begin({ isStart: false, until: ending });
   }
 
@@ -127,23 +126,37 @@ export class Presence {
   }
 
   #hear({ alive, cancel }: BeatAnswer): void {
-    const { contact, system } = this.#options;
+    const { contact, system, services, hands } = this.#options;
     if (!this.isHeard) contact.heldUp(system.monotonic() - this.#heardAt);
     this.#heardAt = system.monotonic();
     if (!alive) this.comeBack().catch((error: unknown) => contact.complain("register", error));
     else {
-      this.#options.onBeat();
-      if (cancel.length > 0) this.#options.onCancel(cancel);
+      services.renew();
+      if (cancel.length > 0) hands.cancel(cancel);
       void this.#stopRevoked();
     }
   }
 
   /** Runs that somebody gave up are told so with the next beat. */
   async #stopRevoked(): Promise<void> {
-    const { store, system, settings, contact, runs, isSettling } = this.#options;
+    const { store, system, settings, contact, self, hands, settler } = this.#options;
     const beganBefore = system.monotonic() - 2 * settings.heartbeatMs;
-    const look = { store, worker: this.id, runs, beganBefore, isSettling };
+    const { isSettling } = settler;
+    const look = { store, worker: self.id, runs: hands.running, beganBefore, isSettling };
     await contact.attempt("held", () => stopRevoked(look)).catch((error: unknown) => contact.complain("held", error));
+  }
+
+  /** Contact was lost for almost a lease: others may soon have our jobs. */
+  #silent(): void {
+    const { settings, log, self } = this.#options;
+    if (settings.onContactLost === "continue") return;
+    log.warn({ worker: self.id }, "no contact with the store for almost a lease: runs are aborted");
+    this.#stopAll("contact_lost");
+  }
+
+  #stopAll(reason: StopReason): void {
+    this.#options.hands.releaseAhead();
+    this.#options.hands.stop(reason);
   }
 
   /** Counts as a broken contact; what is no outage is a defect and said so. */

@@ -20,8 +20,8 @@ export interface PublishedLoadOptions {
   readonly settings: Pick<WorkerSettings, "queues" | "heartbeatMs">;
   readonly jobs: readonly JobDefinition[];
   readonly limits: Limits;
-  /** Slots it can use now. */
-  readonly slots: () => number;
+  /** Says how many slots it can use now. */
+  readonly hands: { readonly slots: number };
 }
 
 /** The notice of a worker under one id. */
@@ -60,7 +60,7 @@ export class PublishedLoad {
   }
 
   async #write(): Promise<void> {
-    const { jobs, settings, slots, system } = this.#options;
+    const { jobs, settings, hands, system } = this.#options;
     const types = jobs.map(({ type, queue, concurrency, batch, limits }) => ({
       type,
       queue,
@@ -69,7 +69,7 @@ export class PublishedLoad {
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
       ...(batch?.isOutside ? { isOutside: true } : {}),
     }));
-    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: slots() };
+    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: hands.slots };
     const text = JSON.stringify(load);
     const now = system.monotonic();
     const isAll = this.#written === null || now - this.#allWrittenAt >= AGAIN_MS;

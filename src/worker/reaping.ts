@@ -2,16 +2,20 @@
 import { textOf } from "../core/failure.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Outcome } from "../core/verdict.ts";
+import { type JobDefinition, retryPolicyOf } from "../jobs/define-job.ts";
 import type { Signs, Store, WorkerRecord } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import type { Log } from "../system/log.ts";
 import { lostProcesses, reap, type ReaperOptions } from "../upkeep/expired-runs.ts";
 import type { Records } from "../upkeep/upkeep-records.ts";
 import type { Contact } from "../store/store-contact.ts";
+import type { WorkerDependencies, WorkerIdentity } from "./dependencies.ts";
 import type { LastSigns } from "./last-signs.ts";
 import type { Reporter } from "../report/reporter.ts";
 import { evidenceOf, type Isolation, reportsOf } from "./isolation.ts";
+import type { Presence } from "./presence.ts";
 import type { Services } from "../services/services.ts";
+import type { WakeableSleep } from "./wakeable-sleep.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** What reaping works with. */
@@ -23,15 +27,18 @@ export interface ReapingOptions {
   readonly signs: Pick<LastSigns, "read">;
   readonly log: Log;
   readonly settings: WorkerSettings;
-  readonly reaper: () => ReaperOptions;
+  readonly self: Readonly<Pick<WorkerIdentity, "id">>;
+  readonly presence: Pick<Presence, "isHeard">;
+  readonly process: WorkerDependencies["process"];
+  readonly definitions: ReadonlyMap<string, JobDefinition>;
   readonly isolation: Isolation | null;
   readonly services: Pick<Services, "isCurrent" | "claimed" | "start" | "heard">;
   readonly report: Reporter;
   readonly records?: Records;
   /** Fires when the worker has ended. */
   readonly ending: AbortSignal;
-  /** Work may have become due. */
-  readonly wake: () => void;
+  /** Hears where work may have become due. */
+  readonly sleep: Pick<WakeableSleep, "wake">;
 }
 
 const REAP_EVERY_MS = 1_000;
@@ -77,7 +84,7 @@ export class Reaping {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { system, contact, settings, wake, records } = this.#options;
+    const { system, contact, settings, sleep, records } = this.#options;
     const waitMs = Math.min(settings.heartbeatMs, REAP_EVERY_MS);
     for (let last = system.now(); ; last = system.now()) {
       await system.sleep(waitMs, signal);
@@ -93,7 +100,7 @@ export class Reaping {
       }
       try {
         const settled = await contact.attempt("reap", () => this.#reap());
-        if (settled !== null && settled > 0) wake();
+        if (settled !== null && settled > 0) sleep.wake();
         if (this.isolated > 0) await contact.attempt("reap", () => this.#endLostChildren());
         if (settled !== null) note(null);
       } catch (error) {
@@ -109,7 +116,7 @@ export class Reaping {
     const told = signs.read();
     const lasted = contact.hasLasted(settings.leaseMs);
     let workers: readonly WorkerRecord[] = [];
-    const settled = await reap({ ...this.#options.reaper(), onSeen: (all) => (workers = all) });
+    const settled = await reap({ ...this.#reaper(), onSeen: (all) => (workers = all) });
     this.#seen = told && lasted ? { at: system.monotonic(), mark: markOf(told), workers } : null;
     return settled;
   }
@@ -121,7 +128,7 @@ export class Reaping {
     if (!seen || !told || this.isolated > 0 || !contact.hasLasted(settings.leaseMs)) return false;
     if (system.monotonic() - seen.at >= REAP_ANYWAY_MS || markOf(told) !== seen.mark) return false;
     if (told.lapseAt !== null && told.lapseAt <= told.storeTime) return false;
-    return lostProcesses(seen.workers, this.#options.reaper()).length === 0;
+    return lostProcesses(seen.workers, this.#reaper()).length === 0;
   }
 
   /** A child that was given up (it hangs) has lost its job; its process is of no use any more. */
@@ -136,7 +143,7 @@ export class Reaping {
 
   /** Runs one job of the lane in a child of its own; it costs what any other retry does. False where `control` is old. */
   isolate(lane: ActiveLane, control: number): boolean {
-    const { services, system, log, wake } = this.#options;
+    const { services, system, log, sleep } = this.#options;
     // The child would be refused its claim, and a probe would be lost with it.
     if (!services.isCurrent(control)) return false;
     const run = { service: lane.service };
@@ -160,7 +167,7 @@ export class Reaping {
       .then((heard) => {
         if (held === null) void services.heard(run, heard ?? UNHEARD);
         this.#children.delete(worker);
-        wake();
+        sleep.wake();
       });
     this.#children.set(worker, { end, ended, seen: false });
     return true;
@@ -176,6 +183,22 @@ export class Reaping {
     await Promise.all([...this.#children.values()].map(({ ended }) => ended));
   }
 
+  #reaper(): ReaperOptions {
+    const { store, system, process, settings, self, contact, presence, definitions, report } = this.#options;
+    return {
+      store,
+      system,
+      leaseMs: settings.leaseMs,
+      self: self.id,
+      host: process.host,
+      isAlive: process.isAlive,
+      policyOf: (type) => retryPolicyOf(definitions.get(type)),
+      hasLasted: (leaseMs) => presence.isHeard && contact.hasLasted(leaseMs),
+      onTold: (reading) => contact.told(reading),
+      report,
+    };
+  }
+
   /** If the child dies, the crash is its job's alone, with the child's end as evidence. Answers how its run ended. */
   async #runChild(request: Parameters<Isolation>[0]): Promise<Outcome | null> {
     const { system, contact, log, isolation } = this.#options;
@@ -187,11 +210,7 @@ export class Reaping {
     const evidence = evidenceOf(ending);
     // One that ended well without a word about a job found none: the next one need not hurry either.
     const blamed = evidence
-      ? await contact.insist(
-          "reap",
-          () => reap(this.#options.reaper(), new Map([[worker, evidence]])),
-          this.#options.ending,
-        )
+      ? await contact.insist("reap", () => reap(this.#reaper(), new Map([[worker, evidence]])), this.#options.ending)
       : 0;
     // A child that we ended ourselves had taken its job; somebody has judged it already.
     const took = blamed !== 0 || end.aborted || reports.length > 0;

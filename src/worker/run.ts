@@ -78,16 +78,6 @@ export function isUnder({ id, epoch, nonce }: ClaimedJob, lease: Lease): boolean
   return id === lease.id && epoch === lease.epoch && nonce === lease.nonce;
 }
 
-/** How long a suspect is watched before the next one may join it. */
-const SUSPECT_WATCH_MS = 100;
-
-/** True if one more suspect may run beside these, which do no harm as far as anybody can see by now. */
-export function mayJoinSuspects(suspects: ReadonlySet<Run>, nowMs: number): boolean {
-  let watched = 0;
-  for (const { startedMs } of suspects) if (nowMs - startedMs < SUSPECT_WATCH_MS) watched += 1;
-  return watched === 0 || watched < suspects.size - watched;
-}
-
 /** What the handler of a batch gets of a run. */
 export function itemOf(run: Run, input: unknown): BatchItem {
   const { id, epoch, nonce, attempts, maxAttempts, payload } = run.job;

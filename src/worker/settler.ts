@@ -9,6 +9,7 @@ import type { ClaimedJob, SettleAnswer, Settlement, Store } from "../store/store
 import type { System } from "../system/system.ts";
 import { Bag } from "./bag.ts";
 import type { Contact } from "../store/store-contact.ts";
+import type { WorkerIdentity } from "./dependencies.ts";
 import { type LockedVerdicts, openLocked } from "./locked-verdicts.ts";
 import { isUnder } from "./run.ts";
 import { type GroupCommit, groupCommit, type Weight, WRITE_LENGTH } from "../store/group-commit.ts";
@@ -47,9 +48,8 @@ export interface SettlerOptions {
   readonly store: Store;
   readonly system: Pick<System, "sleep" | "monotonic">;
   readonly contact: Contact;
-  readonly worker: () => string;
-  /** Goes along with every write. */
-  readonly startedThrough: () => number;
+  /** Who writes, and what has started; goes along with every write. */
+  readonly self: Readonly<Pick<WorkerIdentity, "id" | "startedThrough">>;
   /** Fires when what is still unwritten may be dropped: the process ends and the leases will be reaped. */
   readonly giveUp: AbortSignal;
   readonly onError: (error: unknown) => void;
@@ -187,9 +187,9 @@ function named(group: readonly Entry[], leases: readonly Lease[] = []): Readonly
 
 /** Writes a group; null if it was given up before the store answered. */
 async function send(group: readonly Entry[], options: SettlerOptions): Promise<SettleAnswer | null> {
-  const { store, contact, worker, startedThrough, giveUp } = options;
+  const { store, contact, self, giveUp } = options;
   const settlements = group.map(({ settlement }) => settlement);
-  const request = { settlements, worker: worker(), startedThrough: startedThrough() };
+  const request = { settlements, worker: self.id, startedThrough: self.startedThrough };
   const once = (): ReturnType<Store["settle"]> =>
     store.settle(request).catch((error: unknown) => {
       for (const entry of group) entry.unanswered = true;

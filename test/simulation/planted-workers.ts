@@ -105,8 +105,8 @@ export const WORKER_DEFECTS: readonly Defect[] = [
         InFlight: class extends InFlight {
           override tickets(...[limit, quotas]: Parameters<InstanceType<typeof InFlight>["tickets"]>) {
             const { ticket } = super.tickets(limit, quotas);
-            this.startedThrough = ticket + limit - 1;
-            return { ticket, startedThrough: this.startedThrough };
+            this.self.startedThrough = ticket + limit - 1;
+            return { ticket, startedThrough: this.self.startedThrough };
           }
         },
       })),

@@ -81,9 +81,16 @@ describe("a worker on a store that is far away", () => {
   async function idling({ concurrency = 10 } = {}) {
     const bench = createBench();
     const asked: string[] = [];
-    const near = around(bench.store, (verb, next) => {
+    /** Done once when a look was answered, before the worker hears of it. */
+    const during: { look: (() => Promise<unknown>) | null } = { look: null };
+    const near = around(bench.store, async (verb, next) => {
       asked.push(verb);
-      return next();
+      const answer = await next();
+      const { look } = during;
+      if (verb !== "lanes" || !look) return answer;
+      during.look = null;
+      await look();
+      return answer;
     });
     const through = new Proxy(near, {
       get: (target, key) => (key === "remote" ? true : Reflect.get(target, key)),
@@ -99,7 +106,7 @@ describe("a worker on a store that is far away", () => {
     await bench.until(() => worker.counts.completed === 1);
     await bench.advance(10_000);
     asked.length = 0;
-    return { bench, job, worker, asked, started };
+    return { bench, job, worker, asked, started, during };
   }
 
   it("claims at once where there was work before, when it is woken", async () => {
@@ -107,6 +114,14 @@ describe("a worker on a store that is far away", () => {
     await bench.add(job);
     expect(await bench.until(() => worker.counts.completed === 2)).toBe(0);
     expect(asked[0]).toBe("claim");
+  });
+
+  it("claims at once after a look in whose course it was woken", async () => {
+    const { bench, job, worker, asked, during } = await idling();
+    during.look = () => bench.add(job);
+    await bench.add("theirs");
+    await bench.until(() => worker.counts.completed === 2);
+    expect(asked.slice(asked.indexOf("lanes") + 1).find((verb) => verb !== "control")).toBe("claim");
   });
 
   it("looks where else there is work if that gave nothing", async () => {

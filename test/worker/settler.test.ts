@@ -155,8 +155,7 @@ describe("a settler", () => {
       }),
       system: realSystem,
       contact: openContact(realSystem, lineLog("silent")),
-      worker: () => "w",
-      startedThrough: () => 0,
+      self: { id: "w", startedThrough: 0 },
       giveUp: new AbortController().signal,
       onError: (error) => void settled.push(String(error)),
     });

@@ -3,7 +3,6 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, type JobDefinition } from "../../src/jobs/define-job.ts";
 import type { ClaimAnswer, SettleRequest } from "../../src/store/store.ts";
-import { mayHold } from "../../src/worker/prefetch.ts";
 import { around, type Bench, createBench, forever, type Hiring } from "../support/worker-bench.ts";
 
 const CONCURRENCY = 10;
@@ -63,18 +62,6 @@ const failing = defineJob("failing", {
   run: () => {
     throw new Error("connect ECONNRESET");
   },
-});
-
-describe("what a worker may hold", () => {
-  it.each([
-    { settling: 0, most: 200, why: "while nothing is settled, twice the slots" },
-    { settling: 1, most: 201, why: "one more for each that a tenth of a second of settling takes" },
-    { settling: 3_000, most: 3_200, why: "as many as that" },
-    { settling: 5_000, most: 5_200, why: "up to 5,000" },
-    { settling: 90_000, most: 5_200, why: "and never more" },
-  ])("is $most slots where 100 run at a time and $settling are settled: $why", ({ settling, most }) => {
-    expect(mayHold(100, settling)).toBe(most);
-  });
 });
 
 describe.each([

@@ -1,0 +1,89 @@
+// What a claim asks for: core plans the quotas from lanes and grants, and of what is spread over time only so much is planned
+// as was withdrawn for the lanes that the claim can reach.
+import type { ActiveLane, LaneKind } from "../core/lane.ts";
+import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
+import type { Limits } from "../core/service.ts";
+import type { Services } from "../services/services.ts";
+import type { Control } from "../store/store.ts";
+import type { InFlight } from "./in-flight.ts";
+
+/** What a worker serves at all. */
+export type Served = Pick<Appetite, "serves" | "queues">;
+
+/** What planning needs. */
+export interface PlanningOptions {
+  readonly services: Pick<Services, "grants" | "spread">;
+  readonly hands: Pick<InFlight, "perSlot">;
+  readonly limits: Limits;
+  readonly served: Served;
+}
+
+type Lower = (grants: ReadonlyMap<string, number>) => ReadonlyMap<string, number>;
+
+/** Plans in one turn, where what comes first turns out to be used up. */
+const PASSES = 3;
+
+/** The plans of one worker. */
+export class Planning {
+  /** What holds work back, as the store last told; null where that has to be read again: then nothing is planned. */
+  control: Control | null = null;
+  /** Counts the turns that lanes were given. */
+  turn = 0;
+  /** All that was asked for is spread over time, and none of it may start now. */
+  isSpentUp = false;
+  readonly #options: PlanningOptions;
+  readonly #weightOf: (tenant: string) => number;
+  readonly #perSlot: (type: string) => number;
+  /** The grants without what is known to be used up for now. */
+  readonly #withoutSpent: Lower = (grants) => this.#options.services.spread()?.spentUp(grants) ?? grants;
+
+  constructor(options: PlanningOptions) {
+    this.#options = options;
+    this.#weightOf = (tenant) => options.limits.tenant(tenant).weight;
+    this.#perSlot = (type) => options.hands.perSlot(type);
+  }
+
+  /** The quotas for so many slots; what is spread over time is withdrawn first. */
+  async quotas(lanes: readonly ActiveLane[], want: number, suspects: number): Promise<Quota[]> {
+    const spread = this.#options.services.spread();
+    this.isSpentUp = false;
+    if (!spread || lanes.length === 0) return this.plan(lanes, want, suspects);
+    // What turns out to be used up does not hide what is behind it.
+    for (let pass = 0; pass < PASSES; pass++) {
+      const wished = this.plan(lanes, want, suspects, this.#withoutSpent);
+      const reached = jobsByLane(wished);
+      this.isSpentUp = reached.size === 0;
+      if (this.isSpentUp) break;
+      const within = lanes.filter(({ lane }) => reached.has(lane));
+      const most = Math.max(want, jobsIn(wished, want));
+      await spread.withdraw(within, reached, most, lanes);
+      if (spread.covers(within, reached, most, suspects)) return wished;
+      const quotas = this.plan(within, want, suspects, (grants) => spread.lowered(grants, within, suspects));
+      if (quotas.length > 0) return quotas;
+    }
+    return [];
+  }
+
+  /** The same without a withdrawal: what is spread over time counts, for its turn comes by itself. */
+  plan(lanes: readonly ActiveLane[], want: number, suspects: number, lower: Lower = (grants) => grants): Quota[] {
+    if (!this.control || lanes.length === 0) return [];
+    const { served, services } = this.#options;
+    return plan(lanes, {
+      ...served,
+      weightOf: this.#weightOf,
+      perSlot: this.#perSlot,
+      grants: lower(services.grants(this.control)),
+      want,
+      suspects,
+      turn: this.turn,
+    });
+  }
+
+  /** Since when a suspect of the kind has been due that may start now; null where none may. */
+  dueAt(kind: LaneKind, all: readonly ActiveLane[]): number | null {
+    const lanes = all.filter((lane) => lane.kind === kind);
+    const open = jobsByLane(this.plan(lanes, lanes.length, lanes.length, this.#withoutSpent));
+    const since = lanes.filter(({ lane }) => open.has(lane)).map(({ headRunAt }) => headRunAt);
+    return since.length === 0 ? null : Math.min(...since);
+  }
+}
