@@ -8,7 +8,7 @@ import { startDay } from "./day.ts";
 
 const USAGE = `Usage: node examples/api-client/start.mjs [options]
 
-  --store URL   where the jobs live: sqlite:PATH or postgres://…
+  --store URL   database of the jobs: sqlite:PATH or postgres://…
                 (default: a new SQLite file in the folder data)
   --small       a short day of about 12 seconds instead of 30
 `;

@@ -9,7 +9,7 @@ import { folder } from "./jobs.ts";
 
 const USAGE = `Usage: node examples/scrape-runs/start.mjs [options]
 
-  --store URL   where the jobs live: sqlite:PATH or postgres://…
+  --store URL   database of the jobs: sqlite:PATH or postgres://…
                 (default: a new SQLite file in the folder data)
   --small       schedules fire for 4 seconds instead of 10
 `;

@@ -8,7 +8,7 @@ import { defaultStore, folder } from "./object-store.ts";
 
 const USAGE = `Usage: npm start -- [options]
 
-  --store URL   where the jobs live: sqlite:PATH or postgres://…
+  --store URL   database of the jobs: sqlite:PATH or postgres://…
                 (default: a new SQLite file in the folder data)
   --small       about a dozen files instead of 85
   RETRY_DELAY_SECONDS in the environment is the wait before every retry (default here 1)

@@ -7,7 +7,7 @@ import { folder, missingTool } from "./videos.ts";
 
 const USAGE = `Usage: node examples/video-extraction/start.mjs [options]
 
-  --store URL   where the jobs live: sqlite:PATH or postgres://…
+  --store URL   database of the jobs: sqlite:PATH or postgres://…
                 (default: a new SQLite file in the folder data)
   --videos N    how many videos, 15 to 1,000 (default 45)
 `;

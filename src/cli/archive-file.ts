@@ -1,4 +1,5 @@
-// The archive of a worker, checked when it starts: days later, when the first dead letter is due for it, nobody looks.
+// Checks the archive file of a worker when the worker starts. An error that shows days later, with the first dead
+// letter that is due for the archive, would go unnoticed.
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { RedriveError } from "../core/errors.ts";
@@ -16,7 +17,7 @@ export function checkArchive(path: string, given: "flag" | "config"): void {
     const said = cause instanceof Error ? cause.message : String(cause);
     const [code, name] =
       given === "flag" ? (["invalid_argument", "archive"] as const) : (["config_refused", "worker.archive"] as const);
-    const message = `${name}: expected a file that can be written; ${path} is none (${said}); make its folder, or name another file`;
+    const message = `${name}: expected a file that can be written; got ${path} (${said}); create its folder, or name another file`;
     throw new RedriveError(code, message, { cause });
   }
 }

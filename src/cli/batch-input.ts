@@ -1,4 +1,5 @@
-// The items of `redrive batch`: a file, stdin, or the variable JOB_INPUT, as the old orchestrator took them.
+// The items of `redrive batch`: from a file, from stdin, or from the variable JOB_INPUT, which the old orchestrator
+// used.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import { checkPayloadText } from "../core/payload.ts";
@@ -23,7 +24,9 @@ export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
   return items;
 }
 
-/** Refuses what the store would: found later, it would leave a run of which the first items are enqueued. */
+/**
+ * Refuses an item that the store would refuse. Found later, it would leave a run with only its first items enqueued.
+ */
 function checkItem({ text, place }: PlacedRecord): void {
   try {
     checkPayloadText(text);
@@ -33,7 +36,7 @@ function checkItem({ text, place }: PlacedRecord): void {
   }
 }
 
-/** Where neither a flag nor the name of the file says how it is written, a bracket at the start means a JSON array. */
+/** Reads a file whose format neither a flag nor its name tells: a bracket at the start means a JSON array. */
 async function recordsIn(
   io: Io,
   input: string,

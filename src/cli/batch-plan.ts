@@ -1,4 +1,4 @@
-// What a call of `redrive batch` asks for: its flags, its variables and its command, checked before anything is written.
+// The plan of one `redrive batch` call: its flags, variables and command, all checked before anything is written.
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, resolve } from "node:path";
 import type { BatchPlan } from "../batch-command/batch-run.ts";
@@ -13,7 +13,7 @@ import { type Flags, numeric, textual } from "./command.ts";
 import { wholeNumber } from "../config/environment.ts";
 import type { Session } from "./session.ts";
 
-/** Flags before variables before defaults. */
+/** Makes the plan: flags override variables, variables override defaults. */
 export async function planOf(session: Session, command: readonly string[], flags: Flags): Promise<BatchPlan> {
   const { io, say } = session;
   checkProgram(command[0] ?? "", io);
@@ -28,7 +28,7 @@ export async function planOf(session: Session, command: readonly string[], flags
   checkInteger("parallel", parallel, 1, 1_000);
   const { run, isExact } = handlerOf(session, command, flags);
   const items = await batchItems(io, flags);
-  // No refusal: a command that one batch runs finds the variable set, and may start another.
+  // A notice, not a refusal: a command that a batch runs finds JOB_INPUT set, and may itself start another batch.
   if (flags.input !== undefined && io.env.JOB_INPUT) say("JOB_INPUT is not read, because --input is given");
   const name = textual(flags.name) ?? `run-${digestOf([...command, "", ...items]).slice(0, 12)}`;
   checkName("name", name);
@@ -36,7 +36,7 @@ export async function planOf(session: Session, command: readonly string[], flags
   return { name, items, run, isExact, size, retrySize, maxRetries, parallel };
 }
 
-/** The command as a handler; what is wrong with a flag is said of the flag. */
+/** The command as a handler. Errors name the flag, not the option of the handler. */
 function handlerOf(
   { io: { cwd, env: ours }, say }: Session,
   command: readonly string[],
@@ -54,7 +54,7 @@ function handlerOf(
   return { run, isExact: contract === "lines" };
 }
 
-/** A variable that is not set, or a list of them, would be missing in the command without a word. */
+/** Refuses a variable that is not set, or a comma-separated list: the command would silently miss it. */
 function checkSet(name: string, env: Session["io"]["env"]): void {
   if (name === "*") return;
   if (name.includes(",")) {
@@ -62,23 +62,23 @@ function checkSet(name: string, env: Session["io"]["env"]): void {
     throw invalid("env", "one name", name, `write ${flags.join(" ")}`);
   }
   checkVariable("env", name);
-  if (env[name] === undefined) throw invalid("env", "a variable that is set", name, "set it, or leave it out");
+  if (env[name] === undefined) throw invalid("env", "a variable that is set", name, "set it, or leave the flag out");
 }
 
-/** A program that cannot be run would fail every item. */
+/** Refuses a program that cannot be run: every item would fail. */
 function checkProgram(program: string, { env, cwd }: Session["io"]): void {
   const isPath = program.includes("/") || program.includes("\\");
   const places = isPath ? [cwd] : env.PATH?.split(delimiter);
-  // On Windows the ending may be left out; there the system says what it finds.
+  // Windows allows the file extension to be left out, so there the system itself reports a missing program.
   if (process.platform === "win32" || !places) return;
   const found = places.map((place) => resolve(place, program)).filter(isFile);
   if (found.length === 0)
-    throw invalid("command", isPath ? "a program that is there" : "a program in PATH", program, "check its name");
+    throw invalid("command", isPath ? "a program that exists" : "a program in PATH", program, "check its name");
   if (!found.some(mayRun))
-    throw invalid("command", "a program that may be run", program, "chmod +x it, or name its interpreter before it");
+    throw invalid("command", "a program that can be run", program, "chmod +x it, or name its interpreter before it");
 }
 
-/** False also where nobody may look. */
+/** False also for a path that may not be read. */
 function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();

@@ -1,5 +1,5 @@
-// `redrive batch`: a list of items through a command, a batch at a time, then what failed once more; killed at any moment
-// and started again it goes on.
+// `redrive batch`: runs a list of items through a command in batches, then retries the failed items. A run that is
+// killed at any moment continues when it is started again.
 import { type BatchCaller, type BatchRound, type BatchWait, workThrough } from "../batch-command/rounds.ts";
 import { type BatchBooks, batchJob, type BatchPlan, booksOf } from "../batch-command/batch-run.ts";
 import { type BatchState, beginRun, changeRun } from "../batch-command/batch-state.ts";
@@ -20,16 +20,16 @@ import { supervise } from "./supervise.ts";
 import { bar, counted } from "./format.ts";
 
 const NOTES = `
-Every item is a job: \`jobs list\`, \`dlq list\` and the view item_errors show them.
-The command gets a batch as a JSON array on stdin and in JOB_INPUT, or beyond
-128 KiB in the file that JOB_INPUT_FILE names, and says by its exit code whether
-all succeeded; with --contract lines it gets and answers one line per item. It
-sees PATH, LANG, TZ and HOME, and what --env names. What it prints goes to
-stderr, with its name and process id in front, unless --quiet.
+Each item is a job: \`jobs list\`, \`dlq list\` and the view item_errors show it.
+The command gets a batch as a JSON array on stdin and in JOB_INPUT, or, beyond
+128 KiB, in the file that JOB_INPUT_FILE names. Its exit code tells whether all
+items succeeded; with --contract lines it reads and writes one line per item. It
+sees PATH, LANG, TZ, HOME and the variables that --env names. Its output goes to
+stderr, after its name and process id, unless --quiet.
 
-An unfinished run of the same name is resumed: finished items are not run again.
-The default name is made of the command and the input. Exit code 0: every item
-succeeded in the end; 1: something did not.
+An unfinished run of the same name is resumed: finished items do not run again.
+The default name is made from the command and the input. Exit code 0: every item
+succeeded in the end; 1: at least one item failed.
 
 Environment: JOB_INPUT, BATCH_SIZE (10), RETRY_BATCH_SIZE (1), MAX_RETRIES (3).`;
 
@@ -41,12 +41,12 @@ export function register(cli: Cli): void {
     .option("--format <format>", "ndjson, csv or json (default: by the name of the input, or its first character)")
     .option("--batch-size <n>", "items in a batch (default 10)")
     .option("--retry-batch-size <n>", "items in a batch of the retries (default 1)")
-    .option("--max-retries <n>", "tries of an item after the first pass (default 3)")
+    .option("--max-retries <n>", "retries of an item after the first pass (default 3)")
     .option("--parallel <n>", "commands at the same time (default 1)")
-    .option("--name <name>", "name of the run, to resume it by")
+    .option("--name <name>", "name of the run, to resume it later")
     .option("--contract <contract>", "plain: an exit code; lines: a line of JSON per item (default plain)")
     .option("--timeout <duration>", "how long a batch may take (default 1h)")
-    .option("--env <name>", "a variable that the command may see, '*' for all; may be given again", collected)
+    .option("--env <name>", "a variable that the command may see, '*' for all; repeatable", collected)
     .addHelpText("after", NOTES)
     .exitOverride((error) => {
       if (error.code === "commander.unknownOption") error.message += "; options of the command come after --";
@@ -77,14 +77,15 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   const from = realSystem.monotonic();
   const before = await booksOf(store, job);
   const key = { name: plan.name, run: begun.run };
-  // Read again, because others may have worked on the run too.
+  // Read again, because other processes may have worked on the run too.
   const reckon = async (): Promise<Reckoning> => {
     return { ...(await booksOf(store, job)), state: (await changeRun(store, key, (now) => now)) ?? begun };
   };
   let working: Promise<void> = Promise.resolve();
   const last: { reckoning: Reckoning | null } = { reckoning: null };
   const course = openCourse(session, plan, before, async () => {
-    // Here, because the store is closed at the end of a stop. It may also be the reason for it, and never answer.
+    // Here, because the stop closes the store at its end. The store may also be the reason for the stop, and never
+    // answer.
     const reckoned = working.then(reckon).then((reckoning) => void (last.reckoning = reckoning));
     await atMost(
       realSystem,
@@ -111,29 +112,29 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   return code ?? (books.succeeded < plan.items.length ? EXIT.failed : EXIT.ok);
 }
 
-/** How long what is running may take when the run is to stop. */
+/** How long running batches may take to finish once the run is asked to stop. */
 const WITHIN = "25s";
-/** How long the store may take to say how far the run has come when it was stopped. */
+/** How long the store may take to report the state of a stopped run. */
 const RECKON_MS = 3_000;
 
 type Reckoning = Awaited<ReturnType<typeof booksOf>> & { readonly state: BatchState };
 
 function sayHowToGoOn({ say }: Session, { items }: BatchPlan, { succeeded, failed }: BatchBooks): void {
   const left = items.length - succeeded - failed;
-  if (left > 0) say(`stopped with ${counted(left, "item")} left: start the same command again to go on`);
+  if (left > 0) say(`stopped with ${counted(left, "item")} left; start the same command again to continue`);
 }
 
 interface Course extends BatchCaller, Pick<RedriveWorker, "stop" | "counts"> {
-  /** An item has ended, for good. */
+  /** An item has ended and will not be retried. */
   ended(well: boolean): void;
-  /** As far as this process knows. */
+  /** The books as far as this process knows. */
   readonly books: BatchBooks;
   end(): void;
 }
 
 /**
- * Says where the run is: a line per phase, and on a terminal a bar. To whoever stops it, it is one worker; `onStopped` is
- * part of the stop.
+ * Reports where the run is: a line per phase, and a progress bar on a terminal. The code that stops the run sees one
+ * worker; `onStopped` is part of the stop.
  */
 function openCourse(
   session: Session,
@@ -165,7 +166,7 @@ function openCourse(
     async stop(options) {
       const { aborted } = stopping.signal;
       phase = "stopping";
-      const how = `what is running may finish, for ${WITHIN} at most; once more to stop at once`;
+      const how = `running batches may finish within ${WITHIN}; interrupt again to stop at once`;
       session.say(aborted ? "stopping at once" : `stopping: ${how}`);
       stopping.abort();
       await worker?.stop(options);
@@ -181,7 +182,7 @@ function openCourse(
       session.say(`${pass}: ${roundText(round)}`);
     },
     onWait(wait) {
-      // Beside what was lost there may be work.
+      // Other items may still run while lost ones are waited for.
       if (wait.cause !== "lost") phase = "waiting";
       session.say(`waiting: ${waitText(wait)}`);
     },
@@ -206,8 +207,8 @@ function waitText(wait: BatchWait): string {
     return oneLine(`the ${kind} ${name} is paused${reason === "" ? "" : ` (${reason})`}`);
   }
   const items = counted(wait.items, "item");
-  if (wait.cause === "elsewhere") return `${items} in the hands of another process`;
-  return `${items} in the hands of a process that seems to have died; taken over after one lease at the latest`;
+  if (wait.cause === "elsewhere") return `${items} run by another process`;
+  return `${items} run by a process that seems to have died; taken over within one lease`;
 }
 
 function report({ name, items }: BatchPlan, state: BatchState | null, books: BatchBooks): object {
@@ -231,7 +232,7 @@ function summary({ items }: BatchPlan, state: BatchState, books: BatchBooks, ms:
 
 const SHOWN = 20;
 
-/** Items that failed for good, each with its error. */
+/** Reports the items that failed and will not be retried, each with its error. */
 function complain(session: Session, dead: readonly Job[], type: string): void {
   for (const { key, payload, attempts, failure } of dead.slice(0, SHOWN)) {
     const place = Number(key?.split(":").at(-2)) + 1;
@@ -243,6 +244,6 @@ function complain(session: Session, dead: readonly Job[], type: string): void {
   if (dead.length > SHOWN) session.say(`and ${dead.length - SHOWN} more`);
   const [first] = dead;
   if (!first) return;
-  session.say(`all of them: ${session.suggest(`dlq list --type ${type}`)}`);
-  session.say(`what the first one printed: ${session.suggest(`dlq show ${first.id}`)}`);
+  session.say(`list them all: ${session.suggest(`dlq list --type ${type}`)}`);
+  session.say(`output of the first one: ${session.suggest(`dlq show ${first.id}`)}`);
 }

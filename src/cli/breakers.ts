@@ -1,4 +1,4 @@
-// `redrive breakers`: the breakers of services, for the whole fleet, and the way to change them by hand.
+// `redrive breakers`: shows the breakers of services, which hold for the whole fleet, and changes them by hand.
 import { BREAKER_WORDS } from "../core/service-record.ts";
 import { parseDuration } from "../core/duration.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
@@ -17,7 +17,7 @@ import { relativeTime } from "./format.ts";
 /** Registers `breakers`. */
 export function register(cli: Cli): void {
   const breakers = cli.command;
-  const list = breakers.command("list").description("every service of which something is known");
+  const list = breakers.command("list").description("list every known service");
   examples(list, cli, ["breakers list", "breakers list --json"]);
   cli.act(list, async (session) => {
     const redrive = await session.openExisting();
@@ -28,10 +28,10 @@ export function register(cli: Cli): void {
   });
   const open = breakers
     .command("open")
-    .description("hold back all work of a service; what runs goes on")
+    .description("hold back all jobs of a service; running jobs continue")
     .argument("<service>", "name of the service")
-    .option("--reason <text>", "why, for those who wonder", "opened by hand")
-    .option("--for <duration>", "try it again after this long (default: when it is closed by hand)");
+    .option("--reason <text>", "reason, shown in lists", "opened by hand")
+    .option("--for <duration>", "probe the service after this long (default: stay open until closed by hand)");
   examples(open, cli, ["breakers open pricing --reason 'maintenance' --for 1h"]);
   cli.act(open, async (session, [service = ""], flags) => {
     const span = textual(flags.for);
@@ -40,16 +40,16 @@ export function register(cli: Cli): void {
     const unknown = await unknownService(redrive, service);
     const options = { reason: textual(flags.reason) ?? "", ...defined({ for: span }) };
     await tell(session, redrive, await redrive.breakers.open(service, options));
-    // It may be meant for work to come; a slip of the pen would hold back nothing.
-    if (unknown !== null) session.say(`${unknown} It was opened all the same.`);
+    // A warning, not a refusal: the service may belong to work to come. A misspelt name would hold back nothing.
+    if (unknown !== null) session.say(`${unknown} The breaker was opened anyway.`);
   });
   for (const verb of ["close", "reset"] as const) {
     const command = breakers
       .command(verb)
       .description(
         verb === "close"
-          ? "let work of a service go on; its load returns slowly"
-          : "forget everything about a service: closed, at full load, nothing counted",
+          ? "let the jobs of a service run again; its load rises slowly"
+          : "forget everything about a service: breaker closed, full load, no failures counted",
       )
       .argument("<service>", "name of the service");
     examples(command, cli, [`breakers ${verb} pricing`]);
@@ -62,12 +62,12 @@ export function register(cli: Cli): void {
   }
 }
 
-/** What to say of a service that nobody knows; null for one that has a breaker, settings or jobs. */
+/** The message for an unknown service; null for one that has a breaker, settings or jobs. */
 async function unknownService({ breakers, jobs, store }: Redrive, service: string): Promise<string | null> {
   const [views, { lanes }] = await Promise.all([breakers.list(), store.lanes(null, 1_000)]);
   const due = lanes.flatMap((lane) => (lane.service === null ? [] : [lane.service]));
   const known = [...new Set([...views.map((view) => view.service), ...due])];
-  // Refuses a name that is none.
+  // Throws for an invalid name.
   await breakers.get(service);
   if (known.includes(service) || (await jobs.list({ service, limit: 1 })).items.length > 0) return null;
   const hint = didYouMean(service, known);
@@ -76,7 +76,7 @@ async function unknownService({ breakers, jobs, store }: Redrive, service: strin
 
 async function tell(session: Session, { store }: Redrive, view: BreakerView): Promise<void> {
   const { now } = await store.control();
-  const until = view.until === null ? "" : `, tried again ${relativeTime(view.until, now)}`;
+  const until = view.until === null ? "" : `, probed ${relativeTime(view.until, now)}`;
   const ramp = view.rampUntil === null ? "" : `, at full load ${relativeTime(view.rampUntil, now)}`;
   const by = view.state === "isolated" && view.until === null ? " until it is closed by hand" : "";
   const word = BREAKER_WORDS[view.state];

@@ -1,4 +1,4 @@
-// The log of a command: lines on stderr with their time, safe for a terminal, without passwords.
+// The log of a command: timestamped lines on stderr, safe for a terminal, without passwords.
 import { invalid } from "../core/options.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type Log, LOG_LEVELS, type LogLevel, lineLog } from "../system/log.ts";
@@ -6,7 +6,7 @@ import { realSystem } from "../system/real.ts";
 import type { Io } from "./io.ts";
 import { paintFor, type Style } from "./paint.ts";
 
-/** The level that `REDRIVE_LOG` asks for; undefined where it says nothing. */
+/** The level that `REDRIVE_LOG` sets; undefined where it is empty or not set. */
 export function levelFrom(env: Io["env"]): LogLevel | undefined {
   const given = env.REDRIVE_LOG;
   if (given === undefined || given === "") return undefined;

@@ -1,7 +1,7 @@
-// What is said where the name of a command is missing or unknown: which ones there are at that place.
+// Errors about a missing or unknown command: they list the commands that are possible at that place.
 import { type Command, CommanderError } from "commander";
 
-/** The error with the names of the commands that could have been meant; any other as it is. */
+/** Adds the names of the possible commands to such an error; returns any other error unchanged. */
 export function withCommands(error: unknown, program: Command, argv: readonly string[]): unknown {
   if (!(error instanceof CommanderError) || error.exitCode === 0) return error;
   const group = groupOf(program, argv);
@@ -17,7 +17,7 @@ export function withCommands(error: unknown, program: Command, argv: readonly st
   );
 }
 
-/** The innermost group of commands that the words name. */
+/** The innermost group of commands that the arguments name. */
 function groupOf(program: Command, argv: readonly string[]): Command {
   let group = program;
   for (const word of argv) {

@@ -1,14 +1,14 @@
-// The commands by name, with what the list of them in `redrive --help` shows. The rest of a command (its flags, its help,
-// what it does) is in its module, which is loaded when a call names it: a call pays for its own command only.
+// The commands by name, each with its line in the list of `redrive --help`. The rest of a command (its flags, its help,
+// its action) is in its module, which is loaded only when a call names the command.
 import type { Cli } from "./command.ts";
 
 /** One command before its module is loaded. */
 export interface CommandEntry {
   readonly name: string;
-  /** What stands behind the name in the list; a test compares it with the module. */
+  /** The arguments shown after the name in the list; a test compares them with the module. */
   readonly takes?: string;
   readonly summary: string;
-  /** Loads the module, which puts flags, help and action to the command. */
+  /** Loads the module, which adds flags, help and action to the command. */
   load(): Promise<{ register(cli: Cli): void }>;
 }
 
@@ -17,7 +17,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "demo",
     takes: "[options]",
-    summary: "watch Redrive on a bad day, with nothing to set up",
+    summary: "watch Redrive handle a bad day; needs no setup",
     load: () => import("./demo-command.ts"),
   },
   {
@@ -35,57 +35,61 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "worker",
     takes: "[options]",
-    summary: "take jobs and run them until told to stop",
+    summary: "run jobs until stopped",
     load: () => import("./worker.ts"),
   },
   {
     name: "drain",
     takes: "[options]",
-    summary: "run what is due, wait for what falls due soon, then end",
+    summary: "run all due jobs, wait for those due soon, then exit",
     load: () => import("./drain.ts"),
   },
   {
     name: "batch",
     takes: "[options] <command...>",
-    summary: "run a list of items through a command, in batches, and retry what failed",
+    summary: "run a list of items through a command, in batches, and retry failed items",
     load: () => import("./batch.ts"),
   },
-  { name: "jobs", summary: "look at jobs, and change what waits", load: () => import("./jobs.ts") },
-  { name: "dlq", summary: "look at dead letters, retry, remove or export them", load: () => import("./dlq.ts") },
+  { name: "jobs", summary: "list, explain, cancel, retry and reschedule jobs", load: () => import("./jobs.ts") },
+  { name: "dlq", summary: "list, count, retry, remove and export dead letters", load: () => import("./dlq.ts") },
   {
     name: "stuck",
-    summary: "runs that take longer than they may, and ending them now",
+    summary: "list and end stuck runs",
     load: () => import("./stuck.ts"),
   },
   {
     name: "breakers",
-    summary: "look at the breakers of services, and change them",
+    summary: "list, open, close and reset the breakers of services",
     load: () => import("./breakers.ts"),
   },
-  { name: "queues", summary: "look at queues, pause and resume them", load: () => import("./queues.ts") },
+  { name: "queues", summary: "list, pause and resume queues", load: () => import("./queues.ts") },
   {
     name: "limits",
-    summary: "rate limits, retry budgets and weights of the fleet, and what is left of them",
+    summary: "show rate limits, retry budgets and weights, and what is left of them",
     load: () => import("./limits.ts"),
   },
   {
     name: "schedules",
-    summary: "jobs at set times: look at them and change them",
+    summary: "list, add, pause, run and remove schedules",
     load: () => import("./schedules.ts"),
   },
-  { name: "stats", summary: "how many jobs there are in each state", load: () => import("./stats.ts") },
-  { name: "health", summary: "is everything all right", load: () => import("./health.ts") },
+  { name: "stats", summary: "count the jobs in each state", load: () => import("./stats.ts") },
+  { name: "health", summary: "report the health of the queue", load: () => import("./health.ts") },
   {
     name: "migrate",
     takes: "[options]",
-    summary: "make the store, or bring its schema up to date",
+    summary: "create the store, or upgrade its schema",
     load: () => import("./migrate.ts"),
   },
-  { name: "doctor", summary: "check machine, store and work, and say what to do", load: () => import("./doctor.ts") },
+  {
+    name: "doctor",
+    summary: "check machine, store and work, with a remedy for each problem",
+    load: () => import("./doctor.ts"),
+  },
   {
     name: "completion",
     takes: "<shell>",
-    summary: "print a script that completes commands and flags in your shell",
+    summary: "print a completion script for your shell",
     load: () => import("./completion.ts"),
   },
 ];

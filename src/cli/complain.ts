@@ -1,4 +1,4 @@
-// How an error is told: one line on stderr, one document on stdout for those who asked for JSON, one exit code.
+// Reports an error: one line on stderr, one document on stdout under `--json`, and one exit code.
 import { isRedriveError } from "../core/errors.ts";
 import { jsonText } from "../operate/json-form.ts";
 import { put, shownAs } from "../system/output.ts";
@@ -6,10 +6,10 @@ import { complaintOf, EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { paintFor } from "./paint.ts";
 
-/** What is needed to tell of an error. */
+/** What is needed to report an error. */
 export type Told = Pick<Io, "stdout" | "stderr" | "env">;
 
-/** Tells of the error and returns the exit code that goes with it. */
+/** Reports the error and returns its exit code. */
 export function complain(error: unknown, io: Told, json: boolean): number {
   const { exit, code, message, stack } = complaintOf(error);
   if (exit === EXIT.ok) return exit;

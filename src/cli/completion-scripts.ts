@@ -1,13 +1,14 @@
-// The scripts by which shells complete a call: each walks the words before the cursor to the command that they name, and
-// offers what may stand there. Behind a flag that takes a value, and where no name is known, the shell offers files.
+// The completion scripts of the shells. Each walks the words before the cursor to the command that they name, and
+// offers the words that may follow. After a flag that takes a value, and where no name is known, the shell offers
+// files.
 
-/** A word that may stand somewhere, with what it means. */
+/** A word that may follow, with its description. */
 interface Offer {
   readonly name: string;
   readonly about: string;
 }
 
-/** What may stand behind one command; the program itself has an empty path. */
+/** The words that may follow one command; the program itself has an empty path. */
 export interface CompletionPlace {
   readonly path: readonly string[];
   readonly names: readonly Offer[];
@@ -29,7 +30,7 @@ const routes = (places: readonly CompletionPlace[], between: string): string =>
     .filter((each) => each !== "")
     .join(between);
 
-/** Text in single quotes, which every shell takes as it is but for the quote itself. */
+/** Text in single quotes, which every shell takes literally except for the quote itself. */
 const quoted = (text: string): string => `'${text.replaceAll("\n", " ").replaceAll("'", `'\\''`)}'`;
 
 const valued = (place: CompletionPlace): string[] =>
@@ -69,7 +70,7 @@ complete -o default -F _redrive redrive
 `;
 }
 
-/** In zsh a colon ends the name of an offer. */
+/** In zsh a colon ends the name of an offer, so the description follows it. */
 const described = (offers: readonly Offer[]): string =>
   offers.map(({ name, about }) => quoted(about === "" ? name : `${name}:${about}`)).join(" ");
 
@@ -114,7 +115,7 @@ fi
 `;
 }
 
-/** In single quotes of fish a backslash counts, too. */
+/** In fish a backslash also counts inside single quotes. */
 const fishQuoted = (text: string): string =>
   `'${text.replaceAll("\n", " ").replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 

@@ -1,5 +1,5 @@
-// `redrive completion`: a script for a shell, which then completes names of commands and flags by itself. Everything in it
-// comes from the registry that the help is made of; no store is read, neither now nor at the Tab key.
+// `redrive completion`: prints a script with which a shell completes commands and flags. The script is made from the
+// same registry as the help; it reads no store, neither now nor at the Tab key.
 import { Argument, type Command, type Option } from "commander";
 import { jsonText } from "../operate/json-form.ts";
 import { put } from "../system/output.ts";
@@ -11,7 +11,7 @@ import type { GlobalOptions } from "./session.ts";
 const SHELLS = Object.keys(COMPLETION_SCRIPTS) as (keyof typeof COMPLETION_SCRIPTS)[];
 
 const NOTES = `
-The script is for a command called redrive. Load it where your shell starts:
+The script completes a command called redrive. Load it when your shell starts:
   bash  eval "$(redrive completion bash)"       in ~/.bashrc
   zsh   eval "$(redrive completion zsh)"        in ~/.zshrc, after compinit
   fish  redrive completion fish | source        in ~/.config/fish/config.fish`;
@@ -33,7 +33,7 @@ export function register(cli: Cli): void {
   });
 }
 
-/** A command and all below it, each with the words that may stand there. */
+/** A command and all below it, each with the words that may follow it. */
 function placesOf(command: Command, path: readonly string[], global: readonly Option[]): CompletionPlace[] {
   const help = command.createHelp();
   const groups = help.visibleCommands(command).filter((each) => each.name() !== "help");

@@ -1,5 +1,5 @@
-// The rows of a CSV with a header, one at a time and with their lines; up to the first that makes no sense. Memory follows
-// the longest one, and that is bounded.
+// Reads the rows of a CSV with a header, one at a time, each with its line number, up to the first invalid row. Memory
+// use follows the longest row, which is bounded.
 import { isUtf8 } from "node:buffer";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { badLine } from "./ndjson.ts";
@@ -10,7 +10,7 @@ export interface CsvRow {
   readonly line: number;
 }
 
-/** What the parser says with a row, and with an error. */
+/** What the parser reports with a row, and with an error. */
 interface Info {
   readonly lines: number;
   readonly empty_lines: number;
@@ -30,9 +30,9 @@ export async function* csvRows(stream: AsyncIterable<Uint8Array | string>): Asyn
     bom: true,
     skip_empty_lines: true,
     max_record_size: MOST_BYTES,
-    // A row that does not fit is told by us.
+    // We report a row with the wrong number of values ourselves.
     relax_column_count: true,
-    // Rows that the parser keeps are gone when it fails.
+    // The parser drops rows that it still holds when it fails, so we collect them here.
     on_record(record: CsvRow["record"], info) {
       last = info;
       rows.push({ ...info, record });
@@ -63,7 +63,10 @@ export async function* csvRows(stream: AsyncIterable<Uint8Array | string>): Asyn
   if (error) throw rowError(error, last);
 }
 
-/** What the parser says of a record, with the line where it begins: those behind it may all be within its quote. */
+/**
+ * The parser's error about a record, at the line where the record begins: the lines after it may all be within its open
+ * quote.
+ */
 function rowError(error: unknown, last: Info): unknown {
   const { code, lines, empty_lines, header, message } = error as Info & Record<"code" | "header" | "message", unknown>;
   if (typeof code !== "string" || !code.startsWith("CSV_")) return error;
@@ -77,19 +80,19 @@ function rowError(error: unknown, last: Info): unknown {
   return badLine(lines ?? begin, `expected CSV; ${String(message)}`, error);
 }
 
-/** Of two columns of one name the first would be lost. */
+/** Refuses two columns of one name: the values of the first would be lost. */
 function namedOnce(header: string[]): string[] {
   const twice = header.find((name, at) => header.indexOf(name) < at);
   if (twice === undefined) return header;
-  throw badLine(1, `expected a name of its own for every column; got ${JSON.stringify(twice)} twice; rename one`);
+  throw badLine(1, `expected distinct column names; got ${JSON.stringify(twice)} twice; rename one`);
 }
 
-/** The first line that is not UTF-8, once it is met. */
+/** The first line that is not UTF-8, once it is found. */
 interface Bad {
   line: number | null;
 }
 
-/** The same bytes, up to the first line that is not UTF-8: the parser would put other characters in its place. */
+/** The same bytes, up to the first line that is not UTF-8: the parser would silently replace its characters. */
 async function* untilBad(stream: AsyncIterable<Uint8Array | string>, bad: Bad): AsyncGenerator<Uint8Array> {
   let lines = 0;
   let rest: Uint8Array = new Uint8Array();
@@ -116,10 +119,10 @@ async function* untilBad(stream: AsyncIterable<Uint8Array | string>, bad: Bad): 
   yield good(rest);
 }
 
-/** Where the last character begins, which may go on in the next chunk. */
+/** Where the last character begins; its remaining bytes may come with the next chunk. */
 function lastCharacter(bytes: Uint8Array): number {
   let at = bytes.length - 1;
-  // A character has up to three bytes behind its first.
+  // A character has up to three bytes after its first.
   while (at > bytes.length - 4 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at -= 1;
   return Math.max(0, at);
 }

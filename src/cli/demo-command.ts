@@ -1,4 +1,4 @@
-// `redrive demo`: starts the shop of examples/shop, a program of its own that uses Redrive as any other would.
+// `redrive demo`: starts the shop of examples/shop, a separate program that uses Redrive as any other program would.
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { RedriveError } from "../core/errors.ts";
@@ -12,10 +12,10 @@ import type { GlobalOptions } from "./session.ts";
 export function register(cli: Cli): void {
   const command = cli.command
     .description(
-      "Watch Redrive on a bad day, with nothing to set up. It has a store and jobs of its own: --store and --config do not count here.",
+      "Watch Redrive handle a bad day; needs no setup. The demo uses its own store and jobs and ignores --store and --config.",
     )
     .option("--jobs <n>", "how many jobs, 20 to 2000 (default 360)")
-    .option("--seed <n>", "another day (default 7)")
+    .option("--seed <n>", "seed of the random events (default 7)")
     .option("--file <path>", "a new database file (default .redrive/demo.db)");
   examples(command, cli, ["demo", "demo --jobs 100 --json"]);
   cli.actBare(command, async (_args, flags) => {
@@ -31,7 +31,7 @@ export function register(cli: Cli): void {
     const passOn = (sink: Sink) => sink.fd ?? ((text: string) => void put(sink, "data", text));
     const { stdout, stderr, cwd } = cli.io;
     const child = runAttached(program, args, cwd, { stdout: passOn(stdout), stderr: passOn(stderr) });
-    // A terminal tells both of us; a signal to this process alone is passed on.
+    // A terminal signals both processes; a signal to this process alone is passed on.
     const quieten = cli.io.onSignal(child.signal);
     try {
       return await child.ended;

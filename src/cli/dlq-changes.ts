@@ -1,4 +1,4 @@
-// `redrive dlq retry` and `redrive dlq remove`. What cannot be undone is asked for first.
+// `redrive dlq retry` and `redrive dlq remove`. Removing cannot be undone, so it asks first.
 import type { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
@@ -16,11 +16,11 @@ export function registerRetry(cli: Cli, dlq: Command): void {
   const command = letterFilterFlags(
     dlq
       .command("retry")
-      .description("send dead letters back to work with their attempts reset")
+      .description("send dead letters back to work, with their attempts reset")
       .argument("[ids...]", "job ids, or filters"),
   )
     .option("--all", "every dead letter")
-    .option("--delay <duration>", "not before this long from now", "0s");
+    .option("--delay <duration>", "run no sooner than this long from now", "0s");
   examples(command, cli, ["dlq retry --type thumbnail --class network", "dlq retry --all --delay 10m"]);
   cli.act(command, async (session, ids, flags) => {
     const delay = textual(flags.delay) ?? "0s";
@@ -55,7 +55,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
   const command = letterFilterFlags(
     dlq
       .command("remove")
-      .description("delete dead jobs with everything that belongs to them; this cannot be undone")
+      .description("delete dead jobs with their whole history; cannot be undone")
       .argument("[ids...]", "job ids, or filters"),
   )
     .option("--all", "every dead letter")

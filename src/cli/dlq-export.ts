@@ -1,4 +1,4 @@
-// `redrive dlq export`: dead letters for other tools, streamed; a reader that has seen enough ends it.
+// `redrive dlq export`: streams dead letters to other tools; a reader that closes the pipe ends the export.
 import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
@@ -12,7 +12,7 @@ import { streamDocument } from "./streamed-document.ts";
 import { openWhole } from "./whole-file.ts";
 import { counted } from "./format.ts";
 
-const CSV_REMEDY = "leave --json out and stdout is the CSV, or add --output FILE";
+const CSV_REMEDY = "leave --json out to get the CSV on stdout, or add --output FILE";
 
 /** Registers `dlq export`. */
 export function registerExport(cli: Cli, dlq: Command): void {
@@ -21,7 +21,7 @@ export function registerExport(cli: Cli, dlq: Command): void {
   )
     .option("--format <format>", EXPORT_FORMATS.join(" or "), "ndjson")
     .option("--output <file>", "a new file, readable by you alone (default stdout)")
-    .option("--reveal", "show fields that sound like secrets as they are (default masked)");
+    .option("--reveal", "do not mask fields that look like secrets");
   examples(command, cli, ["dlq export > dead.ndjson", "dlq export --format csv --output dead.csv --older-than 7d"]);
   cli.act(command, async (session, _args, flags) => {
     const format = EXPORT_FORMATS.find((known) => known === flags.format);
@@ -39,7 +39,7 @@ export function registerExport(cli: Cli, dlq: Command): void {
   });
 }
 
-/** The letters as the one document that `--json` promises, written as they come. */
+/** Writes the letters as the one document that `--json` promises, in a stream. */
 async function toDocument({ io }: Session, lines: AsyncIterable<string>): Promise<void> {
   const document = streamDocument(io, "items");
   try {
@@ -60,7 +60,7 @@ async function toStdout({ io }: Session, lines: AsyncIterable<string>): Promise<
   }
 }
 
-/** Writes a new file; one that is there is left alone, because it may be somebody's only copy. */
+/** Writes a new file. An existing file is left alone, because it may be the user's only copy. */
 async function toFile(path: string, lines: AsyncIterable<string>): Promise<number> {
   refuseTaken(path);
   const file = openWhole(path, "make room, or name another file, and call again");
@@ -79,13 +79,13 @@ async function toFile(path: string, lines: AsyncIterable<string>): Promise<numbe
   }
 }
 
-/** Also a link that leads nowhere has the name. */
+/** Refuses a name that is taken, also by a link that leads nowhere. */
 function refuseTaken(path: string): void {
   try {
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
   } catch {
-    // What we may not even look at is told when it is opened.
+    // A path that we may not read is reported when it is opened.
     return;
   }
-  throw invalid("output", "a new file", path, "it is there already; name another, or remove it");
+  throw invalid("output", "a new file", path, "it exists already; name another, or remove it");
 }

@@ -1,4 +1,4 @@
-// `redrive dlq stats`: how many died of what, with bars.
+// `redrive dlq stats`: counts dead letters by class, type, reason and cause, with bars.
 import type { Tally } from "../store/store.ts";
 import type { Flags } from "./command.ts";
 import { letterFilter } from "./job-flags.ts";
@@ -33,7 +33,7 @@ export function tallyForm(tally: Tally): object {
 function tallyText(tally: Tally, session: Session): string {
   const { paint } = session;
   const causes = tally.causes.slice(0, TOP_CAUSES).map(({ name, message, fingerprint, count }): [string, number] => {
-    // The message is that of the newest letter; others of the same cause may name another file, host or number.
+    // The message is that of the newest letter; other letters of the same cause may name another file, host or number.
     const sample = count > 1 ? "e.g. " : "";
     return [`${fingerprint}  ${sample}${name}: ${message}`, count];
   });

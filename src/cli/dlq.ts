@@ -1,4 +1,4 @@
-// `redrive dlq`: look at dead letters, send them back to work, remove or export them.
+// `redrive dlq`: lists dead letters, sends them back to work, removes or exports them.
 import type { DeadLetter } from "../core/job.ts";
 import type { Holding } from "../core/holding.ts";
 import { readHolding } from "../services/holding.ts";
@@ -19,9 +19,9 @@ import { errorLine, relativeTime } from "./format.ts";
 /** Registers `dlq`. */
 export function register(cli: Cli): void {
   const dlq = cli.command;
-  const list = letterFilterFlags(dlq.command("list").description("a page of dead letters, newest first"))
+  const list = letterFilterFlags(dlq.command("list").description("list dead letters, newest first"))
     .option("--limit <n>", "dead letters per page, 1 to 200", "50")
-    .option("--cursor <cursor>", "where an earlier page ended");
+    .option("--cursor <cursor>", "where the previous page ended");
   examples(list, cli, ["dlq list", "dlq list --type thumbnail --class network --limit 10 --json"]);
   cli.act(list, async (session, _args, flags) => {
     const redrive = await session.openExisting();
@@ -34,10 +34,12 @@ export function register(cli: Cli): void {
     session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, holding.now, session)));
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
-  const show = dlq.command("show").description("the newest dead letter of one job").argument("<id>", "job id");
+  const show = dlq.command("show").description("show the newest dead letter of a job").argument("<id>", "job id");
   cli.act(show, async (session, [id = ""]) => showLetter(session, id));
   examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
-  const stats = letterFilterFlags(dlq.command("stats").description("how many died of what"));
+  const stats = letterFilterFlags(
+    dlq.command("stats").description("count dead letters by class, type, reason and cause"),
+  );
   cli.act(stats, async (session, _args, flags) => dlqStats(session, flags));
   examples(stats, cli, ["dlq stats", "dlq stats --service payments --json"]);
   registerRetry(cli, dlq);

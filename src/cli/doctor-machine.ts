@@ -1,4 +1,4 @@
-// What the doctor checks without the store: Node, the SQLite library, the file, its folder, its disk, the clock.
+// The checks of `doctor` that need no store: Node, the SQLite library, the file, its folder, its disk, the clock.
 import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isRedriveError } from "../core/errors.ts";
@@ -15,7 +15,7 @@ export interface Finding {
   readonly check: string;
   readonly level: "ok" | "warning" | "problem";
   readonly message: string;
-  /** What to do; null where nothing is. */
+  /** What to do; null where nothing is needed. */
   readonly remedy: string | null;
 }
 
@@ -43,10 +43,10 @@ export function machineFindings({ config }: Session): Finding[] {
   return [node, sqliteFinding(), file];
 }
 
-/** Files and folders that another user, or a group, could change under us. */
+/** Warns about files and folders that another user, or a group, could change. */
 export function ownerFindings(files: readonly string[]): Finding[] {
   return doubtsAbout(files).map((doubt) =>
-    finding("owners", "warning", doubt, "if others are not to change what runs here: chown it, or chmod g-w"),
+    finding("owners", "warning", doubt, "to keep others from changing what runs here, chown it or chmod g-w"),
   );
 }
 
@@ -73,7 +73,7 @@ function sqliteFinding(): Finding {
 }
 
 const GIGABYTE = 1_073_741_824;
-/** A larger file takes too long to read through for a quick look. */
+/** Files over this size are not read through: that would take too long for a quick check. */
 const CHECKED_MOST = GIGABYTE / 4;
 const CLOCK_SLACK_MS = 60_000;
 
@@ -102,7 +102,7 @@ export function fileFindings(path: string): Finding[] {
     findings.push(schemaFinding(path), ...integrityFinding(path, file.size));
   } catch (error) {
     if (!isRedriveError(error)) throw error;
-    // Without a SQLite library nothing is known about the file; that it is missing was found before.
+    // Without a SQLite library nothing is known about the file; the finding about the library is already in the list.
     if (error.code === "store_unusable") return findings;
     findings.push(
       finding("file", "problem", oneLine(error.message), "name another file, or restore this one from a backup"),
@@ -136,9 +136,14 @@ function folderFinding(folder: string): Finding {
   const { mode } = lstatSync(folder);
   const isOpen = (mode & 0o002) !== 0;
   if (isOpen && (mode & 0o1000) === 0)
-    return finding("folder", "problem", `everybody can write to ${folder}`, `chmod o-w ${folder}`);
+    return finding("folder", "problem", `every user can write to ${folder}`, `chmod o-w ${folder}`);
   if (isOpen)
-    return finding("folder", "warning", `${folder} is shared by everybody`, "keep the store in a folder of your own");
+    return finding(
+      "folder",
+      "warning",
+      `${folder} is shared by all users`,
+      "keep the store in a folder that only you can write to",
+    );
   return finding("folder", "ok", folder);
 }
 
@@ -157,7 +162,7 @@ function schemaFinding(path: string): Finding {
       "schema",
       "warning",
       `version ${version} of ${SCHEMA_VERSION}`,
-      "any command brings it up to date; `migrate --plan` shows how",
+      "any command upgrades it; `migrate --plan` shows the SQL",
     );
   return finding("schema", "ok", `version ${version}`);
 }

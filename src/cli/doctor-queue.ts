@@ -1,4 +1,4 @@
-// What the doctor finds in the store: workers, work that nobody does, pauses, dead letters.
+// The checks of `doctor` that read the store: workers, work that no worker takes, pauses, dead letters.
 import { formatDuration } from "../core/duration.ts";
 import { RESERVATION_CELL, reservationFrom } from "../core/reservation.ts";
 import type { Store } from "../store/store.ts";
@@ -9,10 +9,10 @@ import { isUpkeepLate, upkeepTroubles } from "../operate/upkeep-health.ts";
 import { finding, type Finding } from "./doctor-machine.ts";
 import { counted } from "./format.ts";
 
-/** Due work that waits longer than this has nobody who takes it. */
+/** Due work that waits longer than this is reported: no worker takes it. */
 const STUCK_MS = 60_000;
 
-/** Jobs that are to run alone are mostly taken within this time. */
+/** Jobs that must run alone are mostly taken within this time. */
 const ALONE_SOON_MS = 10_000;
 
 /** The job types that the config file defines, and where. */
@@ -21,7 +21,9 @@ export interface Defined {
   readonly files: readonly string[];
 }
 
-/** Workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null where no file says what is defined. */
+/**
+ * Checks workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null where no file defines types.
+ */
 export async function queueFindings(store: Store, defined: Defined | null): Promise<Finding[]> {
   const facts = await gatherHealth(store);
   const { workers, orphans, paused, breakers, deadLetters, jobs } = facts;
@@ -36,16 +38,16 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
   );
   findings.push(workFinding(facts, due), ...typesFinding(due, defined), upkeepFinding(facts));
   if (orphans > 0) {
-    const remedy = "any living worker, or `drain`, takes them over within a lease";
+    const remedy = "any living worker, or `drain`, takes them over within one lease";
     findings.push(finding("runs", "warning", `${counted(orphans, "run")} of workers that do not answer`, remedy));
   }
   findings.push(...(await aloneFinding(store, lanes)));
   if (paused.length > 0) {
-    const remedy = "`queues list` says why and until when; resume what should run";
+    const remedy = "`queues list` shows why and until when; resume what should run";
     findings.push(finding("pauses", "warning", `paused: ${named(paused)}`, remedy));
   }
   if (breakers.length > 0) {
-    const remedy = "their work waits and costs no attempts; `breakers list` says why and until when";
+    const remedy = "their jobs wait without using attempts; `breakers list` shows why and until when";
     findings.push(finding("breakers", "warning", `not closed: ${named(breakers)}`, remedy));
   }
   if (facts.unarchived.length > 0) {
@@ -58,7 +60,7 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
         "dead",
         "warning",
         counted(deadLetters, "dead letter"),
-        "`dlq stats` says why, `dlq retry` sends them back",
+        "`dlq stats` shows why, `dlq retry` sends them back to work",
       ),
     );
   return findings;
@@ -74,18 +76,18 @@ function typesOf(lanes: readonly DueLane[]): string[] {
   return [...new Set(lanes.map(({ type }) => type))].toSorted();
 }
 
-/** Jobs with one crash left that wait for a worker to be empty, and which worker that is. */
+/** Jobs with one crash left that wait for an empty worker, and which worker is reserved for them. */
 async function aloneFinding(store: Store, lanes: readonly DueLane[]): Promise<Finding[]> {
   const last = lanes.filter(({ kind }) => kind === "last");
   const { cells, now } = await store.cells([RESERVATION_CELL]);
   const reserved = cells.map(({ value }) => reservationFrom(value)).find((each) => each !== null && each.until > now);
   const dueMs = Math.max(0, ...last.map((lane) => lane.dueMs));
-  // A child process has them within moments.
+  // A worker with a child process takes them within moments.
   if (last.length === 0 || (!reserved && dueMs < ALONE_SOON_MS)) return [];
-  const who = reserved ? `worker ${reserved.worker} takes no other work until then` : "no worker is empty for them yet";
+  const who = reserved ? `worker ${reserved.worker} takes no other work until then` : "no worker is empty yet";
   const message = `due for ${formatDuration(dueMs)}, to run alone because one crash is left: ${named(typesOf(last))}; ${who}`;
   const remedy =
-    "nothing is needed: one runs within 5 minutes; workers with `jobsFile` run them in a child process at once";
+    "nothing to do: one runs within 5 minutes; workers with `jobsFile` run them in a child process at once";
   return [finding("alone", "warning", message, remedy)];
 }
 
@@ -98,7 +100,7 @@ function workFinding({ workers, oldestDueMs, waitingTypes, jobs }: HealthFacts, 
     return finding("work", "ok", `${counted(jobs.queued, "job")} waiting, ${jobs.running} running`);
   const message = `due for ${formatDuration(oldestDueMs)} and not taken: ${named(waitingTypes)}`;
   const remedy =
-    "`jobs explain ID` says why: nobody serves these types, all are busy, or a limit holds them back (see `limits`)";
+    "`jobs explain ID` shows why: no worker serves these types, all are busy, or a limit holds them back (see `limits`)";
   return finding("work", "problem", message, remedy);
 }
 
@@ -111,7 +113,7 @@ function upkeepFinding({ upkeep, workers }: HealthFacts): Finding {
   const remedy =
     workers === 0
       ? "start a worker: each of them runs upkeep"
-      : "see `schedules list` and the log of the workers; one that hangs is best replaced";
+      : "see `schedules list` and the logs of the workers; replace a worker that hangs";
   return finding("upkeep", isUpkeepLate(upkeep) ? "problem" : "warning", troubles.join("; "), remedy);
 }
 
@@ -119,7 +121,7 @@ function typesFinding(due: readonly string[], defined: Defined | null): Finding[
   const unknown = defined === null ? [] : due.filter((type) => !defined.types.includes(type));
   if (defined === null || unknown.length === 0) return [];
   const message = `due, and not defined in ${defined.files.join(", ")}: ${named(unknown)}`;
-  const remedy = "define them there, or run a worker with the file that does, or `jobs cancel --type TYPE`";
+  const remedy = "define them there, run a worker with the file that defines them, or `jobs cancel --type TYPE`";
   return [finding("types", "warning", message, remedy)];
 }
 

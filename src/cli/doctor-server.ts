@@ -1,4 +1,4 @@
-// What the doctor checks about a Postgres server: its version, how safely it commits, its clock, its schema, our rights.
+// The checks of `doctor` on a Postgres server: version, commit safety, clock, schema, our rights.
 import type { Store } from "../store/store.ts";
 import type { PostgresStore } from "../store/postgres/index.ts";
 import { realSystem } from "../system/real.ts";
@@ -6,7 +6,7 @@ import { type Finding, finding } from "./doctor-machine.ts";
 
 const CLOCK_SLACK_MS = 5_000;
 
-/** The server behind an open store. */
+/** Checks the server of an open store. */
 export async function serverFindings(store: Store, shown: string): Promise<Finding[]> {
   const postgres = store as PostgresStore;
   const { version, fsync, synchronousCommit, now } = await postgres.server();
@@ -18,13 +18,13 @@ export async function serverFindings(store: Store, shown: string): Promise<Findi
     finding("server", "ok", `Postgres ${version} at ${shown}`),
     safe
       ? finding("durable", "ok", level)
-      : finding("durable", "warning", level, "a power loss can take jobs that were answered for; set both to on"),
+      : finding("durable", "warning", level, "a power loss can lose jobs that Redrive confirmed; set both to on"),
     apart > CLOCK_SLACK_MS
       ? finding(
           "clock",
           "warning",
           `the server's clock is ${Math.round(apart / 1000)} s away from this machine's`,
-          "synchronise both; jobs go by the server's",
+          "synchronise both; due times follow the server's clock",
         )
       : finding("clock", "ok", new Date(now).toISOString()),
     finding("schema", from === to ? "ok" : "warning", `version ${from} of ${to}`),

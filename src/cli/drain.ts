@@ -1,4 +1,5 @@
-// `redrive drain`: works until nothing is left to do, says what it did, and ends with a status. For cron and its likes.
+// `redrive drain`: works until nothing is left to do, reports what it did, and exits with a status. For cron and
+// similar schedulers.
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
 import { heldJobs, unservedJobs } from "../operate/due-work.ts";
@@ -17,37 +18,40 @@ import { defaultsOf, workerFlags, workerOptions } from "./worker-flags.ts";
 import { heldLines, runsText, unservedLines } from "./worker-summary.ts";
 
 const NOTES = `
-Returns when it holds nothing, nothing is due and no retry falls due within the
-grace. Exit code 0: nothing died; 1: something did, a figure passed a limit of
-\`alerts\` in the config, or results are missing; it is named at the end. Signals
-as for \`worker\`, with 25s for running jobs. Due jobs of types that no job file
-defines stay queued; they are named at the end (--json: "unserved", counted up
-to 1,000 a type), and so is what waits for a breaker, a pause or a Retry-After
-(--json: "held").
+Exits when it holds no job, no job is due and no retry falls due within the
+grace. Exit code 0: no job died; 1: a job died, a figure passed a limit of
+\`alerts\` in the config, or results are missing; the last lines say which.
+Signals work as for \`worker\`, with 25s for running jobs. Due jobs of types that
+no job file defines stay queued; the last lines name them (--json: "unserved",
+counted up to 1,000 a type). They also name due jobs that wait for a breaker, a
+pause or a Retry-After (--json: "held").
 
-With --input or --query every record is a job of the type under its id: ids that
-are known already are skipped and counted, so the same file can be fed again.
---output gets a line for every record of the input that is done, now or before,
-here or by another worker, for whose runs it waits, and for what else this call
-finished; "missing" counts results that are lost. The log tells only of what
-died and of runs that are waited for, unless REDRIVE_LOG=info. With --json or
+With --input or --query every record becomes a job of the type, under its id.
+Known ids are skipped and counted, so the same file can be fed again. --output
+gets a line for every record of the input that is done, now or earlier, by this
+process or by another worker (drain waits for its runs), and for every other job
+that this call finished; "missing" counts lost results. The log reports only
+dead jobs and runs that drain waits for, unless REDRIVE_LOG=info. With --json or
 --output -, what your jobs print on stdout goes to stderr.
 
 Environment: MAX_RETRIES (attempts after the first), for types that set none.
-MAX_RETRY_ATTEMPTS and RETRY_DELAY_SECONDS are read by \`worker\` alone.`;
+Only \`worker\` reads MAX_RETRY_ATTEMPTS and RETRY_DELAY_SECONDS.`;
 
 /** Registers `drain`. */
 export function register(cli: Cli): void {
   const command = workerFlags(cli.command)
     .option("--grace <duration>", "wait for retries that fall due within this time", "1s")
-    .option("--input <file>", "take new records from here, - for stdin: NDJSON, CSV with a header, or a JSON array")
-    .option("--format <format>", "ndjson, csv or json (default: by the name of the input, else ndjson)")
-    .option("--query <sql>", "take new records from this query, a row each")
+    .option(
+      "--input <file>",
+      "read new records from this file, - for stdin: NDJSON, CSV with a header, or a JSON array",
+    )
+    .option("--format <format>", "ndjson, csv or json (default: by the file extension, else ndjson)")
+    .option("--query <sql>", "read new records from this query, one per row")
     .option("--from <url>", "the database of the query: sqlite:PATH or postgres://…")
-    .option("--type <type>", "job type of the records (default: the only one defined)")
-    .option("--id-field <name>", "field with the id of a record (default id)")
+    .option("--type <type>", "job type of the records (default: the only defined type)")
+    .option("--id-field <name>", "field that holds the id of a record (default id)")
     .option("--output <file>", "write results here, - for stdout")
-    .option("--output-format <format>", "ndjson or csv (default: by the name of the output, else ndjson)")
+    .option("--output-format <format>", "ndjson or csv (default: by the file extension, else ndjson)")
     .addHelpText("after", NOTES);
   examples(command, cli, [
     "drain --jobs jobs.ts",
@@ -55,7 +59,7 @@ export function register(cli: Cli): void {
     "drain --jobs jobs.ts --input orders.ndjson --output results.ndjson",
     `drain --jobs jobs.ts --query 'select id, email from users' --from postgres://localhost/app`,
   ]);
-  // A line for each of a million records is read by nobody.
+  // An info line for each of a million records would bury the warnings.
   cli.act(command, drain, { level: ({ input, query }) => ((input ?? query) === undefined ? "info" : "warn") });
 }
 
@@ -88,7 +92,7 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   }
   const ms = Math.round(realSystem.monotonic() - from);
   const { counts } = worker;
-  // After a signal the store is closed already.
+  // After a signal the store is already closed.
   const left = code === null ? await leftIn(redrive, jobs, options.queues) : null;
   const alerts =
     (summary as RecordsSummary | null)?.alerts ?? (left ? await alertsOf(redrive, jobs, counts, ms, session) : []);
@@ -102,7 +106,7 @@ async function drain(session: Session, _args: readonly string[], flags: Flags): 
   return code ?? (counts.dead + alerts.length + missing > 0 ? EXIT.failed : EXIT.ok);
 }
 
-/** The alarms of a drain without records; how often its jobs were retried is not counted. */
+/** The alerts of a drain without records; such a drain does not count retries. */
 async function alertsOf(
   { store }: Redrive,
   jobs: readonly JobDefinition[],
@@ -120,7 +124,7 @@ async function alertsOf(
   return alertsFrom({ successRate: successRateOf(counts), retryQueue, deadLetters, averageRetries: null, ms }, limits);
 }
 
-/** What is due and was not run: nobody defines it, or something holds it back. */
+/** Due jobs that were not run: no file defines their type, or something holds them back. */
 async function leftIn({ store }: Redrive, jobs: readonly JobDefinition[], queues: readonly string[] | undefined) {
   const types = new Set(jobs.map(({ type }) => type));
   return { unserved: await unservedJobs(store, { types, queues }), held: await heldJobs(store) };

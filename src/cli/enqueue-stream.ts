@@ -1,5 +1,5 @@
-// A stream of payloads on its way into the queue: checked line by line, written in shared writes, with a bounded number on
-// the way. What comes before a bad line is enqueued, what comes after it is not.
+// Enqueues a stream of payloads: checks them line by line, writes them in shared writes, and bounds the number under
+// way. The lines before a bad line are enqueued, those after it are not.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -15,23 +15,23 @@ import { type StreamedDocument, streamDocument } from "./streamed-document.ts";
 import { listen } from "./supervise.ts";
 import { counted } from "./format.ts";
 
-/** What the stream is enqueued as. */
+/** How the lines are enqueued. */
 export interface LinesOptions {
   readonly known: KnownType;
   readonly definition: JobDefinition | null;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   readonly fields: EnqueueOptions;
-  /** The field of each payload that is its key. */
+  /** The field of each payload that holds its key. */
   readonly keyField: string | undefined;
 }
 
-/** Enqueues that are under way at most. */
+/** Most enqueues under way at once. */
 const PENDING_MOST = 500;
 
 const KEY_FIELD = { place: "key-field", remedy: "add it" };
 
-/** Runs of lines that an error names. */
+/** Most runs of lines that an error names. */
 const RUNS_NAMED = 5;
 
 interface Sum {
@@ -62,26 +62,25 @@ export async function enqueueStream(session: Session, options: LinesOptions): Pr
     ids?.end({ ...sum, ...(signal && { interrupted: true }) });
     if (!session.json) session.answer(null, () => `${summary(sum)}\n`);
     if (signal) return interrupted(session, signal, unanswered);
-    if (Object.values(sum).every((count) => count === 0))
-      session.log.warn({}, "nothing came on stdin: no job was enqueued");
+    if (Object.values(sum).every((count) => count === 0)) session.log.warn({}, "stdin was empty: no job was enqueued");
     return sum.conflicts > 0 ? EXIT.refused : EXIT.ok;
   }
   const error = withBooks(trouble, sum);
   throw ids === null ? error : ids.fail(error, { ...sum });
 }
 
-/** Says that the rest of the input is not there; answers the exit code. */
+/** Reports that the rest of the input was not read; answers the exit code. */
 function interrupted(session: Session, signal: StopSignal, unanswered: number): number {
   const open = counted(unanswered, "line");
   if (unanswered > 0) {
-    session.say(`the store has not answered for ${open}: whether they are stored is not known`);
+    session.say(`the store has not answered for ${open}: they may or may not be stored`);
     session.abandon();
   }
-  session.say(`interrupted by ${signal}: what came after was not enqueued`);
+  session.say(`interrupted by ${signal}: the lines after that were not enqueued`);
   return EXIT[signal];
 }
 
-/** Enqueues the lines; answers for how many of them the store has not answered. */
+/** Enqueues the lines; answers how many of them have no answer from the store. */
 async function enqueueLines(
   session: Session,
   options: LinesOptions,
@@ -94,7 +93,7 @@ async function enqueueLines(
   const lost: number[] = [];
   let trouble: unknown = null;
   let read = 0;
-  // Every answer counts, also behind one that is an error: the jobs of another write may be stored.
+  // Every answer counts, also after an error: the jobs of another write may be stored.
   const settle = async (): Promise<void> => {
     const first = pending.shift();
     if (!first) return;
@@ -122,25 +121,25 @@ async function enqueueLines(
         session.log.warn({ line: line.number, job: error.details.id }, "the key is taken by another payload; skipped");
         return null;
       });
-      // Whoever comes to it first tells of the error; until then it is not unhandled.
+      // The first code that awaits it reports the error; until then it must not count as unhandled.
       told.catch(() => undefined);
       pending.push({ line: line.number, answer: told });
       if (pending.length >= PENDING_MOST) await settle();
       if (trouble !== null) break;
     }
   } finally {
-    // Every answer is waited for, also after a bad line, so that the count is right.
+    // Waits for every answer, also after a bad line, so that the count is right.
     while (pending.length > 0 && !stop.isHurried) await settle();
   }
   if (trouble !== null) throw unsettled(trouble, lost, read);
   return pending.length;
 }
 
-/** A first signal ends the reading, a second one the waiting for answers: the store may be what does not come. */
+/** A first signal ends the reading, a second one the waiting for answers: the store may never answer. */
 interface Stop {
   readonly signal: StopSignal | null;
   readonly isHurried: boolean;
-  /** What comes first: the promise, or null with the first signal, or with the second one where only that counts. */
+  /** Resolves to the promise's value, or to null at the first signal ("signal") or at the second one ("hurry"). */
   first<T>(promise: Promise<T>, until: "signal" | "hurry"): Promise<T | null>;
   end(): void;
 }
@@ -148,7 +147,7 @@ interface Stop {
 function listenForStop({ io }: Session): Stop {
   const signals = listen(io);
   const heard: StopSignal[] = [];
-  // One waiter at a time: a promise of the signal would keep whatever waited for it, for every line of a long stream.
+  // One waiter at a time: a shared promise of the signal would keep every line of a long stream in memory.
   let wake = (): void => undefined;
   const note = (signal: StopSignal): void => {
     heard.push(signal);
@@ -173,7 +172,7 @@ function listenForStop({ io }: Session): Stop {
   };
 }
 
-/** The lines up to the signal. A line whose end has not come yet is none. */
+/** The lines up to the signal. A line whose end has not arrived is left out. */
 async function* untilStopped<T>(lines: AsyncIterable<T>, stop: Stop): AsyncGenerator<T> {
   const source = lines[Symbol.asyncIterator]();
   for (;;) {
@@ -199,18 +198,18 @@ function unsettled(error: unknown, lost: readonly number[], read: number): unkno
   return new RedriveError(error.code, message, { cause: error, details: { ...error.details, read } });
 }
 
-/** The error with how many were enqueued all the same. */
+/** The error with the number of jobs that were enqueued anyway. */
 function withBooks(trouble: unknown, { enqueued, duplicates, replaced }: Sum): unknown {
   if (!isRedriveError(trouble)) return trouble;
   const stored = enqueued + duplicates + replaced;
   const { read } = trouble.details;
-  // Lines behind those that are lost may be stored: a start from there would enqueue them again.
+  // Lines after the lost ones may be stored: starting from there would enqueue them again.
   const said =
-    typeof read === "number" ? `were enqueued, and no line behind line ${read} was read` : "before it were enqueued";
+    typeof read === "number" ? `were enqueued, and no line after line ${read} was read` : "before it were enqueued";
   return new RedriveError(trouble.code, `${trouble.message} (${stored} ${said})`, { cause: trouble });
 }
 
-/** The options of a line; throws with its number where it may not be enqueued. */
+/** The options of a line; throws with its number where the line may not be enqueued. */
 async function checked({ number, text }: NumberedLine, options: LinesOptions): Promise<EnqueueOptions> {
   const { known, fields, keyField } = options;
   try {

@@ -1,5 +1,5 @@
-// `redrive enqueue`: one job from the command line or a file, or a stream of them from stdin. Payload text is stored as
-// it came, byte for byte.
+// `redrive enqueue`: enqueues one job from the command line or a file, or a stream of jobs from stdin. Stores the
+// payload text unchanged, byte for byte.
 import { type FileHandle, open } from "node:fs/promises";
 import { resolve } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
@@ -15,15 +15,15 @@ import { definitions, jobFiles } from "./job-files.ts";
 const NOTES = `
 The payload is JSON: as text, from a file (@payload.json), or from stdin (-),
 one payload a line. With --jobs, or with \`jobs\` in the config file, the input is
-checked against its schema; without, anything that is JSON is taken.
-A signal ends a stream after the lines that came whole, with their summary.
+checked against its schema; without, any JSON is accepted.
+A signal ends a stream after the last complete line and prints the summary.
 
-What --unique says about a key that is taken:
-  key       the same payload is a duplicate, another one is refused (exit 4)
+What --unique does when the key is taken:
+  key       the same payload is a duplicate, another payload is refused (exit 4)
   queued    a duplicate while the job with the key waits, else a new job
   active    a duplicate while it waits or runs, else a new job
-  replace   a job that waits gets the new payload, else a new job
-  debounce  the same, and it waits anew: its due time is the new one`;
+  replace   a waiting job gets the new payload, else a new job
+  debounce  as replace, and the waiting job gets the new due time too`;
 
 /** Registers `enqueue`. */
 export function register(cli: Cli): void {
@@ -32,21 +32,21 @@ export function register(cli: Cli): void {
     .argument("[payload]", "JSON, @file, or - for one payload a line on stdin")
     .option(
       "--jobs <file>",
-      "module with the job definitions, to check the input; may be given again (default: those of the config file)",
+      "module with the job definitions, to check the input; repeatable (default: jobs of the config file)",
       collected,
     )
-    .option("--key <text>", "the same key does not make two jobs of one type")
-    .option("--key-field <name>", "with -: take the key from this field of each payload, where it stays")
-    .option("--unique <mode>", `what a taken key means: ${UNIQUE_MODES.join(", ")} (default key; see below)`)
+    .option("--key <text>", "unique key: a type has at most one job per key (see --unique)")
+    .option("--key-field <name>", "with -: use this field of each payload as its key; the payload keeps it")
+    .option("--unique <mode>", `what to do when the key is taken: ${UNIQUE_MODES.join(", ")} (default key; see below)`)
     .option("--priority <n>", "0 to 9, higher first (default 0)")
-    .option("--delay <duration>", "not before this long from now, e.g. 10s")
-    .option("--run-at <time>", "not before this time, e.g. 2027-01-31T08:00:00Z")
-    .option("--tenant <name>", "whose job it is")
-    .option("--group <name>", "jobs of one type and group go one at a time, in order (or groupConcurrency at a time)")
-    .option("--max-attempts <n>", "runs in all, the first one included")
-    .option("--deadline <duration>", "time over all attempts")
-    .option("--service <name>", "the outside thing it depends on")
-    .option("--queue <name>", "for a type that is not defined in --jobs (default: default)")
+    .option("--delay <duration>", "run no sooner than this long from now, e.g. 10s")
+    .option("--run-at <time>", "run no sooner than this time, e.g. 2027-01-31T08:00:00Z")
+    .option("--tenant <name>", "owner of the job, for fairness and limits")
+    .option("--group <name>", "jobs of one type and group run in order, one at a time (or groupConcurrency at a time)")
+    .option("--max-attempts <n>", "attempts in total, including the first")
+    .option("--deadline <duration>", "time limit over all attempts")
+    .option("--service <name>", "outside service that the job depends on")
+    .option("--queue <name>", "queue of a type that --jobs does not define (default: default)")
     .addHelpText("after", NOTES);
   examples(command, cli, [
     `enqueue hello '{"name":"Ada"}'`,
@@ -70,7 +70,7 @@ export function register(cli: Cli): void {
     }
     if (keyField !== undefined) throw invalid("key-field", "- as the payload", payload, "use --key for a single job");
     const text = payload.startsWith("@") ? await fileText(payload.slice(1), session) : payload;
-    // Everything that can be refused is refused before a file is made.
+    // Checks everything before a database file is created.
     newJobOf(known, await payloadOfText(known, text), "check", fields);
     const producer = await session.openProducer({ jobs, defaults });
     const job = await producer.enqueueText(definition ?? type, text, fields).catch((error: unknown) => {
@@ -79,14 +79,14 @@ export function register(cli: Cli): void {
     const document = { ids: [job.id], duplicates: Number(job.duplicate), replaced: Number(job.replaced) };
     if (session.quiet && !session.json) put(session.io.stdout, "line", `${job.id}\n`);
     session.answer(document, () => {
-      if (job.duplicate) return `${job.id} was there already${job.state === null ? "" : ` (${job.state})`}\n`;
+      if (job.duplicate) return `${job.id} exists already${job.state === null ? "" : ` (${job.state})`}\n`;
       return `${job.id} ${job.replaced ? "got the new payload" : "enqueued"}\n`;
     });
     return 0;
   });
 }
 
-/** The error about a taken key, with its remedy as it is typed here; any other as it is. */
+/** The error about a taken key, with its remedy written as a flag; any other error unchanged. */
 function inFlags(error: unknown): unknown {
   if (!isRedriveError(error, "conflict")) return error;
   const message = error.message.replace('unique: "replace"', "--unique replace");
@@ -95,7 +95,7 @@ function inFlags(error: unknown): unknown {
 
 function noPayload(): RedriveError {
   const message =
-    "payload: expected JSON, @file or -; got nothing; give JSON such as " +
+    "payload: expected JSON, @file or -; got nothing; pass JSON such as " +
     `'{"name":"Ada"}', a file such as @payload.json, or - for one payload a line on stdin`;
   return new RedriveError("invalid_argument", message);
 }
@@ -117,7 +117,7 @@ function enqueueOptions(flags: Flags): EnqueueOptions {
   });
 }
 
-/** The definition of the type; a file that was named for it must have it. */
+/** The definition of the type. A file named with --jobs must define it. */
 function definitionOf(
   type: string,
   jobs: readonly JobDefinition[],
@@ -129,7 +129,10 @@ function definitionOf(
   const types = jobs.map((job) => job.type).join(", ");
   if (flags.jobs !== undefined)
     throw invalid("type", `one that --jobs defines (${types})`, type, "check the name, or leave --jobs out");
-  session.log.warn({ type, defined: types }, "the jobs of the config file do not define this type; it is not checked");
+  session.log.warn(
+    { type, defined: types },
+    "the jobs of the config file do not define this type; its payload is not checked",
+  );
   return null;
 }
 
@@ -152,7 +155,7 @@ async function fileText(name: string, { io }: Session): Promise<string> {
   }
 }
 
-/** All of it, but never much more than a payload may have: a pipe or a device does not say its size. */
+/** Reads the whole file, but never much more than a payload may have: a pipe or a device does not report its size. */
 async function bytesOf(file: FileHandle): Promise<Buffer> {
   const parts: Buffer[] = [];
   for await (const part of file.createReadStream({ end: JOB_BOUNDS.payloadBytes, autoClose: false }))

@@ -1,9 +1,9 @@
-// How a command ends: the exit codes that scripts rely on, and the one line that goes with each error.
+// The exit codes that scripts rely on, and the one line that goes with each error.
 import { CommanderError } from "commander";
 import { type ErrorCode, isRedriveError } from "../core/errors.ts";
 import { oneLine } from "../core/safe-text.ts";
 
-/** The exit codes of design.md, with 70 for a bug of ours and 75 for a worker that asks to be replaced. */
+/** The exit codes that scripts rely on; the public list also stands in the CLI reference. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -19,20 +19,20 @@ export const EXIT = {
   SIGHUP: 143,
 } as const;
 
-/** What people see about the codes at the end of `--help`. */
+/** The list of exit codes at the end of `--help`. */
 export const EXIT_HELP = `
 Exit codes:
-  0    all well
-  1    finished, and something failed for good
+  0    success
+  1    finished, but something failed permanently
   2    wrong arguments
-  3    store not reachable or not usable, or the input or the output broke
-       off in the middle
+  3    store not reachable or not usable, or input or output failed before
+       its end
   4    refused, e.g. the key is taken by another payload
-  5    user code ended the process: process.exit, an error that no code
-       catches, a promise that never settles
-  75   worker: replace me, half of the slots are lost to handlers that ignore
-       their abort
-  78   refused configuration
+  5    user code ended the process: process.exit, an uncaught error, or a
+       promise that never settles
+  75   worker: replace this process, half of its slots are lost to handlers
+       that ignore their abort signal
+  78   configuration refused
   130  interrupted (143 by SIGTERM or SIGHUP)`;
 
 const BY_CODE: Readonly<Partial<Record<ErrorCode, number>>> = {
@@ -44,23 +44,23 @@ const BY_CODE: Readonly<Partial<Record<ErrorCode, number>>> = {
   illegal_transition: EXIT.refused,
   store_unavailable: EXIT.store,
   store_unusable: EXIT.store,
-  // A source of records that broke off, or results that could not be written.
+  // A source of records that failed before its end, or results that could not be written.
   aborted: EXIT.store,
   config_refused: EXIT.config,
 };
 
-/** An error as the outside hears of it. */
+/** An error as the caller sees it. */
 export interface Complaint {
   readonly exit: number;
   readonly code: string;
   readonly message: string;
-  /** Only where code is wrong, ours or the user's, and only shown on request. */
+  /** Set only for a bug in Redrive or in user code, and shown only on request. */
   readonly stack: string | null;
 }
 
-/** User code has ended the process before the command was done. */
+/** User code ended the process before the command was done. */
 export class UserCodeEnd extends Error {
-  /** Where in the user's code, if that is known. */
+  /** The place in the user's code, if known. */
   readonly at: string | null;
 
   constructor(message: string, at: string | null = null) {
@@ -69,7 +69,7 @@ export class UserCodeEnd extends Error {
   }
 }
 
-/** What an error means for the caller. */
+/** The exit code and message of an error. */
 export function complaintOf(error: unknown): Complaint {
   if (error instanceof CommanderError) {
     const message = error.message.replace(/^error: /, "");

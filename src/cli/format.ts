@@ -1,4 +1,4 @@
-// Times, counts and bars as people read them.
+// Times, counts and bars in human-readable form.
 import { formatDuration } from "../core/duration.ts";
 import type { Failure, Job } from "../core/job.ts";
 import { isoTime } from "../operate/json-form.ts";
@@ -45,22 +45,22 @@ export function bar(share: number, width: number): string {
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] as string);
 }
 
-/** An error in one cell: `Error` alone is no name worth its room. */
+/** An error in one table cell, without the name where it is only `Error`. */
 export function errorLine({ name, message }: Pick<Failure, "name" | "message">): string {
   return masked(name === "Error" && message !== "" ? message : `${name}: ${message}`);
 }
 
-/** Tries as people count them: the run that is under way, or went well, too. */
+/** Tries as people count them: including the run under way and the run that succeeded. */
 export function triesOf({ attempts, state }: Pick<Job, "attempts" | "state">): number {
   return attempts + (state === "running" || state === "completed" ? 1 : 0);
 }
 
-/** `2/10`, `2 of 10`; the count alone where the limit is not the job's but its type's, which only workers know. */
+/** `2/10`, `2 of 10`; only the count where the limit belongs to the type, which only workers know. */
 export function ofLimit({ limited }: Pick<Job, "limited">, count: number, between: "/" | " of ", most: number): string {
   return limited ? `${count}${between}${most}` : String(count);
 }
 
-/** A word for a shell, in quotes where it needs them. */
+/** A word for a shell, quoted where needed. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

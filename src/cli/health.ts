@@ -1,4 +1,4 @@
-// `redrive health`: one word, one score, and why.
+// `redrive health`: one status, one score, and the reasons.
 import { gatherHealth, judgeHealth } from "../operate/health.ts";
 import { type Cli, examples } from "./command.ts";
 import { EXIT } from "./exit.ts";
@@ -8,7 +8,7 @@ import { safeLine } from "../core/safe-text.ts";
 /** Registers `health`. */
 export function register(cli: Cli): void {
   const command = cli.command.description(
-    "Is the store there, are workers alive, does work wait? Exit code 0: healthy or degraded; 1: unhealthy; 3: no store. The success rate is null, for unknown: jobs that succeed are removed sooner than those that die, so the jobs that are kept do not tell it; `drain` counts its own.",
+    "Report the health of the queue: store, workers, waiting work. Exit code 0: healthy or degraded; 1: unhealthy; 3: no store. The success rate is always null (unknown): retention deletes completed jobs sooner than dead ones, so the stored jobs do not tell it. `drain` reports its own rate.",
   );
   examples(command, cli, ["health", "health --json"]);
   cli.act(command, async (session) => {

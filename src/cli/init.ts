@@ -1,4 +1,4 @@
-// `redrive init`: a starter in the working directory. Never overwrites anything.
+// `redrive init`: writes a starter into the working directory. Never overwrites a file.
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RedriveError } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import { type Cli, examples } from "./command.ts";
 import { CONFIG_NAMES } from "../config/find-config.ts";
 import type { GlobalOptions } from "./session.ts";
 
-const CONFIG = (jobs: string): string => `# Config of Redrive. Flags and environment variables beat what stands here.
+const CONFIG = (jobs: string): string => `# Config of Redrive. Flags and environment variables override this file.
 store: sqlite:./redrive.db
 jobs: ./${jobs}
 defaults:
@@ -25,7 +25,7 @@ import { defineJob, PermanentError } from "redrive";
 export const hello = defineJob("hello", {
   timeout: "30s",
   async run(input${input}, context) {
-    // Thrown errors are retried with a growing delay; this one says that trying again is of no use.
+    // Thrown errors are retried with a growing delay; a PermanentError is not retried.
     if (!input.name) throw new PermanentError("name is missing");
     context.log.info({ job: context.job.id }, \`hello, \${input.name}\`);
     return { greeted: input.name };
@@ -84,7 +84,7 @@ function writeAll(files: readonly [string, string][], folder: string): void {
   } catch (cause) {
     for (const path of written) rmSync(path, { force: true });
     const said = cause instanceof Error ? cause.message : String(cause);
-    const message = `init: expected a folder that can be written; ${folder} is none (${said}); run it in a folder of yours`;
+    const message = `init: expected a folder that can be written; got ${folder} (${said}); run it in another folder`;
     throw new RedriveError("invalid_argument", message, { cause });
   }
 }

@@ -1,17 +1,17 @@
-// The files with job definitions that a call is about.
+// The files with job definitions that a call uses.
 import { relative, resolve } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Flags } from "./command.ts";
 import type { Session } from "./session.ts";
 
-/** The files with job definitions: those of the flags, else those of the config file. */
+/** The files with job definitions: from the flags, else from the config file. */
 export function jobFiles(session: Session, flags: Flags): readonly string[] {
   const given = flags.jobs as string[] | undefined;
   return given === undefined ? session.config.jobs : given.map((file) => resolve(session.io.cwd, file));
 }
 
-/** The same as people call them: by their path from here where that is shorter. */
+/** The same paths for people: relative to the working directory where that is shorter. */
 export function jobFileNames(session: Session, flags: Flags): string[] {
   return jobFiles(session, flags).map((file) => {
     const fromHere = relative(session.io.cwd, file);
@@ -19,7 +19,7 @@ export function jobFileNames(session: Session, flags: Flags): string[] {
   });
 }
 
-/** The job definitions of the call; a bad file that the config names is the config's fault. */
+/** The job definitions of the call. An error in a file that the config names is an error of the config. */
 export async function definitions(session: Session, flags: Flags): Promise<JobDefinition[]> {
   try {
     const { loadJobs } = await import("../config/load-jobs.ts");
@@ -30,7 +30,7 @@ export async function definitions(session: Session, flags: Flags): Promise<JobDe
   }
 }
 
-/** The job definitions; refuses to go on without any. */
+/** The job definitions; throws where there are none. */
 export async function requiredDefinitions(session: Session, flags: Flags): Promise<JobDefinition[]> {
   if (jobFiles(session, flags).length > 0) return definitions(session, flags);
   const message =

@@ -1,4 +1,4 @@
-// Which jobs and which dead letters a command means: ids, or filters, or everything on request.
+// The flags that choose jobs and dead letters: ids, or filters, or everything on request.
 import type { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { DEATH_REASONS, FAILURE_CLASSES, STATES } from "../core/job.ts";
@@ -8,24 +8,24 @@ import type { JobFilter } from "../operate/jobs.ts";
 import type { Store } from "../store/store.ts";
 import { defined, type Flags, numeric, textual } from "./command.ts";
 
-/** States that are told apart when read, as filters of what is stored. */
+/** States that are derived when read, as filters on what is stored. */
 const DERIVED = {
   scheduled: { state: "queued", due: false, tried: false },
   retrying: { state: "queued", due: false, tried: true },
 } as const;
 
-/** States that no filter of what is stored can tell: the jobs are read and looked at, one by one. */
+/** States that no filter on stored fields can tell: each job is read and checked. */
 const HELD = {
   paused: { state: "queued", due: true },
   parked: { state: "queued", due: true },
 } as const;
 
-/** A state that only a look at each job can tell; null for any other. */
+/** A state that needs a check of each job; null for any other. */
 export function heldState(flags: Flags): keyof typeof HELD | null {
   return flags.state === "paused" || flags.state === "parked" ? flags.state : null;
 }
 
-/** Adds the filters of jobs; `held` where states count that only a look at each job can tell. */
+/** Adds the filters of jobs; `held` also allows the states that need a check of each job. */
 export function jobFilterFlags(command: Command, { held = false } = {}): Command {
   return command
     .option("--state <state>", statesFor(held).join(", "))
@@ -73,7 +73,7 @@ export function letterFilterFlags(command: Command): Command {
     .option("--fingerprint <id>", "of this cause");
 }
 
-/** The filter that the flags describe; ages are counted by the store's clock. */
+/** The filter that the flags describe; ages follow the store's clock. */
 export async function letterFilter(flags: Flags, store: () => Promise<Store>): Promise<DeadLetterFilter> {
   const olderThan = textual(flags.olderThan);
   const filter = defined({
@@ -94,14 +94,14 @@ export async function letterFilter(flags: Flags, store: () => Promise<Store>): P
   return { ...filter, until: Math.max(0, now - ms) };
 }
 
-/** Ids, or a filter, or all: exactly one of them, so that nothing is changed by mistake. */
+/** Ids, or a filter, or all: exactly one of them, so that no command changes jobs by mistake. */
 export function oneTarget<F extends object>(
   ids: readonly string[],
   filter: F,
   all: boolean,
 ): readonly string[] | (F & { all?: true }) {
   const ways = [ids.length > 0, Object.keys(filter).length > 0, all].filter(Boolean).length;
-  if (ways === 0) throw invalid("target", "ids, filters or --all", "none of them", "say what is meant");
+  if (ways === 0) throw invalid("target", "ids, filters or --all", "none of them", "pass one of them");
   if (ways > 1) throw invalid("target", "ids, filters or --all", "more than one of them", "give one");
   if (ids.length > 0) return [...new Set(ids)];
   return all ? ({ all: true } as F & { all: true }) : filter;

@@ -1,4 +1,4 @@
-// `redrive jobs explain`: why a job is not running, each reason with what happens next and when.
+// `redrive jobs explain`: why a job is not running; each reason with what happens next and when.
 import type { Reason } from "../core/explain.ts";
 import { isoTime } from "../operate/json-form.ts";
 import { stateStyle } from "./paint.ts";
@@ -23,7 +23,7 @@ export async function explainToPeople(session: Session, id: string): Promise<voi
 }
 
 function reasonText({ kind, message, next, at }: Reason, now: number, { paint }: Session): string {
-  // What has ended lies behind; everything else comes.
+  // The end of a finished job is in the past; every other time is still to come.
   const when = at === null ? "" : kind === "finished" ? fullTime(at, now) : fullTime(Math.max(at, now), now);
   const said = masked(safeLine(message));
   if (kind === "finished") return `  ${paint("dim", kind.padEnd(12))}  ${said} ${when}\n`;

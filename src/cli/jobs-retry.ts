@@ -1,4 +1,4 @@
-// `redrive jobs retry`: one word for two things. Dead jobs go back to work, waiting ones run now.
+// `redrive jobs retry`: sends dead jobs back to work and makes waiting jobs due now.
 import { EXIT } from "./exit.ts";
 import type { Session } from "./session.ts";
 import { hintAtWholeIds } from "./whole-ids.ts";
@@ -6,7 +6,7 @@ import { counted } from "./format.ts";
 
 const PAGE = 200;
 
-/** Retries these jobs; what runs, has completed or was cancelled is refused. */
+/** Retries these jobs; refuses those that run, have completed or were cancelled. */
 export async function retryJobs(session: Session, given: readonly string[]): Promise<number> {
   const ids = [...new Set(given)];
   const redrive = await session.openExisting();

@@ -1,4 +1,4 @@
-// Everything known about one job, as sections for people: what it is, how it failed, every bad run, what it carries.
+// Shows everything known about one job in sections: its fields, its error, every failed run, its payload.
 import { formatDuration } from "../core/duration.ts";
 import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
@@ -104,7 +104,7 @@ function dueText({ type, runAt }: Job, now: number): string {
   return isNextRound(type, runAt - now) ? "in the next round of its batch run" : fullTime(runAt, now);
 }
 
-/** A stack repeats name and message on its first lines. */
+/** Removes the first lines of a stack, which repeat name and message. */
 function withoutHead(stack: string, head: string): string {
   return (stack.startsWith(head) ? stack.slice(head.length) : stack).replace(/^\n+/, "").trimEnd();
 }
@@ -128,7 +128,7 @@ function badRun(type: string, run: AttemptRecord): readonly TableCell[] {
   return [attempt, shortTime(endedAt), took, worker ?? "-", failure.class, then, errorLine(failure)];
 }
 
-/** The run that went well leaves no record of its own; the job itself says when it was. */
+/** The successful run has no attempt record; its times come from the job. */
 function goodRun(job: Job): readonly TableCell[] {
   const { startedAt, finishedAt, worker } = job;
   const took = finishedAt === null ? "-" : tookText(startedAt, finishedAt);

@@ -1,4 +1,4 @@
-// `redrive jobs`: look at jobs, and change what waits.
+// `redrive jobs`: lists, explains, cancels, retries and reschedules jobs.
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { parseDuration } from "../core/duration.ts";
 import { type Holding, shownState } from "../core/holding.ts";
@@ -30,18 +30,18 @@ import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./format.ts"
 /** Registers `jobs`. */
 export function register(cli: Cli): void {
   const jobs = cli.command;
-  const show = jobs.command("show").description("everything known about one job").argument("<id>", "job id");
+  const show = jobs.command("show").description("show everything known about a job").argument("<id>", "job id");
   cli.act(show, async (session, [id = ""]) => showJob(session, id));
   examples(show, cli, ["jobs show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   const explain = jobs
     .command("explain")
-    .description("why a job is not running, what happens next and when")
+    .description("explain why a job is not running, what happens next and when")
     .argument("<id>", "job id");
   cli.act(explain, async (session, [id = ""]) => explainToPeople(session, id));
   examples(explain, cli, ["jobs explain 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   const history = jobs
     .command("history")
-    .description("every run of one job with its retries, oldest first")
+    .description("list every run of a job with its retries, oldest first")
     .argument("<id>", "id of the job, or of one of its runs");
   cli.act(history, async (session, [id = ""]) => showHistory(session, id));
   examples(history, cli, ["jobs history 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
@@ -49,7 +49,7 @@ export function register(cli: Cli): void {
   registerCancel(cli);
   const retry = jobs
     .command("retry")
-    .description("send dead jobs back to work with their attempts reset, and run waiting ones now")
+    .description("send dead jobs back to work with their attempts reset, and run waiting jobs now")
     .argument("<ids...>", "job ids");
   cli.act(retry, async (session, ids) => retryJobs(session, ids));
   examples(retry, cli, ["jobs retry 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
@@ -57,12 +57,12 @@ export function register(cli: Cli): void {
 }
 
 function registerList(cli: Cli): void {
-  const command = jobFilterFlags(cli.command.command("list").description("a page of jobs, newest first"), {
+  const command = jobFilterFlags(cli.command.command("list").description("list jobs, newest first"), {
     held: true,
   })
-    .option("--sort <order>", "due: what waits, in the order in which it is due")
+    .option("--sort <order>", "due: waiting jobs, in order of due time")
     .option("--limit <n>", "jobs per page, 1 to 200", "50")
-    .option("--cursor <cursor>", "where an earlier page ended");
+    .option("--cursor <cursor>", "where the previous page ended");
   examples(command, cli, [
     "jobs list",
     "jobs list --state retrying --sort due",
@@ -85,7 +85,7 @@ function registerList(cli: Cli): void {
   });
 }
 
-/** Pages that are read at most for one of jobs in a state that only a look at each can tell. */
+/** Most pages read to fill one page of jobs in a state that needs a check of each job. */
 const PAGES_READ = 100;
 
 async function listHeld(
@@ -97,7 +97,7 @@ async function listHeld(
   const found: Job[] = [];
   let next = query.cursor;
   for (let pages = 0; pages < PAGES_READ; pages++) {
-    // Never more than still fit, so that the cursor stands behind the last one shown.
+    // Reads never more than still fit, so that the cursor points after the last job shown.
     const page = await jobs.list({
       ...query,
       cursor: next,
@@ -137,11 +137,11 @@ function registerCancel(cli: Cli): void {
   const command = jobFilterFlags(
     cli.command
       .command("cancel")
-      .description("cancel what waits, and ask what runs to stop")
+      .description("cancel waiting jobs, and ask running ones to stop")
       .argument("[ids...]", "job ids, or filters"),
   )
     .option("--all", "every job that waits or runs")
-    .option("--yes", "do not ask before more than single ids are cancelled");
+    .option("--yes", "do not ask for confirmation when filters or --all are used");
   examples(command, cli, ["jobs cancel 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs cancel --type thumbnail --yes"]);
   cli.act(command, async (session, ids, flags) => {
     const target = oneTarget(ids, jobFilter(flags), flags.all === true);
@@ -184,7 +184,7 @@ function registerReschedule(cli: Cli): void {
     if (runAt !== undefined) instantOf(runAt, "run-at");
     const change = defined({ delay, runAt, priority: numeric(flags.priority) });
     if (Object.keys(change).length === 0)
-      throw invalid("reschedule", "--delay, --run-at or --priority", "none of them", "say what is to change");
+      throw invalid("reschedule", "--delay, --run-at or --priority", "none of them", "pass at least one");
     const sum = await (await session.openExisting()).jobs.reschedule(target, change);
     session.answer(sum, () => {
       const rest = [

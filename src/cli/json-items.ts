@@ -1,6 +1,6 @@
-// The items of a JSON array as texts, byte for byte: parsed and written again, long numbers would be rounded.
+// The items of a JSON array as texts, byte for byte: parsing and printing them again would round long numbers.
 
-/** The texts of the items of an array, given a text that is one. */
+/** Splits the text of a valid JSON array into the texts of its items. */
 export function* itemTexts(array: string): Generator<string> {
   let depth = 0;
   let from = 0;
@@ -20,7 +20,7 @@ export function* itemTexts(array: string): Generator<string> {
   }
 }
 
-/** Where the text ends that begins here. */
+/** The position at which the string that begins here ends. */
 function endOfText(array: string, begin: number): number {
   let at = begin + 1;
   while (array[at] !== '"' && at < array.length) at += array[at] === "\\" ? 2 : 1;

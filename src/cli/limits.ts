@@ -1,4 +1,5 @@
-// `redrive limits`: rate limits, retry budgets and weights, as workers were configured with, and what is left of them.
+// `redrive limits`: shows the rate limits, retry budgets and weights that workers are configured with, and what is
+// left.
 import { formatDuration } from "../core/duration.ts";
 import { isoTime } from "../operate/json-form.ts";
 import type { LimitView } from "../operate/limit-views.ts";
@@ -15,7 +16,7 @@ export function register(cli: Cli): void {
     const redrive = await session.openExisting();
     const [views, { now }] = await Promise.all([redrive.limits(), redrive.store.control()]);
     session.show({ items: views.map(limitForm), next: null }, () =>
-      views.length === 0 ? "No worker has said that anything is limited.\n" : limitsTable(views, now, session),
+      views.length === 0 ? "No worker has declared a limit.\n" : limitsTable(views, now, session),
     );
   });
 }

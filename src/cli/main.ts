@@ -1,5 +1,5 @@
-// The command line as a function: arguments and a world in, an exit code out. Every error ends here and becomes one line
-// and one code; nothing else in this folder decides how a call ends.
+// The command line as a function: arguments and an Io in, an exit code out. Every error ends here and becomes one line
+// and one code; no other file in this folder decides how a call ends.
 import type { Command } from "commander";
 import { withCommands } from "./command-names.ts";
 import { complain } from "./complain.ts";
@@ -12,10 +12,10 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   let code: number = EXIT.ok;
   const program = emptyProgram(io);
   try {
-    // Whichever of the words is the command: its module is among those that are loaded.
+    // Loads the module of every argument that names a command; the actual command is among them.
     const words = new Set(argv);
     await addCommands(program, io, { isLoaded: (name) => words.has(name), done: (end) => (code = end) });
-    // Typed without any command: the help is the answer, but a script has made a mistake.
+    // Without a command, print the help and fail, because a script that does this has made a mistake.
     if (argv.length === 0) program.help({ error: true });
     await program.parseAsync(asFlag(argv, program), { from: "user" });
     return code;
@@ -24,7 +24,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** The arguments without those of the command that `batch` runs. */
+/** The arguments before those of the command that `batch` runs. */
 export function ownArguments(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf("--");
   return end < 0 ? argv : argv.slice(0, end);
@@ -35,7 +35,10 @@ export function asksForJson(argv: readonly string[]): boolean {
   return ownArguments(argv).includes("--json");
 }
 
-/** `help dlq retry` as `dlq retry --help`: commander's own looks one word deep. A command that is not there is refused. */
+/**
+ * Turns `help dlq retry` into `dlq retry --help`, because commander's own help goes one word deep. Refuses an unknown
+ * command.
+ */
 function asFlag(argv: readonly string[], program: Command): string[] {
   const [first, ...rest] = argv;
   if (first !== "help" || rest.length === 0) return [...argv];

@@ -1,4 +1,4 @@
-// Lines of a stream, one at a time and with their numbers; memory follows the longest line, and that is bounded.
+// Splits a stream into numbered lines, one at a time; memory use follows the longest line, which is bounded.
 import { RedriveError } from "../core/errors.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 
@@ -40,12 +40,12 @@ export async function* linesOf(stream: AsyncIterable<Uint8Array | string>): Asyn
   if (line) yield line;
 }
 
-/** The error for a line; says where it stands. */
+/** The error for a line, with its number. */
 export function badLine(number: number, message: string, cause?: unknown): RedriveError {
   return new RedriveError("invalid_argument", `line ${number}: ${message}`, { cause });
 }
 
-/** For the first line, which may begin with a byte order mark, and for the others. */
+/** One decoder for the first line, which may begin with a byte order mark, and one for the others. */
 const FIRST = new TextDecoder("utf-8", { fatal: true });
 const OTHERS = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -1,4 +1,4 @@
-// What is said where filters fit no dead letter or no job: which filters, and what may have been meant.
+// The message for filters that match no dead letter or no job: which filters, and which values may have been meant.
 import { didYouMean } from "../core/options.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Flags } from "./command.ts";
@@ -19,21 +19,21 @@ const FILTERS = {
   fingerprint: "--fingerprint",
 } as const;
 
-/** `No dead letter fits --type thumbnial (did you mean "thumbnail"?)`. */
+/** `No dead letter matches --type thumbnial (did you mean "thumbnail"?)`. */
 export async function noMatchHint({ deadLetters }: Redrive, flags: Flags): Promise<string> {
   const given = filtersIn(flags);
   if (given === "") return "There are no dead letters";
   const { byType, causes } = await deadLetters.stats({});
   const fingerprints = causes.map(({ fingerprint }) => fingerprint);
   const hints = [meant(flags.type, Object.keys(byType)), meant(flags.fingerprint, fingerprints)].filter(Boolean);
-  const said = `No dead letter fits ${given}`;
+  const said = `No dead letter matches ${given}`;
   return hints.length === 0 ? said : `${said} (${hints.join(" ")})`;
 }
 
-/** `No job fits --type thumbnial`. */
+/** `No job matches --type thumbnial`. */
 export function noJobHint(flags: Flags): string {
   const given = filtersIn(flags);
-  return given === "" ? "There are no jobs" : `No job fits ${given}`;
+  return given === "" ? "There are no jobs" : `No job matches ${given}`;
 }
 
 function filtersIn(flags: Flags): string {
@@ -41,7 +41,7 @@ function filtersIn(flags: Flags): string {
   return given.map((name) => `${FILTERS[name]} ${String(flags[name])}`).join(" ");
 }
 
-/** Nothing for a value that is there, or like none that is. */
+/** Empty for a known value, and for one that is like no known value. */
 function meant(value: Flags[string], known: readonly string[]): string {
   if (typeof value !== "string" || known.includes(value)) return "";
   const longer = known.filter((one) => value.length >= 4 && one.startsWith(value));

@@ -1,4 +1,4 @@
-// Colours, only where somebody sees them: on a terminal, unless NO_COLOR says otherwise; FORCE_COLOR beats both.
+// Colours, only on a terminal and unless NO_COLOR is set; FORCE_COLOR overrides both.
 import { inspect } from "node:util";
 import { control } from "../system/output.ts";
 import type { Io, Sink } from "./io.ts";
@@ -6,10 +6,10 @@ import type { Io, Sink } from "./io.ts";
 /** The styles in use. */
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-/** Puts a style on a text, or leaves it as it is. */
+/** Applies a style to a text, or returns it unchanged. */
 export type Paint = (style: Style, text: string) => string;
 
-/** The way to paint for a stream. */
+/** The paint function for a stream. */
 export function paintFor(sink: Sink, env: Io["env"]): Paint {
   const { FORCE_COLOR: force, NO_COLOR: none, TERM } = env;
   const forced = force !== undefined && force !== "0" && force !== "false";

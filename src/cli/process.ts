@@ -1,4 +1,4 @@
-// The command line as a process: real streams, real signals, and an end that waits for nobody.
+// The command line as a process: real streams, real signals, and an end that does not wait for user code.
 import { basename, relative } from "node:path";
 import { printToStderr, put } from "../system/output.ts";
 import { EXIT } from "./exit.ts";
@@ -13,7 +13,7 @@ export async function main(): Promise<void> {
   const stderr = sinkOf(process.stderr);
   if (isOurStdout(argv)) printToStderr();
   const { env } = process;
-  // A document that was begun cannot become another one.
+  // A document on stdout that has begun cannot become an error document.
   const end = watchEnd({ stdout, stderr, env }, () => asksForJson(argv) && !stdout.hasWritten);
   const done = await run(argv, {
     stdout,
@@ -30,18 +30,18 @@ export async function main(): Promise<void> {
   if (failure !== null) put(process.stderr, "line", `error: ${lostAnswer(failure)}\n`);
   const code = failure !== null && done === EXIT.ok ? EXIT.store : done;
   end.decide(code);
-  // A handler that never returns, or a store that does not answer, must not keep us.
+  // A handler that never returns, or a store that does not answer, must not keep the process alive.
   process.exit(code);
 }
 
-/** True where stdout holds what another program reads: JSON, results, or an export. */
+/** True where another program reads our stdout: JSON, results, or an export. */
 function isOurStdout(argv: readonly string[]): boolean {
   const ours = ownArguments(argv);
   const isOutput = ours.some((word, at) => word === "--output=-" || (word === "--output" && ours[at + 1] === "-"));
   return asksForJson(argv) || isOutput || ours.includes("export");
 }
 
-/** How the user called us, so that examples work as typed. */
+/** How the user called the program, so that examples work as typed. */
 export function programName(script: string, cwd: string): string {
   if (/[\\/]node_modules[\\/]/.test(script)) return "npx redrive";
   if (basename(script) === "redrive") return "redrive";
@@ -57,26 +57,26 @@ function onSignal(listener: (signal: StopSignal) => void): () => void {
 }
 
 function lostAnswer(failure: Error): string {
-  const said = `stdout: expected a place that takes the answer; it does not (${failure.message})`;
-  return `${said}; make room there or write elsewhere, and look at the store before you repeat a change`;
+  const said = `stdout: expected to write the answer; got ${failure.message}`;
+  return `${said}; make room or write elsewhere, and check the store before you repeat a change`;
 }
 
-/** What a stream says that nobody reads any more: the reader left, and everything after that. */
+/** The errors of a stream after its reader has left. */
 const GONE: ReadonlySet<string> = new Set(["EPIPE", "ERR_STREAM_DESTROYED"]);
 
 interface ProcessSink extends Sink {
-  /** Why what was written is lost; null for a reader that left, who has seen what they wanted. */
+  /** Why written text was lost; null where the reader left on purpose. */
   readonly failure: Error | null;
   readonly hasWritten: boolean;
-  /** Resolves when all is written, or cannot be. */
+  /** Resolves when everything is written, or cannot be. */
   flushed(): Promise<void>;
 }
 
-/** A stream whose reader may leave at any time; then what is written goes nowhere. */
+/** A stream whose reader may leave at any time; after that, writes go nowhere. */
 function sinkOf(stream: NodeJS.WriteStream): ProcessSink {
   let isClosed = false;
   let hasWritten = false;
-  // As it is now: for user code it may become another.
+  // Bound now, because the process later replaces this function for user code.
   const write = stream.write.bind(stream);
   let failure: Error | null = null;
   let wake: (() => void) | null = null;

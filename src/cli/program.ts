@@ -1,4 +1,4 @@
-// The command line as commander sees it: what all commands share, and the commands, loaded or by their names alone.
+// The commander program: the flags that all commands share, and the commands, loaded or by name only.
 import { Command, Help } from "commander";
 import { put } from "../system/output.ts";
 import { openCli } from "./command.ts";
@@ -7,7 +7,9 @@ import { EXIT_HELP } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { VERSION } from "./version.ts";
 
-/** Adds every command; only those that are asked for are loaded. `done` hears the exit code of the one that runs. */
+/**
+ * Adds every command but loads only those that are asked for. `done` receives the exit code of the command that ran.
+ */
 export async function addCommands(
   program: Command,
   io: Io,
@@ -19,14 +21,17 @@ export async function addCommands(
   }
 }
 
-/** A command in the list of its group; those of the first list may not be loaded, and say in their entry what they take. */
+/**
+ * A command in the list of its group. A command of the first list may not be loaded; its entry says which arguments it
+ * takes.
+ */
 function listed(command: Command): string {
   const entry = command.parent?.parent ? undefined : COMMANDS.find(({ name }) => name === command.name());
   if (!entry) return new Help().subcommandTerm(command);
   return entry.takes === undefined ? entry.name : `${entry.name} ${entry.takes}`;
 }
 
-/** The program with what all commands share, and without any. */
+/** The program with the flags that all commands share, and without any command. */
 export function emptyProgram(io: Io): Command {
   const width = (sink: Io["stdout"]): number => Math.min(100, sink.columns || 80);
   const program = new Command();
@@ -35,22 +40,22 @@ export function emptyProgram(io: Io): Command {
     .description("The retry queue for TypeScript: run jobs, see why they failed, send them back to work.")
     .option(
       "--store <url>",
-      "where the jobs live: sqlite:PATH or postgres://… (REDRIVE_STORE; default sqlite:./redrive.db)",
+      "database of the jobs: sqlite:PATH or postgres://… (REDRIVE_STORE; default sqlite:./redrive.db)",
     )
     .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
-    .option("--json", "answer with one JSON document on stdout, secrets included")
-    .option("--redact", "with --json: mask what sounds like a secret")
-    .option("--quiet", "no progress and no summary; what you ask to see is still shown")
+    .option("--json", "print one JSON document on stdout, secrets included")
+    .option("--redact", "with --json: mask values that look like secrets")
+    .option("--quiet", "no progress and no summary; results are still printed")
     .version(VERSION, "-V, --version", "show the version")
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .addHelpText("after", EXIT_HELP)
-    .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent says how much.")
+    .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent sets the level.")
     .configureHelp({ showGlobalOptions: true, subcommandTerm: listed })
     .configureOutput({
       writeOut: (text) => void put(io.stdout, "text", text),
       writeErr: (text) => void put(io.stderr, "text", text),
-      // Errors are told once, in `complain`.
+      // `complain` reports errors, once.
       outputError: () => undefined,
       getOutHelpWidth: () => width(io.stdout),
       getErrHelpWidth: () => width(io.stderr),

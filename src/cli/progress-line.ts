@@ -1,14 +1,14 @@
-// One line at the bottom of a terminal that is drawn again and again, with log lines above it.
+// One line at the bottom of a terminal that is redrawn repeatedly, with log lines above it.
 import { realSystem } from "../system/real.ts";
 import { control, put } from "../system/output.ts";
 import type { Io } from "./io.ts";
 import { cutTo } from "./table.ts";
 
-/** The line; where stderr is no terminal, only other lines come through. */
+/** The line; where stderr is not a terminal, only the other lines are written. */
 export interface ProgressLine {
-  /** Shows what the function says, a few times a second, until the returned function is called. */
+  /** Shows the text that the function returns, a few times a second, until the returned function is called. */
   show(text: () => string): () => void;
-  /** Writes a line of its own above. */
+  /** Writes a separate line above it. */
   say(line: string): void;
 }
 

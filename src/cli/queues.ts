@@ -1,4 +1,4 @@
-// `redrive queues`: which queues there are, and the pauses of queues, job types, services and tenants.
+// `redrive queues`: lists queues, and pauses or resumes queues, job types, services and tenants.
 import type { Command } from "commander";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
@@ -20,7 +20,7 @@ export function register(cli: Cli): void {
   const queues = cli.command;
   const list = queues
     .command("list")
-    .description("every queue that workers, due jobs or pauses name, and what else is paused");
+    .description("list the queues of workers, due jobs and pauses, and everything that is paused");
   examples(list, cli, ["queues list", "queues list --json"]);
   cli.act(list, async (session) => {
     const redrive = await session.openExisting();
@@ -35,9 +35,9 @@ export function register(cli: Cli): void {
     });
   });
   const pause = targetFlags(queues.command("pause"))
-    .description("take no more work of a queue, job type, service or tenant; what runs goes on")
-    .option("--for <duration>", "goes on by itself after this long (default: when it is resumed)")
-    .option("--reason <text>", "why, for those who wonder");
+    .description("stop taking jobs of a queue, job type, service or tenant; running jobs continue")
+    .option("--for <duration>", "resume automatically after this long (default: stay paused until resumed)")
+    .option("--reason <text>", "reason, shown in lists");
   examples(pause, cli, ["queues pause mail --for 30m --reason deploy", "queues pause --tenant acme"]);
   cli.act(pause, async (session, [name], flags) => {
     const target = targetOf(name, flags);
@@ -64,7 +64,7 @@ export function register(cli: Cli): void {
     session.answer({ ...target, resumed }, () => {
       const what = safeLine(`${target.kind} ${target.name}`);
       const hint = target.kind === "queue" ? didYouMean(target.name, paused) : "";
-      return resumed ? `The ${what} goes on.\n` : `The ${what} was not paused${hint && ` (${hint})`}.\n`;
+      return resumed ? `The ${what} is resumed.\n` : `The ${what} was not paused${hint && ` (${hint})`}.\n`;
     });
     return resumed ? EXIT.ok : EXIT.failed;
   });
@@ -89,18 +89,18 @@ function targetOf(queue: string | undefined, flags: Flags): PauseTarget {
   const [target] = given;
   if (target === undefined || given.length > 1) {
     const came = target === undefined ? "none of them" : "more than one of them";
-    throw invalid("target", "a queue, --type, --service or --tenant", came, "say which one is meant");
+    throw invalid("target", "a queue, --type, --service or --tenant", came, "pass exactly one");
   }
   (target.kind === "tenant" ? checkText : checkName)(target.kind, target.name);
   return target;
 }
 
-/** What to say of a queue that nobody knows; null for one that workers, due jobs, pauses or any job name. */
+/** The message for an unknown queue; null for one that workers, due jobs, pauses or any job name. */
 async function unknownQueue(redrive: Redrive, queue: string): Promise<string | null> {
   const known = (await redrive.queues()).map(({ name }) => name);
   if (known.includes(queue) || (await redrive.jobs.list({ queue, limit: 1 })).items.length > 0) return null;
   const hint = didYouMean(queue, known);
-  return `No worker or job knows a queue ${JSON.stringify(queue)}${hint === "" ? "." : `; ${hint}`} It is paused all the same.`;
+  return `No worker or job knows a queue ${JSON.stringify(queue)}${hint === "" ? "." : `; ${hint}`} It was paused anyway.`;
 }
 
 function queueForm({ name, paused, types }: QueueView): object {

@@ -1,4 +1,5 @@
-// Records from a file, from stdin, or from a query, one at a time and with their place; memory follows the longest one.
+// Reads records from a file, from stdin, or from a query, one at a time, each with its place. Memory use follows the
+// longest record.
 import { createReadStream, existsSync, openSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { messageOf } from "../core/error-shape.ts";
@@ -10,12 +11,12 @@ import { itemTexts } from "./json-items.ts";
 import { linesOf } from "./ndjson.ts";
 import { keyIn } from "./record-key.ts";
 
-/** How records are written down. */
+/** The formats of records. */
 export const RECORD_FORMATS = ["ndjson", "csv", "json"] as const;
 /** One of `RECORD_FORMATS`. */
 export type RecordFormat = (typeof RECORD_FORMATS)[number];
 
-/** A record as JSON text, and where it stands: `line 3`, `item 3`. */
+/** A record as JSON text, and its place in the input: `line 3`, `item 3`. */
 export interface PlacedRecord {
   readonly text: string;
   readonly place: string;
@@ -27,10 +28,10 @@ const ENDINGS: Readonly<Record<string, RecordFormat>> = {
   ".csv": "csv",
   ".json": "json",
 };
-/** A JSON array is read as a whole; longer ones come as NDJSON. */
+/** A JSON array is read as a whole, up to this size; longer input must be NDJSON. */
 const ARRAY_BYTES = 64 * 1_048_576;
 
-/** The format of an input: as said, else by the ending of its name, else NDJSON. */
+/** The format of an input: as given, else by the file extension, else NDJSON. */
 export function formatOf(said: string | undefined, input: string, flag = "format"): RecordFormat {
   const known = RECORD_FORMATS.find((format) => format === said);
   if (said !== undefined && known === undefined)
@@ -38,7 +39,10 @@ export function formatOf(said: string | undefined, input: string, flag = "format
   return known ?? ENDINGS[extname(input).toLowerCase()] ?? "ndjson";
 }
 
-/** The bytes of a file, or of stdin for `-`. The file is opened at once: nothing is begun for one that may not be read. */
+/**
+ * The bytes of a file, or of stdin for `-`. Opens the file at once, so that no work starts for a file that cannot be
+ * read.
+ */
 export function openInput(
   { stdin, cwd }: Pick<Io, "stdin" | "cwd">,
   input: string,
@@ -50,12 +54,12 @@ export function openInput(
   try {
     return bytesOf(path, openSync(path, "r"));
   } catch (cause) {
-    const message = `input: expected a file that may be read; got ${JSON.stringify(input)} (${messageOf(cause)}); check its rights`;
+    const message = `input: expected a readable file; got ${JSON.stringify(input)} (${messageOf(cause)}); check its rights`;
     throw new RedriveError("invalid_argument", message, { cause });
   }
 }
 
-/** What to do about an input that is no regular file; null for one that is. */
+/** What to do about an input that is not a regular file; null for a regular file. */
 function remedyFor(path: string): string | null {
   if (!existsSync(path)) return "there is no such file; check the path";
   const file = statSync(path);
@@ -68,7 +72,7 @@ async function* bytesOf(path: string, fd: number): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(path, { fd }) as AsyncIterable<Uint8Array>;
   } catch (cause) {
-    const message = `input: expected to read ${path} to its end; got ${messageOf(cause)}; see to the disk and call again`;
+    const message = `input: expected to read ${path} to its end; got ${messageOf(cause)}; check the disk and run the command again`;
     throw new RedriveError("aborted", message, { cause });
   }
 }
@@ -110,7 +114,7 @@ async function wholeOf(stream: AsyncIterable<Uint8Array | string>): Promise<stri
         "input",
         `a JSON array of at most ${ARRAY_BYTES} bytes`,
         "more",
-        "write one record a line (NDJSON)",
+        "write one record per line (NDJSON)",
       );
   }
   try {
@@ -120,7 +124,7 @@ async function wholeOf(stream: AsyncIterable<Uint8Array | string>): Promise<stri
   }
 }
 
-/** What a record says; throws with its place where it is no JSON. */
+/** The parsed record; throws with its place where it is not JSON. */
 export function parsedRecord({ text, place }: PlacedRecord): unknown {
   try {
     return JSON.parse(text);

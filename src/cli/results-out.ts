@@ -1,4 +1,5 @@
-// Results of records, written as they come: a line of NDJSON or CSV each. A file appears under its name when it is whole.
+// Writes the results of records as they arrive, one line of NDJSON or CSV each. The file gets its final name only when
+// it is complete.
 import { existsSync, fstatSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { csvCell } from "../core/csv.ts";
@@ -8,21 +9,21 @@ import { put } from "../system/output.ts";
 import type { Io } from "./io.ts";
 import { openWhole, partOf } from "./whole-file.ts";
 
-/** How results are written. */
+/** The formats of results. */
 export const RESULT_FORMATS = ["ndjson", "csv"] as const;
 /** One of `RESULT_FORMATS`. */
 export type ResultFormat = (typeof RESULT_FORMATS)[number];
 
-/** Where results go. */
+/** The destination of results. */
 export interface ResultsOut {
   write(done: RecordResult): Promise<void>;
-  /** Makes the file whole. */
+  /** Completes the file and gives it its name. */
   end(): Promise<void>;
-  /** Leaves nothing half-done behind. */
+  /** Removes the unfinished file. */
   abandon(): void;
 }
 
-/** The format of an output: as said, else by the ending of its name, else NDJSON. */
+/** The format of an output: as given, else by the file extension, else NDJSON. */
 export function resultFormatOf(said: string | undefined, output: string): ResultFormat {
   const known = RESULT_FORMATS.find((format) => format === said);
   if (said !== undefined && known === undefined)
@@ -31,8 +32,8 @@ export function resultFormatOf(said: string | undefined, output: string): Result
 }
 
 /**
- * Opens an output: a file, or stdout for `-`. `source` is the file that the records come from, by its path or, for what was
- * redirected to stdin, its descriptor; that file must stay.
+ * Opens an output: a file, or stdout for `-`. `source` is the input file, by its path or, for a redirected stdin, by
+ * its descriptor; the output must not replace it.
  */
 export function openResults(
   { stdout, cwd }: Pick<Io, "stdout" | "cwd">,
@@ -52,11 +53,14 @@ export function openResults(
   }
   const path = resolve(cwd, output);
   if (!existsSync(dirname(path)) || (existsSync(path) && !statSync(path).isFile()))
-    throw invalid("output", "the path of a file in a folder that is there", output, "check the path");
+    throw invalid("output", "the path of a file in an existing folder", output, "check the path");
   if (source !== null && [path, partOf(path)].some((each) => isSame(each, source)))
-    throw invalid("output", "another file than the input", output, "results would take its place; name another");
-  // Opened at once: nothing is begun whose results could not be kept.
-  const file = openWhole(path, "make room, or name another file, and call again: what is done is not run again");
+    throw invalid("output", "a file other than the input", output, "the results would replace it; name another");
+  // Opened at once, so that no work starts whose results could not be stored.
+  const file = openWhole(
+    path,
+    "make room, or name another file, and run the command again: finished records do not run again",
+  );
   return { ...file, write: (done) => file.write(lineOf(done)) };
 }
 
@@ -74,7 +78,7 @@ function ndjsonLine({ id, result, attempts }: RecordResult): string {
   return `${JSON.stringify({ id, result, attempts })}\n`;
 }
 
-/** The columns are those of the first result; what others have beside them is in the last one, as JSON. */
+/** The first result determines the columns; fields that only later results have go into the last column, as JSON. */
 function csvLines(): (done: RecordResult) => string {
   let columns: string[] | null = null;
   return ({ id, result }) => {

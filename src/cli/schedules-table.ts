@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./format.ts";
 
-/** A row of the list as it appears outside. */
+/** A row of the list as JSON. */
 export function scheduleForm(view: AnyScheduleView): object {
   const times = { lastAt: isoTime(view.lastAt), nextAt: isoTime(view.nextAt) };
   return view.kind === "schedule" ? { ...view, ...times, input: rawJson(view.input) } : { ...view, ...times };
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column[] = [
   { title: "LAST JOB", least: 8, optional: true },
 ];
 
-/** The table; upkeep's own services stand below the schedules. */
+/** The table; the upkeep services stand below the schedules. */
 export function schedulesTable(views: readonly AnyScheduleView[], now: number, { width, paint }: Session): string {
   const rows = views.map((view) => [
     view.kind === "schedule" ? view.name : `upkeep: ${view.name}`,
@@ -41,16 +41,16 @@ export function schedulesTable(views: readonly AnyScheduleView[], now: number, {
 
 function whenOf(view: AnyScheduleView): string {
   if (view.kind === "schedule" && view.cron !== null) return `${view.cron} ${view.timezone ?? ""}`.trim();
-  // Upkeep waits for a while that chance has a say in.
+  // Upkeep adds a random part to its interval.
   return `${view.kind === "upkeep" ? "about " : ""}every ${formatDuration(view.everyMs ?? 0)}`;
 }
 
-/** A tick may be late by the second in which somebody looks. */
+/** A tick counts as late only after this: a worker may be about to decide it. */
 const LATE_MS = 2_000;
 
 function nextOf(view: AnyScheduleView, now: number): string {
   if (view.kind === "schedule" && view.paused) return "paused";
-  if (view.nextAt === null) return view.kind === "upkeep" ? "nobody does it" : "never";
+  if (view.nextAt === null) return view.kind === "upkeep" ? "no worker does it" : "never";
   return now - view.nextAt > LATE_MS ? `${formatDuration(now - view.nextAt)} late` : relativeTime(view.nextAt, now);
 }
 
@@ -68,10 +68,10 @@ const FORMAT = {
   second: "2-digit",
   timeZoneName: "short",
 } as const;
-/** A formatter takes longer to make than a table to write. */
+/** Kept, because making a formatter takes longer than writing a table. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** `2027-01-31 08:00:00 GMT+1`: a time as the clocks of its zone show it. */
+/** `2027-01-31 08:00:00 GMT+1`: a time in its own zone. */
 export function zonedTime(ms: number, timezone: string | null): string {
   const timeZone = timezone ?? "UTC";
   const format = formats.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", { timeZone, ...FORMAT });

@@ -1,4 +1,4 @@
-// `redrive schedules`: jobs at set times, for the whole fleet, and what upkeep does by itself.
+// `redrive schedules`: jobs at set times, for the whole fleet; `list` also shows the upkeep services.
 import { checkPayloadText } from "../core/payload.ts";
 import { didYouMean, invalid } from "../core/options.ts";
 import { type CatchUp, type Overlap, OVERLAPS } from "../core/schedule.ts";
@@ -16,24 +16,24 @@ import { relativeTime } from "./format.ts";
 import { definitions, jobFiles } from "./job-files.ts";
 
 const NOTES = `
-Every worker keeps schedules; each tick makes one job for the whole fleet.
-Cron expressions have five fields, or six with seconds first, and are meant in
---timezone. Adding a schedule of a name that is there changes it.
+Every worker runs schedules; each tick makes one job for the whole fleet.
+Cron expressions have five fields, or six with seconds first, in the zone of
+--timezone. Adding a schedule under an existing name changes that schedule.
 
-What --catch-up says about ticks that nobody was there for:
-  none   they make no job (those up to a minute late do)
-  one    the latest of them does (default)
-  N      the latest N do, oldest first, up to 1,000
+What --catch-up does with ticks that were missed while no worker ran:
+  none   they make no job (ticks up to a minute late still do)
+  one    only the latest makes a job (default)
+  N      the latest N make jobs, oldest first, up to 1,000
 
-What --overlap says about a job that has not ended when the next is due:
-  queue    they go one after the other (default)
-  skip     the next one is left out
-  replace  it is cancelled, or asked to stop, and the next one takes its place`;
+What --overlap does when the last job has not ended at the next tick:
+  queue    the jobs run one after the other (default)
+  skip     the tick makes no job
+  replace  the last job is cancelled, or asked to stop, and the next replaces it`;
 
 /** Registers `schedules`. */
 export function register(cli: Cli): void {
   const schedules = cli.command;
-  const list = schedules.command("list").description("every schedule, and what upkeep does by itself");
+  const list = schedules.command("list").description("list the schedules, and the upkeep services of the workers");
   examples(list, cli, ["schedules list", "schedules list --json"]);
   cli.act(list, async (session) => {
     const redrive = await session.openExisting();
@@ -44,8 +44,8 @@ export function register(cli: Cli): void {
   });
   registerAdd(cli, schedules);
   for (const [verb, description] of [
-    ["pause", "no more jobs of a schedule until it is resumed"],
-    ["resume", "go on with the next time from now"],
+    ["pause", "make no more jobs until the schedule is resumed"],
+    ["resume", "continue with the next tick from now"],
   ] as const) {
     const command = schedules.command(verb).description(description).argument("<name>", "name of the schedule");
     examples(command, cli, [`schedules ${verb} nightly`]);
@@ -56,7 +56,7 @@ export function register(cli: Cli): void {
   }
   const run = schedules
     .command("run")
-    .description("make one more job now; the plan stays as it is")
+    .description("make one extra job now; the schedule does not change")
     .argument("<name>", "name of the schedule");
   examples(run, cli, ["schedules run nightly"]);
   cli.act(run, async (session, [name = ""]) => {
@@ -66,7 +66,7 @@ export function register(cli: Cli): void {
   });
   const remove = schedules
     .command("remove")
-    .description("end a schedule; jobs that it has made stay")
+    .description("remove a schedule; its jobs stay")
     .argument("<name>", "name of the schedule");
   examples(remove, cli, ["schedules remove nightly"]);
   cli.act(remove, async (session, [name = ""]) => {
@@ -88,23 +88,23 @@ export function register(cli: Cli): void {
 function registerAdd(cli: Cli, schedules: Cli["program"]): void {
   const add = schedules
     .command("add")
-    .description("make a schedule, or change the one of this name")
+    .description("add a schedule, or change the existing one of this name")
     .argument("<name>", "name of the schedule")
     .argument("<type>", "job type")
     .argument("[payload]", "JSON, the input of every job (default {})")
-    .option("--cron <expression>", "when, e.g. '0 8 * * MON-FRI'")
-    .option("--timezone <zone>", "IANA name of the zone that --cron is meant in (default UTC)")
-    .option("--every <duration>", "an interval instead, e.g. 5m")
-    .option("--catch-up <rule>", "ticks that nobody was there for: none, one or a number (default one; see below)")
-    .option("--overlap <rule>", `${OVERLAPS.join(", ")} (default queue; see below)`)
-    .option("--jitter <duration>", "every job is due up to this long after its tick, by chance")
-    .option("--jobs <file>", "module with the job definitions, to check the input; may be given again", collected)
+    .option("--cron <expression>", "cron expression of the ticks, e.g. '0 8 * * MON-FRI'")
+    .option("--timezone <zone>", "time zone of --cron, an IANA name (default UTC)")
+    .option("--every <duration>", "interval between ticks instead of --cron, e.g. 5m")
+    .option("--catch-up <rule>", "what to do with missed ticks: none, one or a number (default one; see below)")
+    .option("--overlap <rule>", `if the last job has not ended: ${OVERLAPS.join(", ")} (default queue; see below)`)
+    .option("--jitter <duration>", "delay every job by a random time up to this long")
+    .option("--jobs <file>", "module with the job definitions, to check the input; repeatable", collected)
     .option("--priority <n>", "0 to 9, higher first (default 0)")
-    .option("--tenant <name>", "whose jobs they are")
-    .option("--max-attempts <n>", "runs in all, the first one included")
-    .option("--deadline <duration>", "time over all attempts")
-    .option("--service <name>", "the outside thing they depend on")
-    .option("--queue <name>", "for a type that is not defined in --jobs (default: default)")
+    .option("--tenant <name>", "owner of the jobs, for fairness and limits")
+    .option("--max-attempts <n>", "attempts in total, including the first")
+    .option("--deadline <duration>", "time limit over all attempts")
+    .option("--service <name>", "outside service that the jobs depend on")
+    .option("--queue <name>", "queue of a type that --jobs does not define (default: default)")
     .addHelpText("after", NOTES);
   examples(add, cli, [
     "schedules add nightly report '{\"full\":true}' --cron '0 2 * * *' --timezone Europe/Berlin",
@@ -114,7 +114,7 @@ function registerAdd(cli: Cli, schedules: Cli["program"]): void {
     const jobs = jobFiles(session, flags).length === 0 ? [] : await definitions(session, flags);
     const { defaults } = session.config;
     const options = { job: type, input: JSON.parse(checkPayloadText(payload)) as unknown, ...optionsOf(flags) };
-    // Everything that can be refused is refused before a file is made.
+    // Checks everything before a database file is created.
     await checkSchedule(name, options, typesByName(jobs, defaults));
     const redrive = await session.open({ jobs, defaults });
     await tell(session, redrive, await redrive.schedules.set(name, options));

@@ -1,4 +1,4 @@
-// `redrive stats`: how many jobs there are in each state.
+// `redrive stats`: counts the jobs in each state.
 import { STATES } from "../core/job.ts";
 import { type Cli, examples } from "./command.ts";
 import { stateStyle } from "./paint.ts";

@@ -1,17 +1,17 @@
-// One JSON document with a long list in it, written as it comes, so that ten million items need no memory.
+// Writes one JSON document with a long list in it as a stream, so that ten million items need no memory.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { jsonText } from "../operate/json-form.ts";
 import { put, shownAs } from "../system/output.ts";
 import { complaintOf } from "./exit.ts";
 import type { Io } from "./io.ts";
 
-/** A document that is under way. */
+/** A document that is being written. */
 export interface StreamedDocument {
-  /** Adds an item, given as JSON text; false asks to wait until there is room. */
+  /** Adds an item, given as JSON text; false asks the caller to wait until there is room. */
   add(json: string): boolean;
   /** Ends the list and adds the other fields. */
   end(rest: object): void;
-  /** Ends it with an error; returns what is to be thrown, so that nobody answers with a second document. */
+  /** Ends the document with an error. Throw what it returns, so that no second document is written. */
   fail(error: unknown, rest: object): unknown;
 }
 

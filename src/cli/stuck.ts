@@ -1,4 +1,4 @@
-// `redrive stuck`: runs that take longer than they may, and ending them now.
+// `redrive stuck`: lists and ends runs that exceed their limit.
 import { formatDuration } from "../core/duration.ts";
 import { isoTime } from "../operate/json-form.ts";
 import type { StuckFilter, StuckRun } from "../operate/stuck.ts";
@@ -13,7 +13,7 @@ import { counted, relativeTime } from "./format.ts";
 export function register(cli: Cli): void {
   const stuck = cli.command;
   const list = filterFlags(
-    stuck.command("list").description("runs over the limit of their type, with what would become of them"),
+    stuck.command("list").description("list runs over the limit of their type, with the verdict each would get"),
   );
   examples(list, cli, ["stuck list", "stuck list --older-than 30m --json"]);
   cli.act(list, async (session, _args, flags) => {
@@ -21,14 +21,16 @@ export function register(cli: Cli): void {
     const runs = await redrive.stuck.list(filterOf(flags));
     const { now } = await redrive.store.control();
     session.show({ items: runs.map(stuckForm) }, () =>
-      runs.length === 0 ? "No run takes longer than it may.\n" : stuckTable(runs, now, session),
+      runs.length === 0 ? "No run is stuck.\n" : stuckTable(runs, now, session),
     );
   });
   const fix = filterFlags(
     stuck
       .command("fix")
-      .description("end stuck runs now: they are tried again or given up, and what they say later is refused"),
-  ).option("--dry-run", "only say what would be done");
+      .description(
+        "end stuck runs now: their jobs are retried or dead-lettered, and later reports of the runs are refused",
+      ),
+  ).option("--dry-run", "only show what would be done");
   examples(fix, cli, ["stuck fix --dry-run", "stuck fix --type scrape --older-than 2h"]);
   cli.act(fix, async (session, _args, flags) => {
     const dryRun = flags.dryRun === true;
@@ -37,7 +39,7 @@ export function register(cli: Cli): void {
     const { now } = await redrive.store.control();
     const fixed = runs.filter((run) => run.fixed).length;
     session.answer({ dryRun, fixed, items: runs.map(stuckForm) }, () => {
-      if (runs.length === 0) return "No run takes longer than it may; nothing was changed.\n";
+      if (runs.length === 0) return "No run is stuck; nothing was changed.\n";
       const meanwhile = runs.length - fixed;
       const done = dryRun
         ? `${counted(runs.length, "run")} would be ended; nothing was changed.`
@@ -49,7 +51,7 @@ export function register(cli: Cli): void {
 
 function filterFlags(command: Command): Command {
   return command
-    .option("--older-than <duration>", "every run longer than this, whatever the limit of its type")
+    .option("--older-than <duration>", "runs longer than this, whatever the limit of their type")
     .option("--type <type>", "runs of this type");
 }
 
@@ -80,7 +82,7 @@ function stuckTable(runs: readonly StuckRun[], now: number, { width, paint }: Se
   return tableText(COLUMNS, rows, { width, paint });
 }
 
-/** To the second: nobody counts the milliseconds of what hangs. */
+/** A duration in whole seconds, because milliseconds do not matter for a stuck run. */
 function lasted(ms: number): string {
   return formatDuration(ms < 1_000 ? ms : Math.floor(ms / 1_000) * 1_000);
 }

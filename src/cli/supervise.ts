@@ -1,4 +1,5 @@
-// The end of a worker: by itself, by a signal, by a second one that cannot wait, or because the worker asks to be replaced.
+// Supervises a worker to its end: by itself, by a signal, by a second signal that cannot wait, or because the worker
+// asks to be replaced.
 //
 //   working ── done ─────────────────────────────► null
 //           ── signal, or spent ──► stopping ────► 130, 143 or 75
@@ -11,10 +12,10 @@ import { EXIT } from "./exit.ts";
 import type { Io, StopSignal } from "./io.ts";
 import type { Session } from "./session.ts";
 
-/** What a second signal leaves to the store. */
+/** How long the store may take after a second signal. */
 const LAST_MS = 1_000;
 
-/** The same signal within this time is one: `timeout`, and npm, send it to the process and to its group. */
+/** The same signal within this time counts once: `timeout` and npm send it to the process and to its group. */
 const SAME_SIGNAL_MS = 200;
 
 /** Lets the worker work; null when it ended by itself, else the exit code. */
@@ -30,7 +31,7 @@ export async function supervise(
     const work = options.work();
     const end = await Promise.race([work.then(() => null), signals.next(), spent]);
     if (end === null) return null;
-    // What is left of the work ends with the stop; its errors are told by the stop.
+    // The stop also ends the remaining work and reports its errors.
     work.catch(() => undefined);
     announce(session, end, worker, options.within);
     const stopped = worker.stop({ within: options.within }).then(() => session.close());
@@ -54,12 +55,17 @@ function announce(
   within: Duration,
 ): void {
   if (end === "spent") {
-    const message = "half of the slots are lost to handlers that ignore their abort: stopping, replace this process";
+    const message =
+      "half of the slots are lost to handlers that ignore their abort signal: stopping; replace this process";
     log.error({ leaked: counts.leaked }, message);
-  } else log.info({ signal: end, within }, "stopping: no new jobs, running ones may finish; again to stop at once");
+  } else
+    log.info(
+      { signal: end, within },
+      "stopping: takes no new jobs, lets running ones finish; interrupt again to stop at once",
+    );
 }
 
-/** Listens to the signals that ask to stop, one after the other. */
+/** Listens for the signals that ask to stop, one after the other. */
 export function listen(io: Io): { next(): Promise<StopSignal>; stop(): void } {
   const heard: StopSignal[] = [];
   const lastAt = new Map<StopSignal, number>();

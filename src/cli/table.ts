@@ -1,4 +1,5 @@
-// Tables for people: aligned columns without borders, cut to the width of the terminal. What is left out is said.
+// Tables for people: aligned columns without borders, cut to the width of the terminal. A note names the columns left
+// out.
 import type { Paint, Style } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 
@@ -6,27 +7,30 @@ import { safeLine } from "../core/safe-text.ts";
 export interface Column {
   readonly title: string;
   readonly align?: "right";
-  /** Gives way where the terminal is narrow, the widest column first; never below this width. */
+  /**
+   * Least width to which the column may shrink on a narrow terminal, the widest column first; absent, it does not
+   * shrink.
+   */
   readonly least?: number;
-  /** Is left out where not even its least width is to be had; of several the first that makes enough room. */
+  /** Left out where not even its least width fits; of several, the first one that makes enough room. */
   readonly optional?: true;
 }
 
-/** A cell, with a style where it has one. */
+/** A cell, with an optional style. */
 export type TableCell = string | number | { readonly text: string; readonly style: Style | undefined };
 
 const GAP = "  ";
 
-/** Where a table goes. */
+/** The space of a table. */
 export interface TablePlace {
-  /** Columns of the terminal, Infinity where nothing is to be cut. */
+  /** Columns of the terminal; Infinity where nothing may be cut. */
   readonly width: number;
   readonly paint: Paint;
-  /** Columns that are lost to the left of it. */
+  /** Columns taken by an indent on the left. */
   readonly indent?: number;
 }
 
-/** The lines of a table, and one more where columns had to be left out. */
+/** The lines of a table, and a note where columns had to be left out. */
 export function tableText(
   columns: readonly Column[],
   rows: readonly (readonly TableCell[])[],
@@ -37,7 +41,7 @@ export function tableText(
   const left = leftOut(columns, rows, room);
   const kept = <T>(list: readonly T[]): T[] => list.filter((_, at) => !left.includes(at));
   const lines = linesOf(kept(columns), rows.map(kept), { width: room, paint });
-  // A column in which nothing stands is not missed.
+  // An empty column needs no note.
   const missed = left.filter((at) => rows.some((row) => textOf(row[at] ?? "") !== ""));
   if (missed.length === 0) return lines;
   const names = missed.map((at) => columns[at]?.title).join(", ");
@@ -45,7 +49,7 @@ export function tableText(
   return `${lines}${paint("dim", cutTo(note, room))}\n`;
 }
 
-/** The columns for which there is no room, however far the others give way. */
+/** The columns that do not fit, even if the others shrink to their least width. */
 function leftOut(columns: readonly Column[], rows: readonly (readonly TableCell[])[], width: number): number[] {
   const texts = rows.map((row) => row.map((cell) => safeLine(textOf(cell))));
   const natural = naturalWidths(columns, texts);
@@ -57,7 +61,7 @@ function leftOut(columns: readonly Column[], rows: readonly (readonly TableCell[
   return [empty, ...optional.map((at) => [...empty, at])].find(fits) ?? optional;
 }
 
-/** What columns of these widths take together. */
+/** The total width of columns of these widths. */
 function totalOf(widths: readonly number[]): number {
   return widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1));
 }
@@ -96,7 +100,7 @@ function textOf(cell: TableCell): string {
   return typeof cell === "object" ? cell.text : String(cell);
 }
 
-/** Takes what is too much from the columns that may give way, always from the widest. */
+/** Shrinks the columns that may shrink until the table fits, always the widest first. */
 function fitted(columns: readonly Column[], natural: readonly number[], width: number): number[] {
   const widths = natural.map((one, at) => (columns[at]?.least === undefined ? one : Math.min(one, width)));
   for (let over = totalOf(widths) - width; over > 0; over--) {
@@ -110,7 +114,7 @@ function fitted(columns: readonly Column[], natural: readonly number[], width: n
   return widths;
 }
 
-/** The text within so many columns, with an ellipsis where something was cut. */
+/** The text cut to so many columns, with an ellipsis where something was cut. */
 export function cutTo(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let cut = "";

@@ -1,5 +1,5 @@
-// A file that appears under its name when it is whole. Until then it is called `.part`; a disk that takes only a part of
-// it leaves nothing behind, and a link that lies in the way is never followed.
+// Writes a file that gets its name only when it is complete. Until then its name ends in `.part`. A full disk leaves
+// nothing behind, and a link at the path is never followed.
 import { constants, createWriteStream, openSync, renameSync, rmSync, unlinkSync } from "node:fs";
 import { once } from "node:events";
 import { finished } from "node:stream/promises";
@@ -8,18 +8,18 @@ import { RedriveError } from "../core/errors.ts";
 
 /** A file that is being written. */
 export interface WholeFile {
-  /** Resolves when there is room for more; rejects with `aborted` where the disk does not take it. */
+  /** Resolves when there is room for more; rejects with `aborted` where the disk refuses it. */
   write(text: string): Promise<void>;
-  /** Gives the file its name, with all of it on disk. */
+  /** Syncs the file to disk and gives it its name. */
   end(): Promise<void>;
-  /** Leaves nothing behind. */
+  /** Removes the unfinished file. */
   abandon(): void;
 }
 
-/** Begins a file, readable by its owner alone; `remedy` is what to do where it cannot be written to its end. */
+/** Begins a file that only its owner can read; `remedy` is what to do where it cannot be completed. */
 export function openWhole(path: string, remedy: string): WholeFile {
   const part = partOf(path);
-  // A stream of Node's goes on after a short write, and fails where nothing more is taken.
+  // Node's stream continues after a short write, and fails where the disk takes nothing more.
   const stream = createWriteStream(part, { fd: openPart(part, path), flush: true });
   const brokenOff = (cause: unknown): RedriveError => {
     const message = `output: expected to write ${path} to its end; got ${messageOf(cause)}; ${remedy}`;
@@ -47,18 +47,21 @@ export function openWhole(path: string, remedy: string): WholeFile {
       try {
         rmSync(part, { force: true });
       } catch {
-        // Why the call ends is worth more than that its rest could not be removed; the next call writes over it.
+        // The reason why the call ends matters more than a part that could not be removed; the next call overwrites it.
       }
     },
   };
 }
 
-/** What a file is called until it is whole. */
+/** The name of a file until it is complete. */
 export function partOf(path: string): string {
   return `${path}.part`;
 }
 
-/** What lies there is the rest of an earlier call, or a link that another user planted: it is removed, not written to. */
+/**
+ * Opens the part file. A file at that path is left over from an earlier call, or a link that another user planted, so
+ * it is removed, never written to.
+ */
 function openPart(part: string, path: string): number {
   try {
     try {
@@ -69,7 +72,7 @@ function openPart(part: string, path: string): number {
     const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
     return openSync(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   } catch (cause) {
-    const message = `output: expected a file that may be written; got ${JSON.stringify(path)} (${messageOf(cause)}); name another, or make way for it`;
+    const message = `output: expected a file that can be written; got ${JSON.stringify(path)} (${messageOf(cause)}); name another file`;
     throw new RedriveError("invalid_argument", message, { cause });
   }
 }

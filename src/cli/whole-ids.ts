@@ -1,11 +1,11 @@
-// Ids are looked up whole: no store can find a job by the beginning of its id without reading them all. Whoever gives a
-// part of one is told so.
+// Detects shortened ids. A store finds a job only by its whole id, because a search by prefix would read all jobs; the
+// message says so.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { Session } from "./session.ts";
 
 const WHOLE = "00000000-0000-0000-0000-000000000000";
 
-/** True for the beginning of an id, as a copy from a narrow place leaves it. */
+/** True for the beginning of an id, as copied from a cut table cell. */
 function isPart(id: string): boolean {
   return (
     id.length < WHOLE.length && /^[0-9a-f]{4}/.test(id) && id.replace(/[0-9a-f]/g, "0") === WHOLE.slice(0, id.length)
@@ -13,16 +13,16 @@ function isPart(id: string): boolean {
 }
 
 function hint(session: Session): string {
-  return `give the whole id; \`${session.suggest("jobs list --json")}\` shows it`;
+  return `pass the whole id; \`${session.suggest("jobs list --json")}\` shows it`;
 }
 
-/** Says on stderr that an id which was not found looks like a part of one. */
+/** Says on stderr that an id which was not found looks like the beginning of one. */
 export function hintAtWholeIds(session: Session, ids: readonly string[]): void {
   const part = ids.find(isPart);
   if (part !== undefined) session.say(`${part} looks like the beginning of an id: ${hint(session)}.`);
 }
 
-/** Does something with the job of an id; an error that it is not there says more where the id is a part of one. */
+/** Runs `work` for an id; a `not_found` error gets a hint where the id looks like the beginning of one. */
 export async function withWholeId<T>(session: Session, id: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-// `redrive worker`: works until told to stop.
+// `redrive worker`: runs jobs until stopped.
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import { realSystem } from "../system/real.ts";
 import { type Cli, examples, textual } from "./command.ts";
@@ -8,21 +8,21 @@ import { defaultsOf, workerFlags, workerOptions } from "./worker-flags.ts";
 import { claimedText } from "./worker-summary.ts";
 
 const NOTES = `
-A first SIGINT, SIGTERM or SIGHUP stops claiming, lets running jobs finish
---within the time, then aborts and releases them uncharged; a second one does so
-at once (the same signal within 0.2s counts once). A summary goes to stderr at
-the end. With --json, what your jobs print on stdout goes to stderr.
-Exit code 75 means: replace me, half of the slots are lost to handlers that
-ignore their abort.
+On a first SIGINT, SIGTERM or SIGHUP the worker stops claiming, lets running
+jobs finish --within the time, then aborts and releases them without using an
+attempt. On a second one it does so at once (the same signal within 0.2s counts
+once). It prints a summary to stderr at the end. With --json, what your jobs
+print on stdout goes to stderr. Exit code 75 means: replace this process, half
+of its slots are lost to handlers that ignore their abort signal.
 
-Environment: MAX_RETRY_ATTEMPTS (attempts in all) and RETRY_DELAY_SECONDS (the
-wait before every retry), for types that set none. MAX_RETRIES is not read here,
-only by \`drain\` and \`batch\`.`;
+Environment: MAX_RETRY_ATTEMPTS (attempts in total) and RETRY_DELAY_SECONDS (the
+wait before every retry), for types that set none. Only \`drain\` and \`batch\`
+read MAX_RETRIES.`;
 
 /** Registers `worker`. */
 export function register(cli: Cli): void {
   const command = workerFlags(cli.command)
-    .option("--within <duration>", "time for running jobs to finish when told to stop", "25s")
+    .option("--within <duration>", "time for running jobs to finish after a stop signal", "25s")
     .addHelpText("after", NOTES);
   examples(command, cli, [
     "worker --jobs jobs.ts",
@@ -39,7 +39,7 @@ export function register(cli: Cli): void {
       const redrive = await session.open({ jobs, defaults });
       const worker = redrive.worker(options);
       const work = async (): Promise<void> => {
-        // A start that was stopped ends too, and is none.
+        // A start that was stopped also resolves, but without this event.
         redrive.on("worker.started", () => {
           const types = jobs.map(({ type }) => type).join(",");
           const health = worker.healthPort === null ? {} : { health: worker.healthPort };

@@ -40,7 +40,7 @@ describe("a run", () => {
     const { lines } = all[1];
     expect(lines[0]).toBe("resuming run 1 of shared");
     expect(lines.filter((line) => line.startsWith("waiting: "))[0]).toMatch(
-      /^waiting: \d items? in the hands of another process$/,
+      /^waiting: \d items? run by another process$/,
     );
     expect(lines.length).toBeLessThan(10);
     for (const line of all.flatMap((each) => each.lines)) expect(line).not.toContain("0 items");
@@ -78,7 +78,7 @@ describe("a run", () => {
       lines: [
         "resuming run 1 of killed",
         "first pass: 6 items in batches of 3",
-        "waiting: 3 items in the hands of a process that seems to have died; taken over after one lease at the latest",
+        "waiting: 3 items run by a process that seems to have died; taken over within one lease",
       ],
     });
   });
@@ -106,7 +106,7 @@ describe("a run", () => {
     const { code, lines } = await call;
     expect(code).toBe(130);
     expect(lines.filter((line) => line.startsWith("waiting: "))).toEqual([
-      "waiting: 1 item in the hands of a process that seems to have died; taken over after one lease at the latest",
+      "waiting: 1 item run by a process that seems to have died; taken over within one lease",
     ]);
   });
 
@@ -140,7 +140,7 @@ describe("a run", () => {
     writeFileSync(join(folder, "done"), "");
     const { code, lines, document } = await call;
     expect({ code, document }).toMatchObject({ code: 1, document: { succeeded: 0, failed: 0, left: 2 } });
-    expect(lines.at(-1)).toBe("stopped with 2 items left: start the same command again to go on");
+    expect(lines.at(-1)).toBe("stopped with 2 items left; start the same command again to continue");
   });
 });
 
@@ -162,8 +162,8 @@ describe("a signal", () => {
       code: exit,
       lines: [
         "first pass: 3 items in batches of 1",
-        "stopping: what is running may finish, for 25s at most; once more to stop at once",
-        "stopped with 2 items left: start the same command again to go on",
+        "stopping: running batches may finish within 25s; interrupt again to stop at once",
+        "stopped with 2 items left; start the same command again to continue",
       ],
     });
     expect(document).toMatchObject({ items: 3, succeeded: 1, failed: 0, left: 2, rounds: 0, isResumed: false });
@@ -183,7 +183,7 @@ describe("a signal", () => {
     expect(code).toBe(130);
     expect(out).toMatch(/^3 items: 0 succeeded, 0 failed, 0 retried in 0 rounds/);
     expect(err).toContain("stopping at once\n");
-    expect(err).toContain("stopped with 3 items left: start the same command again to go on\n");
+    expect(err).toContain("stopped with 3 items left; start the same command again to continue\n");
     expect(err).not.toContain("verdict");
     expect(err).not.toContain("could not be written");
   });

@@ -85,8 +85,8 @@ describe("batch", () => {
     expect(failed).toMatch(
       /^failed: item 4 "bad" after 2 tries: ExitCode: sh entry.sh ended with exit code 3\. .*cannot do it$/,
     );
-    expect(list).toMatch(/^all of them: redrive dlq list --type batch:run-/);
-    expect(show).toMatch(/^what the first one printed: redrive dlq show /);
+    expect(list).toMatch(/^list them all: redrive dlq list --type batch:run-/);
+    expect(show).toMatch(/^output of the first one: redrive dlq show /);
     const shown = (await run(show.split(" redrive ")[1]?.split(" ") ?? [])).out;
     expect(shown).toContain("cannot do it");
     expect(shown).toContain("again in the next round");
@@ -332,12 +332,7 @@ describe("batch", () => {
     ],
     ["an array that is cut short", null, "[1,2", "input: expected a JSON array"],
     ["other bytes than UTF-8", null, Buffer.from([0x22, 0xff, 0x22]), "line 1: expected UTF-8"],
-    [
-      "two columns of one name",
-      "csv",
-      "a,b,a\n1,2,3\n",
-      'line 1: expected a name of its own for every column; got "a"',
-    ],
+    ["two columns of one name", "csv", "a,b,a\n1,2,3\n", 'line 1: expected distinct column names; got "a"'],
   ] as const)("refuses %s before anything is written", async (_name, format, text, message) => {
     const { run, folder, command } = setup();
     writeFileSync(join(folder, "items"), text);

@@ -28,7 +28,7 @@ describe("an input", () => {
       expect.objectContaining({
         code: "invalid_argument",
         message: expect.stringMatching(
-          /^input: expected a file that may be read; got "secret\.ndjson" \(EACCES: permission denied.*\); /,
+          /^input: expected a readable file; got "secret\.ndjson" \(EACCES: permission denied.*\); /,
         ),
       }),
     );
@@ -59,7 +59,7 @@ describe("an output", () => {
     mkdirSync(join(bench.folder, "out.ndjson.part"));
     expect(await drain(bench, "in.ndjson", "out.ndjson")).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^error: output: expected a file that may be written; got .*\(EISDIR: .*\); /),
+      err: expect.stringMatching(/^error: output: expected a file that can be written; got .*\(EISDIR: .*\); /),
     });
     expect(readdirSync(bench.folder).toSorted()).toEqual(["in.ndjson", "jobs.mjs", "out.ndjson.part"]);
     chmodSync(bench.folder, 0o555);
@@ -122,7 +122,7 @@ describe("an output", () => {
     ] as const)
       expect(await drain(bench, input, output)).toMatchObject({
         code: 2,
-        err: expect.stringContaining("output: expected another file than the input"),
+        err: expect.stringContaining("output: expected a file other than the input"),
       });
     const query = ["--query", "select 1 as id", "--from", "sqlite:in.ndjson", "--output", "in.ndjson"];
     expect(await bench.run(["drain", "--jobs", "jobs.mjs", ...query], { env: QUIET })).toMatchObject({ code: 2 });
@@ -136,7 +136,7 @@ describe("an output", () => {
     const redirected = (): number => openSync(join(bench.folder, "in.ndjson"), "r");
     const refused = startCli(bench, [...call, "in.ndjson"], {}, redirected());
     expect(await refused.ended).toMatchObject({ code: 2 });
-    expect(refused.text.err).toContain("output: expected another file than the input");
+    expect(refused.text.err).toContain("output: expected a file other than the input");
     expect(readFileSync(join(bench.folder, "in.ndjson"), "utf8")).toBe(RECORD);
     expect(await startCli(bench, [...call, "out.ndjson"], {}, redirected()).ended).toMatchObject({ code: 0 });
     expect(readFileSync(join(bench.folder, "out.ndjson"), "utf8")).toContain('"ADA"');

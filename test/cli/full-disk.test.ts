@@ -110,7 +110,7 @@ describe.skipIf(process.platform === "win32")("enqueue -", () => {
     expect(document.error.message).toContain(`(${stored} were enqueued`);
     // Lines of another write may be stored though they come behind those that are lost.
     const [last] = bench.sql("select max(json_extract(payload, '$.number')) from jobs")[0] as [number];
-    const read = Number(/and no line behind line (\d+) was read\)/.exec(err)?.[1]);
+    const read = Number(/and no line after line (\d+) was read\)/.exec(err)?.[1]);
     expect(read).toBeGreaterThanOrEqual(last);
     expect(read).toBeGreaterThan(stored);
   }, 120_000);

@@ -31,11 +31,11 @@ describe("a suggested command", () => {
 describe("an empty answer", () => {
   it("says which filters nothing fits, and what may have been meant", async () => {
     const bench = await withDeadJob("sqlite:redrive.db");
-    const meant = 'No dead letter fits --type brokn (did you mean "broken"?).\n';
+    const meant = 'No dead letter matches --type brokn (did you mean "broken"?).\n';
     expect((await bench.run(["dlq", "list", "--type", "brokn"])).out).toBe(meant);
     expect((await bench.run(["dlq", "stats", "--type", "brokn"])).out).toBe(meant);
     expect((await bench.run(["jobs", "list", "--type", "brokn", "--state", "dead"])).out).toBe(
-      "No job fits --state dead --type brokn.\n",
+      "No job matches --state dead --type brokn.\n",
     );
     expect((await bench.json(["dlq", "list", "--type", "brokn"])).document).toEqual({ items: [], next: null });
   });

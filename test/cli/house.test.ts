@@ -225,7 +225,7 @@ describe("help", () => {
   it("lists commands and exit codes", async () => {
     const { code, out } = await createBench().run(["--help"]);
     expect(code).toBe(0);
-    expect(out).toContain("75   worker: replace me");
+    expect(out).toContain("75   worker: replace this process");
     for (const name of [...commands, "jobs", "dlq", "stuck", "breakers", "queues"])
       expect(out).toContain(`\n  ${name} `);
     expect(Math.max(...out.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -253,10 +253,13 @@ describe("help", () => {
   });
 
   it.each([
-    ["enqueue", [/debounce {2}the same/, /--key-field <name> .*\n? .*where it stays/, /`jobs` in the config file/]],
-    ["worker", [/default 50/, /MAX_RETRIES is not read here/, /within 0\.2s counts once/]],
+    [
+      "enqueue",
+      [/debounce {2}as replace/, /--key-field <name> .*(\n +)?.*payload\s+keeps it/, /`jobs` in the config file/],
+    ],
+    ["worker", [/default 50/, /Only `drain` and `batch`\s+read MAX_RETRIES/, /within 0\.2s counts\s+once/]],
     ["drain", [/"unserved"/, /MAX_RETRIES \(attempts after the first\)/]],
-    ["demo", [/--store and --config do not count/]],
+    ["demo", [/ignores\s+--store\s+and --config/]],
     ["dlq export", [/with --json as one\s+document/]],
   ])("of %s says what people asked about", async (name, texts) => {
     const { out } = await createBench().run([...name.split(" "), "--help"]);

@@ -160,7 +160,7 @@ describe("jobs show", () => {
   it("asks for the whole id where it gets a part of one, and so does what changes jobs", async () => {
     const bench = await lived();
     const [id = ""] = bench.dead;
-    const hint = "give the whole id; `redrive jobs list --json` shows it";
+    const hint = "pass the whole id; `redrive jobs list --json` shows it";
     for (const [args, part] of [
       [["jobs", "show"], id.slice(0, 8)],
       [["dlq", "show"], id.slice(0, 20)],
@@ -251,13 +251,13 @@ describe("dlq", () => {
       return out;
     };
     expect(await none("retry", "--type", "brokn", "--class", "network")).toBe(
-      'No dead letter fits --type brokn --class network (did you mean "broken"?); nothing was redriven.\n',
+      'No dead letter matches --type brokn --class network (did you mean "broken"?); nothing was redriven.\n',
     );
     expect(await none("retry", "--fingerprint", fingerprint.slice(0, 8))).toContain(`did you mean "${fingerprint}"?`);
     expect(await none("retry", "--type", "broken", "--older-than", "1h")).toBe(
-      "No dead letter fits --type broken --older-than 1h; nothing was redriven.\n",
+      "No dead letter matches --type broken --older-than 1h; nothing was redriven.\n",
     );
-    expect(await none("remove", "--type", "zzz")).toBe("No dead letter fits --type zzz; nothing was removed.\n");
+    expect(await none("remove", "--type", "zzz")).toBe("No dead letter matches --type zzz; nothing was removed.\n");
     const json = await bench.json(["dlq", "retry", "--type", "brokn"]);
     expect(json).toMatchObject({ code: 0, document: { redriven: 0, refused: 0, missing: 0 } });
     await bench.run(["dlq", "remove", "--all", "--yes"]);

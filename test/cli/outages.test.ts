@@ -131,7 +131,7 @@ describe("breakers", () => {
     expect(held).toMatchObject({ code: 0, document: { claimed: 0, unserved: {}, held: causes } });
     const { err } = await bench.run(["drain", "--jobs", "jobs.mjs"]);
     expect(err).toContain("1 due job waits because the queue outside is paused.\n");
-    expect(err).toContain("1 due job waits for the breaker of pricing; `breakers list` says until when.\n");
+    expect(err).toContain("1 due job waits for the breaker of pricing; `breakers list` shows until when.\n");
     await bench.run(["queues", "resume", "outside"]);
     await bench.run(["breakers", "reset", "pricing"]);
     expect((await bench.json(["drain", "--jobs", "jobs.mjs"])).document).toMatchObject({ claimed: 1, completed: 1 });
@@ -155,7 +155,7 @@ describe("breakers", () => {
     [
       ["breakers", "open", "pricng"],
       0,
-      'No worker, job or breaker knows a service "pricng"; did you mean "pricing"? It was opened all the same.',
+      'No worker, job or breaker knows a service "pricng"; did you mean "pricing"? The breaker was opened anyway.',
     ],
     [["breakers", "close", "pricng"], 1, 'did you mean "pricing"? Nothing was changed.'],
     [["breakers", "reset", "other"], 1, 'knows a service "other". Nothing was changed.'],
@@ -192,7 +192,7 @@ describe("queues", () => {
     expect((await bench.run(["queues", "list"])).out).toMatch(
       /^QUEUE +STATE +UNTIL +TYPES +WHY\noutside +paused +in 30m +quote +deploy\n$/,
     );
-    expect((await bench.run(["queues", "resume", "outside"])).out).toBe("The queue outside goes on.\n");
+    expect((await bench.run(["queues", "resume", "outside"])).out).toBe("The queue outside is resumed.\n");
     expect((await bench.run(["queues", "pause", "--tenant", "acme & sons"])).out).toBe(
       "The tenant acme & sons is paused until it is resumed.\n",
     );
@@ -219,12 +219,12 @@ describe("queues", () => {
       /\n\nPAUSED +NAME +UNTIL +WHY\nservice +pricing +resumed *\ntenant +acme +in (30m|29\.\dm) +their invoice\n$/,
     );
     expect((await bench.run(["doctor"])).out).toMatch(
-      /paused: .*tenant acme.*\n.*`queues list` says why and until when/,
+      /paused: .*tenant acme.*\n.*`queues list` shows why and until when/,
     );
   });
 
   it.each<[string[], number, string]>([
-    [["queues", "pause", "outsid"], 0, 'knows a queue "outsid"; did you mean "outside"? It is paused all the same.'],
+    [["queues", "pause", "outsid"], 0, 'knows a queue "outsid"; did you mean "outside"? It was paused anyway.'],
     [["queues", "pause"], 2, "a queue, --type, --service or --tenant"],
     [["queues", "pause", "outside", "--type", "quote"], 2, "more than one of them"],
     [["queues", "pause", "no name"], 2, "queue: expected 1 to 128 letters"],
@@ -255,7 +255,7 @@ tenants:
 
   it("are what the config says, and what was taken out of it does not live on", async () => {
     const bench = await withJob();
-    expect((await bench.run(["limits"])).out).toBe("No worker has said that anything is limited.\n");
+    expect((await bench.run(["limits"])).out).toBe("No worker has declared a limit.\n");
     bench.write("redrive.config.yaml", CONFIG);
     expect((await bench.run(["drain"])).code).toBe(0);
     const { document } = await bench.json(["limits"]);
@@ -278,7 +278,7 @@ tenants:
     expect((await bench.run(["breakers", "open", "pricing"])).code).toBe(0);
     expect((await bench.run(["breakers", "close", "pricing"])).out).toContain("at full load in 5s");
     bench.write("redrive.config.yaml", "");
-    expect((await bench.run(["limits"])).out).toBe("No worker has said that anything is limited.\n");
+    expect((await bench.run(["limits"])).out).toBe("No worker has declared a limit.\n");
   });
 
   it.each([

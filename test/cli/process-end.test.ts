@@ -34,9 +34,9 @@ describe("user code that ends the process", () => {
   it.each([
     ["leaver", "user code ended the process with process.exit(0)"],
     ["sweeper", "user code ended the process with process.exit(0)"],
-    ["stray", "no code handles the rejection of a promise (Error: no route to postgres://"],
-    ["bare", "no code handles the rejection of a promise (just words)"],
-    ["thrower", "no code catches an error (Error: no route to postgres://"],
+    ["stray", "a promise was rejected and not handled (Error: no route to postgres://"],
+    ["bare", "a promise was rejected and not handled (just words)"],
+    ["thrower", "an error was not caught (Error: no route to postgres://"],
   ])("as %s does is told in one line with exit code 5", async (type, said) => {
     const bench = createBench();
     bench.write("jobs.mjs", JOBS);

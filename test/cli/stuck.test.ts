@@ -96,10 +96,10 @@ describe("stuck list", () => {
   it("says that there is none", async () => {
     const bench = createBench();
     await bench.run(["enqueue", "hello", "{}"]);
-    expect(await bench.run(["stuck", "list"])).toMatchObject({ code: 0, out: "No run takes longer than it may.\n" });
+    expect(await bench.run(["stuck", "list"])).toMatchObject({ code: 0, out: "No run is stuck.\n" });
     expect((await bench.json(["stuck", "list"])).document).toEqual({ items: [] });
     const fixed = await bench.run(["stuck", "fix"]);
-    expect(fixed).toMatchObject({ code: 0, out: "No run takes longer than it may; nothing was changed.\n" });
+    expect(fixed).toMatchObject({ code: 0, out: "No run is stuck; nothing was changed.\n" });
   });
 });
 

@@ -185,6 +185,6 @@ describe("the doctor", () => {
     const bench = createBench();
     await suspects(bench, 1, 2);
     await bench.advance(30_000);
-    expect(await alone(bench)).toContain("no worker is empty for them yet");
+    expect(await alone(bench)).toContain("no worker is empty yet");
   });
 });
