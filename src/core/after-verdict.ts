@@ -1,10 +1,11 @@
-// A job as it is once a verdict about its run was written: what listeners and hooks are told, without asking the store.
+// The job as it is once a verdict about its run is written, so that listeners and hooks get it without a read of the
+// store.
 import type { Job } from "./job.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
- * What became of a verdict: it counted, its lease was lost, or it is not known: because it could not be written, or because
- * only its answer was lost and it would have left nothing of the job.
+ * How the settling of a verdict ended. `counted`: it was written. `stale`: the lease was lost. `unwritten`: it could
+ * not be written. `unanswered`: only the answer was lost, and the verdict would have left nothing of the job to check.
  */
 export type Settled = "counted" | "stale" | "unwritten" | "unanswered";
 
@@ -31,7 +32,7 @@ export function settledJob(job: Job, verdict: Verdict, now: number): Job {
   }
 }
 
-/** When a job goes that ended at this time; null where nobody has said how long it is kept. */
+/** When retention deletes a job that ended at this time; null where it is not known how long the job is kept. */
 export function expiryOf(endedAt: number, keepMs: number | null): number | null {
   return keepMs === null ? null : endedAt + keepMs;
 }
@@ -48,11 +49,11 @@ function charged(job: Job, verdict: Extract<Verdict, { readonly failure: unknown
 /** True if the job as it is `now` is what the verdict made of the run that `job` was claimed for. */
 export function isSettledBy(now: Job, job: Job, verdict: Verdict): boolean {
   const after = settledJob(job, verdict, 0);
-  // A job that was asked to stop does not come back to the queue.
+  // A job with a requested cancel becomes cancelled instead of going back to the queue.
   const isThere = now.state === after.state || (now.state === "cancelled" && after.state === "queued");
   return (
     isThere &&
-    // All three: a server that crashed may forget its last claims, and give out an epoch again.
+    // All three are compared: a server that crashed may forget its last claims and give out an epoch again.
     now.epoch === job.epoch &&
     now.worker === job.worker &&
     now.startedAt === job.startedAt &&

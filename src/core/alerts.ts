@@ -1,8 +1,8 @@
-// Limits for the figures of a call that works through records: which of them were passed, in words for whoever is woken.
+// Limits on the figures of a call that processes records, and a sentence for each figure beyond its limit.
 import { type Duration, formatDuration, parseDuration } from "./duration.ts";
 import { parseNumber, parseOptions } from "./options.ts";
 
-/** Limits for the figures of a call that works through records. */
+/** Limits on the figures of a call that processes records. */
 export interface AlertOptions {
   /** Alerts if a smaller share of the records that ended succeeded, 0 to 1; default no limit. */
   readonly minSuccessRate?: number;
@@ -33,7 +33,7 @@ export interface Alert {
   readonly value: number;
   /** The limit. */
   readonly limit: number;
-  /** Both as a sentence. */
+  /** Value and limit as a sentence. */
   readonly message: string;
 }
 
@@ -69,7 +69,7 @@ const WORDS: { readonly [Figure in keyof Figures]: readonly [what: string, show:
   ms: ["the time of the call", (value) => formatDuration(value)],
 };
 
-/** The figures that are beyond their limits. A figure that nobody knows raises no alarm. */
+/** The figures that are beyond their limits. An unknown figure raises no alert. */
 export function alertsFrom(figures: Figures, limits: AlertLimits): Alert[] {
   return (Object.keys(WORDS) as (keyof Figures)[]).flatMap((figure) => {
     const [value, limit] = [figures[figure], limits[figure]];

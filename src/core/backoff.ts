@@ -1,5 +1,5 @@
-// How long to wait before the next try: plain data made by small factories, and one function that reads it.
-// Chance and the previous delay are parameters, so a job that moves between workers keeps its sequence.
+// How long to wait before the next attempt: plain data made by small factories, and one function that reads it.
+// Randomness and the previous delay are parameters, so a job that moves between workers keeps its sequence.
 
 import { type Duration, formatDuration, parseDuration } from "./duration.ts";
 import { invalid, parseNumber, parseOptions } from "./options.ts";
@@ -32,7 +32,7 @@ export type Backoff =
   | { readonly kind: "immediate" }
   | { readonly kind: "custom"; readonly delay: CustomDelay };
 
-/** What grows and how far; durations are at most 7 d. */
+/** How delays grow and how far; durations are at most 7 d. */
 export interface BoundsOptions {
   /** The first delay; default 1 s, at most 7 d. */
   readonly initial?: Duration;
@@ -83,7 +83,7 @@ export function fixed(delay: Duration, options: { readonly jitter?: Exclude<Jitt
   return Object.freeze({ kind: "fixed", initialMs, minMs: 0, maxMs: initialMs, jitter });
 }
 
-/** No wait at all, unless the other side asked for one. */
+/** No wait, unless the service asked for one. */
 export function immediate(): Backoff {
   return Object.freeze({ kind: "immediate" });
 }
@@ -94,10 +94,10 @@ export function custom(delay: CustomDelay): Backoff {
   return Object.freeze({ kind: "custom", delay });
 }
 
-/** The library's own default: exponential 1 s × 3, cap 1 h, full jitter. */
+/** The default of the library: exponential 1 s × 3, cap 1 h, full jitter. */
 export const DEFAULT_BACKOFF: Backoff = exponential();
 
-/** A backoff from what an option may hold: one made by a factory (of any copy of the package) or a function. */
+/** A backoff from the value of an option: one made by a factory (of any copy of the package) or a function. */
 export function resolveBackoff(value: unknown, name: string): Backoff {
   if (typeof value === "function") return custom(value as CustomDelay);
   const given = (typeof value === "object" ? value : null) as Partial<Bounds & Record<string, unknown>> | null;
@@ -124,12 +124,12 @@ export interface DelayQuestion {
   /** Attempts already charged: 1 after the first failure. */
   readonly attempt: number;
   readonly failure: Failure;
-  /** The wait before the try that failed; 0 where there was none. */
+  /** The wait before the attempt that failed; 0 where there was none. */
   readonly previousDelayMs: number;
   readonly random: () => number;
 }
 
-/** The wait before the next try in whole milliseconds, never under what was asked for, never over 7 d. */
+/** The wait before the next attempt in whole milliseconds: never under what the service asked for, never over 7 d. */
 export function delayBefore(backoff: Backoff, question: DelayQuestion): number {
   const asked = question.failure.delayMs ?? question.failure.retryAfterMs ?? 0;
   const delay = Math.max(ownDelay(backoff, question), asked > 0 ? asked : 0);

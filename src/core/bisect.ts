@@ -1,24 +1,24 @@
-// The search for the bad one among items of which nobody knows more than that a run with all of them failed. Only one half
-// is run: if it is good the bad one is in the other, which need not be run to be known; if it is not, nothing is known about
-// the other any more, and it is put aside. So one bad item among n is found in log2(n) runs.
+// Searches for the bad item among items of which only one thing is known: a run with all of them failed. Each step runs
+// one half. If it succeeds, the bad item is in the other half. If it fails, nothing is known about the other half,
+// which is put aside. So one bad item among n is found in log2(n) runs.
 
-/** A search as far as it has come. */
+/** The state of a search. */
 export interface Search<Item> {
-  /** What is run next; one alone at the end. */
+  /** The items to run next; a single one at the end. */
   readonly next: readonly Item[];
-  /** Holds a bad one if all of `next` are good. */
+  /** Holds a bad item if all of `next` are good. */
   readonly rest: readonly Item[];
-  /** Was in company with a bad one, and may be good or bad. */
+  /** Items that ran together with a bad one; each may be good or bad. */
   readonly aside: readonly Item[];
 }
 
-/** Goes on among items of which at least one is bad. */
+/** Continues among items of which at least one is bad. */
 export function searchAmong<Item>(bad: readonly Item[], aside: readonly Item[] = []): Search<Item> {
   const half = halfOf(bad.length);
   return { next: bad.slice(0, half), rest: bad.slice(half), aside };
 }
 
-/** The larger half of so many: how many items go together after so many did not. */
+/** The larger half: the batch size after a batch of so many items failed. */
 export function halfOf(count: number): number {
   return Math.ceil(count / 2);
 }

@@ -1,5 +1,5 @@
-// What people can say about a breaker, completed and checked, and which failures count against a service. The breaker
-// itself is in service-record.ts, what opens it in evidence.ts; both hold for one process and for a whole fleet.
+// The options of a breaker, completed and checked, and the failure classes that count against a service. The breaker
+// itself is in service-record.ts, the evidence that opens it in evidence.ts; both serve one process and a whole fleet.
 
 import { type Duration, parseDuration } from "./duration.ts";
 import { invalid, parseNumber, parseOptions } from "./options.ts";
@@ -34,7 +34,7 @@ export interface BreakerOptions {
   readonly closeAfter?: number;
 }
 
-/** The thresholds of a breaker nobody configured. */
+/** The default thresholds of a breaker. */
 export const BREAKER_DEFAULTS: BreakerSettings = Object.freeze({
   failures: 10,
   failureRate: 0.5,
@@ -48,7 +48,7 @@ export const BREAKER_DEFAULTS: BreakerSettings = Object.freeze({
 const OPTION_KEYS = ["failures", "failureRate", "minimumCalls", "window", "openFor", "probes", "closeAfter"] as const;
 const SERVICE_FAILURES: readonly FailureClass[] = ["network", "transient", "timeout", "system"];
 
-/** Complete settings from options; throws `invalid_argument` for what makes no sense. */
+/** Complete settings from options; throws `invalid_argument` for a bad value. */
 export function resolveBreaker(options: BreakerOptions = {}, name = "breaker"): BreakerSettings {
   const given = parseOptions(options, OPTION_KEYS, name);
   const count = (key: "failures" | "minimumCalls" | "probes" | "closeAfter", infinite = false) =>
@@ -80,7 +80,7 @@ export function resolveBreaker(options: BreakerOptions = {}, name = "breaker"): 
   });
 }
 
-/** Whether failures of this class speak of the service rather than of the job. */
+/** Whether failures of this class say something about the service rather than about the job. */
 export function countsAgainstService(found: FailureClass): boolean {
   return SERVICE_FAILURES.includes(found);
 }

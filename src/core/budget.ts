@@ -1,5 +1,5 @@
-// A retry budget as a plain value: retries are paid with tokens, which come from successes and from a small floor per
-// second. So a service that fails altogether is not also buried under retries; what is refused waits, it is not lost.
+// A retry budget as a plain value. Each retry costs a token; successes and a small floor per second add tokens. So a
+// failing service is not also flooded with retries. A refused retry waits; it is not lost.
 
 import { fieldsFrom, invalid, parseNumber, parseOptions } from "./options.ts";
 
@@ -26,10 +26,10 @@ export interface BudgetOptions {
   readonly capacity?: number;
 }
 
-/** The settings of a budget nobody configured. */
+/** The default settings of a budget. */
 export const BUDGET_DEFAULTS: BudgetSettings = Object.freeze({ share: 0.2, floorPerSecond: 10, capacity: 100 });
 
-/** Complete settings from options; throws `invalid_argument` for what makes no sense. */
+/** Complete settings from options; throws `invalid_argument` for a bad value. */
 export function resolveBudget(options: BudgetOptions = {}, name = "budget"): BudgetSettings {
   const given = parseOptions(options, ["share", "floorPerSecond", "capacity"], name);
   const number = (key: keyof BudgetSettings, min: number, max: number) =>
@@ -40,7 +40,12 @@ export function resolveBudget(options: BudgetOptions = {}, name = "budget"): Bud
     capacity: number("capacity", 1, 1_000_000),
   };
   if (settings.share + settings.floorPerSecond === 0)
-    throw invalid(name, "a share or a floorPerSecond above 0", "0 for both", "with neither no retry would ever run");
+    throw invalid(
+      name,
+      "a share or a floorPerSecond above 0",
+      "0 for both",
+      "raise one of them; without both no retry would ever run",
+    );
   return Object.freeze(settings);
 }
 
@@ -49,7 +54,7 @@ export function initialBudget(now: number): Budget {
   return { tokens: 0, countedAt: now };
 }
 
-/** The budget of a text from the store; null for a text that is none. */
+/** Reads a budget from a stored text; null for an invalid text. */
 export function budgetFrom(text: string): Budget | null {
   const { tokens, countedAt } = fieldsFrom(text);
   return typeof tokens === "number" && typeof countedAt === "number" ? { tokens, countedAt } : null;
@@ -61,13 +66,13 @@ export function deposit(budget: Budget, successes: number, settings: BudgetSetti
   return { ...filled, tokens: Math.min(settings.capacity, filled.tokens + Math.max(0, successes) * settings.share) };
 }
 
-/** The budget after tokens that were withdrawn and not needed came back. */
+/** The budget after unused tokens were returned. */
 export function putBack(budget: Budget, tokens: number, settings: BudgetSettings, now: number): Budget {
   const filled = fill(budget, settings, now);
   return { ...filled, tokens: Math.min(settings.capacity, filled.tokens + tokens) };
 }
 
-/** Pays for up to `n` retries; `granted` says for how many there was enough. */
+/** Withdraws tokens for up to `n` retries; `granted` is how many there were. */
 export function withdraw(
   budget: Budget,
   n: number,
@@ -79,12 +84,12 @@ export function withdraw(
   return { granted, budget: { ...filled, tokens: filled.tokens - granted } };
 }
 
-/** What there is at a time. */
+/** The tokens at a time. */
 export function tokensIn(budget: Budget, settings: BudgetSettings, now: number): number {
   return fill(budget, settings, now).tokens;
 }
 
-/** Adds the floor for the time passed; a clock that stepped back adds nothing and is waited for. */
+/** Adds the floor for the time passed; after the clock stepped back it adds nothing until the clock catches up. */
 function fill(budget: Budget, settings: BudgetSettings, now: number): Budget {
   const passedMs = Math.max(0, now - budget.countedAt);
   const tokens = Math.min(settings.capacity, budget.tokens + (passedMs / 1000) * settings.floorPerSecond);

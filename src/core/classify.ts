@@ -1,5 +1,6 @@
-// What kind of failure was this? The user's rules first, then the markers of this library, then what the ecosystem is
-// known to throw; what nobody recognises is transient. Reads only, never throws, and looks at a bounded part.
+// Finds the class of a failure: by the user's rules first, then by the markers of this library, then by the errors that
+// the ecosystem is known to throw. An unknown error is transient. It only reads, never throws, and looks at a bounded
+// part.
 
 import { invalid, parseOptions } from "./options.ts";
 import { PermanentError, RetryAfterError } from "./errors.ts";
@@ -10,14 +11,14 @@ import { FAILURE_CLASSES, type FailureClass, type Severity } from "./job.ts";
 import { retryAfterOf } from "./retry-after.ts";
 import { ERROR_NAMES, GRPC_STATUSES, REDRIVE_CODES, SYSTEM_CODES } from "./system-codes.ts";
 
-/** What the failed run belonged to. */
+/** The job that the failed run belonged to. */
 export interface ClassifyContext {
   readonly type?: string | null;
   readonly service?: string | null;
   readonly tenant?: string | null;
 }
 
-/** What `classify` found out; `failureFrom` makes the stored failure of it. */
+/** What `classify` found; `failureFrom` makes the stored failure from it. */
 export interface Judged {
   readonly class: FailureClass;
   readonly severity: Severity;
@@ -26,7 +27,7 @@ export interface Judged {
   readonly code?: string;
 }
 
-/** An existing classifier plugged in as a rule; undefined (or throwing) leaves the judgement to the next rule. */
+/** A user's classifier as a rule; if it returns undefined or throws, the next rule decides. */
 export type ClassifyFunction = (error: unknown, context: ClassifyContext) => FailureClass | undefined;
 
 /**
@@ -54,7 +55,7 @@ export interface MatchRule {
   readonly tenant?: string;
 }
 
-/** One rule of the user's; earlier ones win. */
+/** One rule of the user; earlier rules win. */
 export type ClassifyRule = MatchRule | ClassifyFunction;
 
 const RULE_KEYS = ["class", "severity", "name", "code", "status", "message", "type", "service", "tenant"] as const;
@@ -162,7 +163,7 @@ function byRules(thrown: unknown, links: readonly unknown[], { context, rules }:
       const found = rule(thrown, context);
       if (isClass(found)) return { class: found };
     } catch {
-      // A classifier that fails has no opinion; the failure it was asked about must still be judged.
+      // A classifier that throws has no opinion; the next rule must still judge the failure.
     }
   }
   return undefined;
@@ -197,7 +198,7 @@ function glob(pattern: string, text: string): boolean {
   return text.length - last.length >= position && text.endsWith(last);
 }
 
-/** The judgement of a failure whose handler said itself whether it is worth another try, and after which delay. */
+/** The judgement of a failure for which the handler itself said whether to retry, and after which delay. */
 function judgedAs(judged: Judged, said: FailedOutcome): Judged {
   const { status } = said;
   const agreed = isRetryable(judged.class) === (status === "transient");
@@ -216,7 +217,7 @@ function recognise(link: unknown): Found | undefined {
   const named = ERROR_NAMES.get(name);
   if (named) return { class: named };
   if (readPath(link, "$retryable", "throttling") === true) return { class: "rate_limited" };
-  // AWS says by this mark that a try again may help, whatever the status.
+  // AWS marks errors that may succeed on a retry, whatever the status.
   if (read(link, "$retryable") !== undefined) return { class: "transient", code };
   const grpc = grpcStatus(link);
   if (grpc) return { class: grpc[1], code: grpc[0] };
@@ -237,7 +238,7 @@ function grpcStatus(link: unknown): (typeof GRPC_STATUSES)[number] | undefined {
   return looksLikeGrpc && typeof code === "number" ? GRPC_STATUSES[code] : undefined;
 }
 
-/** Several errors at once: a rate limit among them rules, then anything worth a retry, then the first. */
+/** Several errors at once: a rate limit among them wins, then any retryable error, then the first. */
 function byMembers(link: unknown, inquiry: Inquiry): Judged | undefined {
   const transient: Judged = { class: "transient", severity: DEFAULT_SEVERITY.transient };
   const members = readMembers(link, "errors").map((member) => judge(member, inquiry) ?? transient);
@@ -247,7 +248,7 @@ function byMembers(link: unknown, inquiry: Inquiry): Judged | undefined {
 }
 
 function codeOf(link: unknown): string | undefined {
-  // The numbers of DOMException are a legacy nobody reads; its name says the same.
+  // The numeric codes of DOMException are deprecated; its name says the same.
   if (readText(read(link, "constructor"), "name") === "DOMException") return undefined;
   return statusOf(link)?.toString() ?? codeText(read(link, "code")) ?? readText(link, "signal")?.slice(0, 64);
 }

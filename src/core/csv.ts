@@ -1,6 +1,6 @@
-// CSV after RFC 4180, as far as one cell goes.
+// CSV as in RFC 4180, for one cell.
 
-/** A text as a cell: in quotes where it needs them. */
+/** A text as a cell, quoted where needed. */
 export function csvCell(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

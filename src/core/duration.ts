@@ -1,4 +1,4 @@
-// Spans of time as people write them, and as we show them. Nothing is silently clamped or rounded.
+// Parses and formats durations. No value is silently clamped or rounded.
 
 import { invalid } from "./options.ts";
 

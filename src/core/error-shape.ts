@@ -1,5 +1,5 @@
-// Reading what was thrown. Anything can be thrown: proxies, getters that throw, cycles, no object at all; so every
-// property is read through `read`, and nothing here throws or walks without a bound.
+// Reads thrown values. Anything can be thrown: proxies, getters that throw, cycles, values that are no objects. So
+// every property is read through `read`, and nothing here throws or walks without a bound.
 
 const MAX_LINKS = 8;
 const MAX_PREVIEW_KEYS = 16;
@@ -56,7 +56,7 @@ export function isA(value: unknown, type: abstract new (...args: never[]) => unk
   }
 }
 
-/** The error's name: its own, its constructor's, or what it is. */
+/** The error's name: its own, its constructor's, or its type. */
 export function nameOf(thrown: unknown): string {
   if (thrown === null) return "null";
   if (typeof thrown !== "object" && typeof thrown !== "function") return typeof thrown;
@@ -64,7 +64,7 @@ export function nameOf(thrown: unknown): string {
   return readText(thrown, "name") || readText(read(thrown, "constructor"), "name") || "Object";
 }
 
-/** The error's message as text: its own where it has one, else a short picture of the value. */
+/** The error's message as text: its own where it has one, else a short preview of the value. */
 export function messageOf(thrown: unknown): string {
   if ((typeof thrown !== "object" || thrown === null) && typeof thrown !== "function") return textOf(thrown);
   const message = read(thrown, "message");
@@ -80,7 +80,7 @@ function textOf(value: unknown): string {
   return typeof value === "object" && value !== null ? preview(value) : String(value);
 }
 
-/** One level of an object, a few keys, no `toString` or `toJSON` of the user's. */
+/** One level of an object, a few keys, without calling the user's `toString` or `toJSON`. */
 function preview(value: object): string {
   try {
     const keys = Object.keys(value);

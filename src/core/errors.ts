@@ -1,24 +1,24 @@
-// The one error class of the library and the two markers a handler may throw to say more about a failure.
-// Identity is the code, not the class, so that it survives two copies of the package in one program.
+// The one error class of the library, and the two errors a handler may throw to say more about a failure. An error is
+// identified by its code, not by its class, so that this works with two copies of the package in one program.
 
 /** Every code a `RedriveError` can carry; docs/reference/errors.md lists cause and remedy of each. */
 export type ErrorCode =
   | "invalid_argument" // A value outside its documented range or form.
   | "invalid_payload" // Something JSON cannot carry; the message names the path.
   | "payload_too_large" // Over the byte or depth limit.
-  | "conflict" // The key is taken by a job with another body.
+  | "conflict" // The key is taken by a job with another payload.
   | "not_found" // No job, dead letter or worker of that id.
   | "illegal_transition" // The job's state does not allow what was asked.
   | "lease_lost" // The write carried a lease that is no longer the current one.
   | "store_unavailable" // Cannot answer now; try again.
-  | "store_unusable" // Will not work until somebody changes something (version, rights, schema).
+  | "store_unusable" // Does not work until its version, rights or schema are fixed.
   | "closed" // The store, queue or worker was closed.
-  | "aborted" // The caller's signal fired, the source of its inputs failed, or its results went nowhere.
+  | "aborted" // The caller's signal fired, the source of its inputs failed, or its results could not be written.
   | "timeout" // An attempt, or all of them together, took longer than allowed.
   | "breaker_open" // The service's breaker lets no call through.
   | "config_refused"; // A configuration that would be unsafe or contradicts itself.
 
-/** What every refusal of the library throws: a code for programs, a message for people. */
+/** The error that the library throws: a code for programs, a message for people. */
 export class RedriveError extends Error {
   readonly code: ErrorCode;
   /** Facts a program may want, e.g. the id of the original job in a conflict. */

@@ -1,6 +1,6 @@
-// What one worker saw of a service, as a plain value that it writes to a row of its own; and what the rows of all workers
-// say together: whether the service is down, so that its breaker opens, or only one of the workers is sick. A breaker of
-// one process is a fleet of one, in which there are no others to be heard.
+// The evidence about a service. Each worker writes what it saw to its own row; the rows of all workers together tell
+// whether the service is down, so that its breaker opens, or only one worker is sick. A breaker of one process is a
+// fleet with one worker.
 import type { BreakerSettings } from "./breaker.ts";
 import { fieldsFrom, hasNumbers } from "./options.ts";
 
@@ -13,7 +13,7 @@ interface Slice {
 
 /** What one worker saw of a service since the breaker was last closed. */
 export interface Evidence {
-  /** The closing after which this was seen; older evidence counts no more. */
+  /** The closing of the breaker since when this was seen; older evidence does not count. */
   readonly since: number;
   /** Calls by slices of the window. */
   readonly slices: readonly Slice[];
@@ -22,36 +22,39 @@ export interface Evidence {
   readonly streakFrom: number;
   readonly streakTo: number;
   readonly lastSuccessAt: number;
-  /** Until when this worker leaves the service alone, because it fails where others succeed; 0 for not at all. */
+  /** Until when this worker avoids the service, because it fails where others succeed; 0 for not at all. */
   readonly sickUntil: number;
 }
 
-/** The evidence of a worker. */
+/** The evidence of one worker. */
 export interface Witness {
   readonly worker: string;
   readonly evidence: Evidence;
 }
 
-/** Slices of a window. */
+/** Slices per window. */
 const SLICES = 6;
 
-/** Workers that made no call for this long are not asked for their word. */
+/** A worker without a call for this long is not heard. */
 const RECENT_MS = 10_000;
 
-/** How the names of those begin that give evidence and are no workers. */
+/** Prefix of the names of callers that give evidence and are not workers. */
 export const CALLER = "call-";
 
-/** How long the others are heard before one alone is believed: for a poll of the idle, a call, and telling of it. */
+/**
+ * How long other workers are waited for before a single one is believed: time for a poll of idle workers, a call, and
+ * its report.
+ */
 export const HEARING_MS = 2_000;
 
-/** What its callers say together of a service that is down. */
+/** What the callers together report about a service that is down. */
 export interface Outage {
   readonly reason: string;
-  /** False where one alone says so: first the others are to be heard. */
+  /** False where only one worker reports it: the others must be heard first. */
   readonly isSure: boolean;
 }
 
-/** Nothing was seen yet. */
+/** Evidence without any call. */
 export function noEvidence(since: number): Evidence {
   return { since, slices: [], streak: 0, streakFrom: 0, streakTo: 0, lastSuccessAt: 0, sickUntil: 0 };
 }
@@ -59,7 +62,7 @@ export function noEvidence(since: number): Evidence {
 const NUMBERS = ["since", "streak", "streakFrom", "streakTo", "lastSuccessAt", "sickUntil"] as const;
 const SLICE_NUMBERS = ["startedAt", "successes", "failures"] as const;
 
-/** The evidence of a text from the store; null for a text that is none. */
+/** Reads evidence from a stored text; null for an invalid text. */
 export function evidenceFrom(text: string): Evidence | null {
   const value = fieldsFrom(text);
   const { slices } = value;
@@ -67,13 +70,13 @@ export function evidenceFrom(text: string): Evidence | null {
   return isWhole && hasNumbers(value, NUMBERS) ? (value as unknown as Evidence) : null;
 }
 
-/** What a cell says; one that was written by a program that speaks otherwise says nothing. */
+/** The evidence in a cell; none for a cell that another version wrote in another form. */
 export function witnessFrom(worker: string, value: string): Witness[] {
   const evidence = evidenceFrom(value);
   return evidence ? [{ worker, evidence }] : [];
 }
 
-/** The evidence with calls added; in a set that holds both, the successes count as the earlier ones. */
+/** The evidence with calls added; in a set with both, the successes count as earlier. */
 export function observe(
   evidence: Evidence,
   { successes, failures }: { readonly successes: number; readonly failures: number },
@@ -83,9 +86,9 @@ export function observe(
   const isAnswered = successes > 0;
   const lastSuccessAt = isAnswered ? now : evidence.lastSuccessAt;
   const streak = isAnswered ? 0 : evidence.streak;
-  // By a clock that was set back, a failure must not seem to be older than the success before it.
+  // After the clock was set back, a failure must not seem older than the success before it.
   const failedAt = failures > 0 ? Math.max(now, lastSuccessAt) : 0;
-  // Field by field, because calls that fail wait for this.
+  // Written field by field for speed, because failing calls wait for it.
   return {
     since: evidence.since,
     slices: addToWindow(evidence.slices, successes, failures, settings, now),
@@ -98,8 +101,8 @@ export function observe(
 }
 
 /**
- * That the service is down by what its callers saw, or null. One alone is believed only after a hearing in which no other
- * spoke; `heardMs` is how long ago that began, null without one.
+ * The outage that the callers' evidence shows, or null. A single worker is believed only after a hearing in which no
+ * other worker reported; `heardMs` is how long ago that hearing began, null without one.
  */
 export function outage(
   witnesses: readonly Witness[],
@@ -128,26 +131,26 @@ export function outage(
 }
 
 /**
- * Those whose word counts: oneself, callers outside the queue, and workers that live. One that was given up may have come
- * back under another name, and must not be believed as two.
+ * The witnesses that count: this worker, callers outside the queue, and living workers. A worker that was given up may
+ * have come back under another name and must not count twice.
  */
 export function credible(witnesses: readonly Witness[], self: Witness, living: ReadonlySet<string>): Witness[] {
   return witnesses.filter(({ worker }) => worker === self.worker || living.has(worker) || worker.startsWith(CALLER));
 }
 
-/** How a hearing stands that began so long ago; one that is long over is as good as none. */
+/** The state of a hearing that began so long ago; one that is long over counts as none. */
 export function hearing(heardMs: number | null): "none" | "on" | "over" {
   if (heardMs === null || heardMs >= HEARING_MS + RECENT_MS) return "none";
   return heardMs < HEARING_MS ? "on" : "over";
 }
 
-/** Failures since anybody's last success, of each caller that has any. */
+/** Failures since the last success of any caller, for each caller that has failures. */
 export function failuresInARow(witnesses: readonly Witness[]): number[] {
   const answeredAt = Math.max(0, ...witnesses.map(({ evidence }) => evidence.lastSuccessAt));
   return witnesses.map(({ evidence }) => streakAfter(evidence, answeredAt)).filter((failures) => failures > 0);
 }
 
-/** True for a worker that fails again and again while another one's calls succeed: the fault is its own. */
+/** True for a worker that fails again and again while another worker's calls succeed: the fault is its own. */
 export function isSick(self: Witness, witnesses: readonly Witness[], settings: BreakerSettings): boolean {
   const { since, streak, streakFrom } = self.evidence;
   if (streak < Math.min(settings.failures, settings.minimumCalls)) return false;
@@ -160,7 +163,7 @@ export function isSick(self: Witness, witnesses: readonly Witness[], settings: B
   );
 }
 
-/** Calls of a worker inside the window. */
+/** The calls of a worker inside the window. */
 export function callsOf(
   { slices }: Evidence,
   { windowMs }: Pick<BreakerSettings, "windowMs">,
@@ -175,14 +178,14 @@ function lastCallAt({ lastSuccessAt, streakTo }: Evidence): number {
   return Math.max(lastSuccessAt, streakTo);
 }
 
-/** Failures of a streak after a time; of one that began before it, its share of the time. */
+/** The failures of a streak after a time; of a streak that began before it, the share by time. */
 function streakAfter({ streak, streakFrom, streakTo }: Evidence, at: number): number {
   if (streak === 0 || streakTo < at) return 0;
   if (streakFrom >= at) return streak;
   return Math.floor((streak * (streakTo - at)) / (streakTo - streakFrom));
 }
 
-/** The slices still inside the window, the calls added to the newest; a clock that was set back adds to it too. */
+/** The slices inside the window, with the calls added to the newest one, also after the clock was set back. */
 function addToWindow(
   slices: readonly Slice[],
   successes: number,

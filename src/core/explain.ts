@@ -1,5 +1,5 @@
-// Why a job is not running: every reason, with what happens next and when. A pure judgement over a snapshot of what the
-// claims go by; it decides nothing, and whatever it names, a claim must agree with.
+// Explains why a job is not running: every reason, with what happens next and when. A pure judgement over a snapshot of
+// the facts that claims use. It decides nothing, and every reason it names must hold for a claim too.
 import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "./budget.ts";
 import { formatDuration } from "./duration.ts";
 import { heldByGroup } from "./group.ts";
@@ -19,7 +19,7 @@ import type { WorkerLoad } from "./load.ts";
 import type { RateBucket, RateSettings } from "./rate.ts";
 import { isNextRound } from "./round.ts";
 
-/** The kinds of reasons, the decisive ones first; the last two are those of jobs that do not wait. */
+/** The kinds of reasons, the decisive ones first; the last two are for jobs that do not wait. */
 export const REASON_KINDS = [
   "scheduled",
   "retrying",
@@ -75,17 +75,20 @@ export interface SpreadLimit {
 /** A living worker. */
 export interface LivingWorker {
   readonly id: string;
-  /** Slots that the jobs under its leases take now, at the least: how many of them run together is the worker's own affair. */
+  /**
+   * The least number of slots that the jobs under its leases take; how many of them share a batch only the worker
+   * knows.
+   */
   readonly taken: number;
-  /** Those of the job's type among them. */
+  /** The slots among them that jobs of this type take. */
   readonly takenByType: number;
-  /** What it said of itself; null for one that has said nothing, and may serve anything. */
+  /** What it published about itself; null for a worker that published nothing and may serve anything. */
   readonly load: WorkerLoad | null;
-  /** Until when it leaves the job's service alone because only its own calls fail; 0 for not at all. */
+  /** Until when it avoids the job's service because only its own calls fail; 0 for not at all. */
   readonly sickUntil: number;
 }
 
-/** Everything an explanation goes by. */
+/** All facts that an explanation uses. */
 export interface Snapshot extends Holding {
   /** The rate limits that the job is under. */
   readonly rates: readonly SpreadLimit[];
@@ -94,9 +97,9 @@ export interface Snapshot extends Holding {
   readonly workers: readonly LivingWorker[];
   /** The jobs that hold a place in its group. */
   readonly holders: readonly Job[];
-  /** Lanes with due work, those of lower priority than the job's not needed. */
+  /** Lanes with due work; lanes of lower priority than the job's are not needed. */
   readonly lanes: readonly ActiveLane[];
-  /** When the worker of a running job has to give its next sign of life; null where it is gone. */
+  /** When the lease of the worker of a running job ends; null where the worker is gone. */
   readonly leaseEnd: number | null;
 }
 
@@ -126,7 +129,7 @@ function timeReasons({ type, runAt, attempts, failure, lastDelayMs }: Job, { now
   if (runAt <= now) return [];
   if (isNextRound(type, runAt - now)) {
     const message = "waits for the next round of its batch run";
-    const then = "the run begins it when nothing of this round is left; start the same command again if it was stopped";
+    const then = "the run begins it when this round is finished; start the same command again if it was stopped";
     return [{ kind: "retrying", message, next: then, at: runAt }];
   }
   const next = `it falls due in ${formatDuration(runAt - now)}`;
@@ -138,7 +141,7 @@ function timeReasons({ type, runAt, attempts, failure, lastDelayMs }: Job, { now
 
 function pauseReason({ kind, name, reason, until }: PauseInForce): Reason {
   const why = reason === "" ? "" : `: ${reason}`;
-  const next = until === null ? "it goes on when somebody resumes it" : "it goes on by itself when the pause ends";
+  const next = until === null ? "it continues when an operator resumes it" : "it continues when the pause ends";
   return { kind: "paused", message: `the ${kind} ${name} is paused${why}`, next, at: until };
 }
 
@@ -150,17 +153,17 @@ function breakerReasons(job: Job, snapshot: Snapshot): Reason[] {
   const reasons: Reason[] = [];
   if (breaker?.state === "half_open") {
     const message = `the breaker of ${service} is half-open: only probes go through`;
-    reasons.push({ kind: "breaker", message, next: "it goes on when enough probes have succeeded", at: null });
+    reasons.push({ kind: "breaker", message, next: "it continues when enough probes have succeeded", at: null });
   } else if (breaker && breaker.state !== "closed") {
     const byHand = breaker.state === "isolated" ? " by hand" : "";
     const message = `the breaker of ${service} was opened${byHand} ${formatDuration(now - breaker.since)} ago: ${breaker.reason}`;
     const probe = "a probe tries the service";
-    const next = breaker.until === null ? "it goes on when somebody closes the breaker" : probe;
+    const next = breaker.until === null ? "it continues when an operator closes the breaker" : probe;
     reasons.push({ kind: "breaker", message, next, at: breaker.until });
   }
   if (hold !== null) {
-    const message = `${service} asked to be left alone for ${formatDuration(hold - now)} more`;
-    reasons.push({ kind: "hold", message, next: "work for it starts again", at: hold });
+    const message = `${service} asked to wait ${formatDuration(hold - now)} more (Retry-After)`;
+    reasons.push({ kind: "hold", message, next: "its jobs start again", at: hold });
   }
   return reasons;
 }
@@ -173,8 +176,8 @@ function groupReasons(job: Job, { holders }: Snapshot): Reason[] {
   const message = before.length === 1 ? one : `all ${before.length} places of its group ${job.group} are taken`;
   const waits = before.length === 1 && first.state === "queued";
   const next = waits
-    ? `${first.id} is tried again, and keeps its place until it has ended`
-    : "it goes on when one has ended";
+    ? `${first.id} is retried, and keeps its place until it has ended`
+    : "it starts when one has ended";
   return [{ kind: "group", message, next, at: waits ? first.runAt : null }];
 }
 
@@ -207,14 +210,14 @@ function isFull({ load, taken, takenByType }: LivingWorker, type: string): boole
 
 function whyNobody({ type, queue, service }: Job, workers: readonly LivingWorker[], isAnySick: boolean): string {
   if (workers.length === 0) return "no worker is alive";
-  if (isAnySick) return `the workers that serve ${type} fail with ${service} and leave it alone for a while`;
+  if (isAnySick) return `the workers that serve ${type} fail with ${service} and avoid it for a while`;
   const knows = workers.some(({ load }) => load?.types.some((served) => served.type === type));
   const what = knows ? `the queue ${queue}` : `the type ${type}`;
-  return `no living worker serves ${what}; ${workers.length} serve${workers.length === 1 ? "s" : ""} others`;
+  return `no living worker serves ${what}; ${workers.length} serve${workers.length === 1 ? "s" : ""} other work`;
 }
 
 function nextWorker(isAnySick: boolean): string {
-  return isAnySick ? "they try again with one job" : "it is taken when a worker starts that serves it";
+  return isAnySick ? "they try the service again with one job" : "it is taken when a worker starts that serves it";
 }
 
 function budgetReasons(job: Job, { budget, now }: Snapshot): Reason[] {
@@ -228,7 +231,7 @@ function budgetReasons(job: Job, { budget, now }: Snapshot): Reason[] {
     {
       kind: "budget",
       message: `the retry budget of ${job.service} is used up: ${share}`,
-      next: perMs > 0 ? "the budget fills by itself" : "the budget fills with successes of others",
+      next: perMs > 0 ? "the budget refills with time" : "the budget refills when other jobs succeed",
       at: perMs > 0 ? Math.ceil(now + (1 - tokens) / perMs) : null,
     },
   ];
@@ -240,12 +243,12 @@ function rateReasons({ rates, now }: Snapshot): Reason[] {
     const what = name.replace(":", " ");
     const message = rate
       ? `the rate limit of ${what} is used up: ${rate.limit} per ${formatDuration(rate.perMs)}`
-      : `the load of ${what} returns slowly`;
+      : `the load of ${what} rises slowly after an outage`;
     return [{ kind: "rate_limit", message, next: "the next start is free", at: Math.ceil(bucket.nextAt) }];
   });
 }
 
-/** What is taken before it, and whether it is taken with others; only of a job that nothing else holds. */
+/** The jobs taken before it, and whether it is taken alone; only for a job that nothing else holds back. */
 function orderReasons(job: Job, snapshot: Snapshot): Reason[] {
   if (job.runAt > snapshot.now || isHeld(job, snapshot) || heldByGroup(job, snapshot.holders).length > 0) return [];
   const reasons: Reason[] = [];
@@ -265,12 +268,12 @@ function orderReasons(job: Job, snapshot: Snapshot): Reason[] {
   if (ahead.length > 0) reasons.push({ kind: "behind", message: `due: ${ahead.join("; ")}`, next, at: null });
   if (!isSuspect(kind)) return reasons;
   const workers = job.crashes === 1 ? "a worker died" : `${job.crashes} workers died`;
-  const how = kind === "last" ? "in a process of its own, or when a worker has nothing else" : "singly, beside others";
+  const how = kind === "last" ? "in a child process, or when a worker has no other job" : "singly, beside others";
   reasons.push({ kind: "suspect", message: `${workers} while it ran`, next: `it is taken ${how}`, at: null });
   return reasons;
 }
 
-/** True for a lane that competes with the job for the slots of some worker. */
+/** True for a lane that competes with the job for slots of a worker. */
 function isServedWith(lane: ActiveLane, job: Job, { workers }: Snapshot): boolean {
   return workers.some(({ load }) => serves(load, job) && serves(load, { ...job, type: lane.type, queue: lane.queue }));
 }
@@ -282,18 +285,18 @@ function isOlder(lane: ActiveLane, job: Job, kind: ActiveLane["kind"]): boolean 
   return isOwn && lane.kind === kind && lane.headRunAt < job.runAt;
 }
 
-/** Of a job that does not wait. */
+/** The reason for a job that does not wait. */
 function otherwise(job: Job, { now, leaseEnd }: Snapshot): Reason {
   if (job.state !== "running") {
     const how = job.failure === null || job.state !== "dead" ? "" : ` of ${job.failure.name}`;
     const word = job.state === "dead" ? `died${how}` : job.state === "cancelled" ? "was cancelled" : "completed";
-    const next = job.state === "dead" ? "nothing, unless somebody retries it" : "nothing";
+    const next = job.state === "dead" ? "nothing, unless an operator retries it" : "nothing";
     return { kind: "finished", message: `it ${word}`, next, at: job.finishedAt };
   }
   const since = job.startedAt === null ? "" : ` for ${formatDuration(Math.max(0, now - job.startedAt))}`;
   if (leaseEnd === null || leaseEnd <= now) {
-    const message = `it ran on ${job.worker}, which does not answer any more`;
-    return { kind: "running", message, next: "another worker finds it and decides what becomes of it", at: null };
+    const message = `it ran on ${job.worker}, which no longer responds`;
+    return { kind: "running", message, next: "another worker finds it and decides whether to retry it", at: null };
   }
   const next = job.cancelRequested ? "it was asked to stop" : "it ends, or its timeout ends it";
   return { kind: "running", message: `it has been running${since} on ${job.worker}`, next, at: null };

@@ -1,5 +1,5 @@
-// The stored form of anything thrown: name, message and stack as bounded text, and the fingerprint of its cause.
-// It must never throw and never be slow, whatever was thrown; a failure that cannot be written would be a lost job.
+// The stored form of any thrown value: name, message and stack as bounded text, and the fingerprint of its cause. It
+// must never throw and never be slow: a failure that cannot be written would be a lost job.
 
 import type { Judged } from "./classify.ts";
 import { linksOf, messageOf, nameOf, readText } from "./error-shape.ts";
@@ -10,10 +10,10 @@ import type { Failure } from "./job.ts";
 /** Message and stack are each cut to this many bytes of UTF-8. */
 export const MAX_TEXT_BYTES = 8192;
 const MAX_NAME_BYTES = 128;
-/** What a long message may take of the stack, so that the frames after it are kept. */
+/** The most that a long message takes of the stack text, so that the frames after it are kept. */
 const MAX_HEAD = 1024;
 
-/** The failure to store for anything thrown, or said to have failed, with the class and severity `classify` found. */
+/** The failure to store for a thrown or reported error, with the class and severity that `classify` found. */
 export function failureFrom(given: unknown, judged: Judged): Failure {
   const thrown = isFailed(given) ? given.error : given;
   const links = linksOf(thrown);
@@ -50,7 +50,7 @@ export function cutText(text: string, maxBytes: number): string {
     if (bytes > maxBytes) break;
     end += point < 0x10000 ? 1 : 2;
   }
-  // A slice keeps the whole text alive in V8; the round trip makes a copy of the part.
+  // In V8 a slice keeps the whole text in memory; the round trip through JSON copies the part.
   return end === text.length ? text : (JSON.parse(JSON.stringify(text.slice(0, end))) as string);
 }
 

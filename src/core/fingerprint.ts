@@ -7,7 +7,7 @@ const MAX_MESSAGE = 2048;
 const MAX_STACK = 8192;
 const FRAMES = 3;
 
-/** Alternatives in order of precedence; each starts at a boundary, so no position is scanned twice by the same one. */
+/** Alternatives in order of precedence; each starts at a boundary, so none scans a position twice. */
 const VARIABLE = new RegExp(
   [
     /(?<!\w)(?:status(?: ?code)?|HTTP(?:\/[\d.]+)?)[ :=]{0,3}[45]\d\d(?!\w)/,
@@ -23,11 +23,11 @@ const VARIABLE = new RegExp(
     .join("|"),
   "gi",
 );
-/** Words with digits that are words, and words without digits that are parts of a date. */
+/** Words with digits that are kept, and words without digits that are parts of a date. */
 const FIXED_WORD =
   /^(?:utf-?\d+|base(?:32|58|64)(?:url)?|sha-?\d+|md5|ipv[46]|s3|ec2|oauth2|argon2|mp[34]|h26[45]|x509|http[23]|int\d+|uint\d+|float\d+)$/i;
 const DATE_WORD = /^(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|am|pm|gmt|utc)$/i;
-/** After these a quoted name is part of the program or the schema, not of the data. */
+/** After these words a quoted name belongs to the program or the schema, not to the data. */
 const NAMING =
   /(?:reading|setting|property|column|relation|table|constraint|module|package|function|method|index|field|variable|export|command|argument|parameter|option|header|code|path|expected)"?\s*[:=]?\s*\[?\s*$/i;
 const VERB = /(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s$/;
@@ -75,7 +75,7 @@ function quotedPart(content: string, before: string): string {
     : "<value>";
 }
 
-/** Scheme and host, and of http addresses the path without its ids, files and query. */
+/** Scheme and host; for http addresses also the path without its ids, files and query. */
 function urlPart(url: string): string {
   const [scheme = "", rest = ""] = url.split("://", 2);
   const [authority = "", ...segments] = (rest.split(/[?#]/, 1)[0] ?? "").split("/");
@@ -93,7 +93,7 @@ function routePart(path: string): string {
     .replace(/\/+$/, "");
 }
 
-/** Addresses move, ports stay: the port says which service it was, unless it is an ephemeral one. */
+/** IP addresses change, ports stay: the port tells the service, unless it is ephemeral. */
 function addressPart(address: string): string {
   const port = address.split(":")[1];
   return port !== undefined && Number(port) < 32_768 ? `<address>:${port}` : "<address>";
@@ -117,7 +117,7 @@ export function fingerprint(input: FingerprintInput): string {
   return last.print;
 }
 
-/** An outage throws the same error again and again: the last answer is kept. It depends on nothing but the input. */
+/** The last answer, because an outage throws the same error again and again. It depends only on the input. */
 let last: { readonly input: FingerprintInput | null; readonly print: string } = { input: null, print: "" };
 
 function isSame(a: FingerprintInput, b: FingerprintInput | null): boolean {
@@ -138,7 +138,7 @@ interface Frame {
   readonly rank: number;
 }
 
-/** Labels of the top frames of the user's code, or of libraries, or of Node, whichever comes first. */
+/** Labels of the top frames of the user's code; without any, those of libraries, then those of Node. */
 function ownFrames(stack: string): string[] {
   let found = 0;
   const frames: Frame[] = [];

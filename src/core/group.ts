@@ -1,6 +1,6 @@
-// Groups: jobs of one type that share a name, of which at most so many hold a place at the same time. With a concurrency
-// of 1 they go one after the other: a job keeps its place while it waits for its next try, so that nobody overtakes it.
-// With more, a job holds a place only while it runs.
+// Groups: jobs of one type that share a name, of which at most so many hold a place at the same time. With a
+// concurrency of 1 they run one after the other: a job keeps its place while it waits for its next attempt, so that no
+// other job overtakes it. With more, a job holds a place only while it runs.
 import type { Belonging, Job } from "./job.ts";
 
 /** The bounds of `groupConcurrency`. */
@@ -10,11 +10,13 @@ export const GROUP_CONCURRENCY = { least: 1, most: 10_000 } as const;
 export interface Holder {
   /** The lane it is in. */
   readonly lane: number;
-  /** It waits for its next try. */
+  /** It waits for its next attempt. */
   readonly waits: boolean;
 }
 
-/** What a lane of a group may give: so many jobs, or only the one that holds the place and waits for its next try. */
+/**
+ * What a lane of a group may give: so many jobs, or only the one that holds the place and waits for its next attempt.
+ */
 export function groupRoom<H extends Holder>(concurrency: number, holders: readonly H[], lane: number): number | H {
   const [first] = holders;
   const isItsTurn = concurrency === 1 && holders.length === 1 && first?.waits === true && first.lane === lane;
@@ -26,13 +28,13 @@ export function keepsPlace({ groupConcurrency }: Pick<Belonging, "groupConcurren
   return groupConcurrency === 1;
 }
 
-/** The jobs that keep a waiting job of a group from its turn, given all that hold a place there; none if it has room. */
+/** The jobs whose places keep a waiting job of a group from starting; none if there is room. */
 export function heldByGroup(job: Job, holders: readonly Job[]): readonly Job[] {
   const others = holders.filter(({ id }) => id !== job.id);
   return others.length >= (job.groupConcurrency ?? Number.POSITIVE_INFINITY) ? others : [];
 }
 
-/** A name for the group of a lane or job, to keep books by; a type holds no space. */
+/** A map key for the group of a lane or job; a type contains no space. */
 export function groupName({ type, group }: Pick<Belonging, "type" | "group">): string {
   return `${type} ${group ?? ""}`;
 }

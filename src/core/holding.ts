@@ -1,4 +1,5 @@
-// What holds work back for the whole fleet, whoever is free: pauses, open breakers, and services that asked to be left alone.
+// What holds work back for the whole fleet, however many slots are free: pauses, open breakers, and services that sent
+// a `Retry-After`.
 import type { Belonging, Job } from "./job.ts";
 import type { PausedSpan } from "./paused.ts";
 import { type Breaker, initialRecord, type ServiceRecord } from "./service-record.ts";
@@ -15,16 +16,16 @@ export interface Holding {
   /** Pauses, those that ended included. */
   readonly pauses: readonly PauseInForce[];
   readonly services: ReadonlyMap<string, ServiceRecord>;
-  /** What becomes of work whose breaker is open. */
+  /** What happens to work whose breaker is open. */
   readonly whenOpen: (service: string) => WhenOpen;
 }
 
-/** A time at which nothing is held back, for whoever does not ask. */
+/** A Holding in which nothing is held back. */
 export function nothingHeld(now: number): Holding {
   return { now, pauses: [], services: new Map(), whenOpen: () => "park" };
 }
 
-/** The states of jobs as people see them: those that wait are told apart. */
+/** The states that are derived when read, for jobs that wait. */
 export const SHOWN_STATES = ["scheduled", "retrying", "paused", "parked"] as const;
 /** A stored state, or one of `SHOWN_STATES`. */
 export type ShownState = Job["state"] | (typeof SHOWN_STATES)[number];
@@ -37,7 +38,7 @@ export function shownState(job: Belonging & Pick<Job, "state" | "runAt" | "attem
   return parkedBy(job, holding) === null ? "queued" : "parked";
 }
 
-/** True for work that nobody may take now, however many workers are free: paused, parked, or its service asked to wait. */
+/** True for work that no worker may take now: paused, parked, or its service asked to wait. */
 export function isHeld(work: Belonging, holding: Holding): boolean {
   return pausesOf(work, holding).length > 0 || parkedBy(work, holding) !== null || holdUntilOf(work, holding) !== null;
 }
@@ -52,14 +53,14 @@ export function pausesOf(work: Belonging, holding: Holding): PauseInForce[] {
   return pausesInForce(holding).filter(({ kind, name }) => work[kind] === name);
 }
 
-/** The breaker for which the work waits; null where it is closed, or where work is not to wait for it. */
+/** The breaker that the work waits for; null where it is closed, or where such work does not wait. */
 export function parkedBy({ service }: Belonging, { services, whenOpen }: Holding): Breaker | null {
   if (service === null) return null;
   const { breaker } = services.get(service) ?? initialRecord;
   return breaker.state !== "closed" && whenOpen(service) === "park" ? breaker : null;
 }
 
-/** Until when the service of the work asked to be left alone; null for not at all. */
+/** Until when the service of the work asked to wait; null for not at all. */
 export function holdUntilOf({ service }: Belonging, { services, now }: Holding): number | null {
   const { holdUntil } = (service === null ? null : services.get(service)) ?? initialRecord;
   return holdUntil > now ? holdUntil : null;

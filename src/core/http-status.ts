@@ -1,4 +1,4 @@
-// HTTP statuses in every shape the ecosystem throws them, and what each means for the next try.
+// HTTP statuses in every form in which libraries throw them, and the failure class of each.
 
 import { messageOf, read, readMembers, readPath, readText } from "./error-shape.ts";
 import type { FailureClass } from "./job.ts";
@@ -27,7 +27,7 @@ export function statusOf(error: unknown): number | undefined {
   return undefined;
 }
 
-/** What a status means; a 403 is a rate limit where the rest of the error says so (Google, GitHub). */
+/** The class of a status; a 403 is a rate limit where the rest of the error says so (Google, GitHub). */
 export function classOfStatus(status: number, error: unknown): FailureClass {
   if (status >= 500 || status === 425) return "transient";
   if (status === 429 || (status === 403 && saysRateLimit(error))) return "rate_limited";

@@ -1,5 +1,5 @@
-// What a handler says of its work: done, transient or permanent. Outcomes carry a registered mark, so that those of
-// another copy of this library count, and a result that happens to look like one stays a result.
+// What a handler returns about its work: done, transient or permanent. Outcomes carry a registered symbol, so that
+// those of another copy of this library count, and a result that happens to look like one stays a result.
 import { type Duration, parseDuration } from "./duration.ts";
 import { messageOf, read } from "./error-shape.ts";
 import { parseOptions } from "./options.ts";
@@ -7,7 +7,7 @@ import { isPromise } from "./promise.ts";
 
 const OUTCOME = Symbol.for("redrive.outcome");
 
-/** What became of a job, or of one item of a batch; made by `done`, `transient` and `permanent`. */
+/** The outcome of a job, or of one item of a batch; made by `done`, `transient` and `permanent`. */
 export type ItemOutcome<Result = unknown> = DoneOutcome<Result> | FailedOutcome;
 
 interface DoneOutcome<Result> {
@@ -16,7 +16,7 @@ interface DoneOutcome<Result> {
   readonly result: Result;
 }
 
-/** The outcome of work that failed by its handler's own word. */
+/** The outcome of work that its handler reported as failed. */
 export type FailedOutcome =
   | {
       readonly [OUTCOME]: true;
@@ -26,7 +26,7 @@ export type FailedOutcome =
     }
   | { readonly [OUTCOME]: true; readonly status: "permanent"; readonly error: unknown };
 
-/** The results among what a function returns: those of `done` as they are, or as they will be; failures left out. */
+/** The results in a function's return type: those of `done`, also from promises; failures are left out. */
 export type ResultOf<Returned> =
   Returned extends PromiseLike<infer Later>
     ? ResultOf<Later>
@@ -39,8 +39,8 @@ export type ResultOf<Returned> =
 /** Returned by a handler: the work succeeded. */
 export function done(): ItemOutcome<undefined>;
 /**
- * Returned by a handler: the work succeeded with this result. An outcome given as result is passed on as it is. Redrive waits
- * for a promise, as if the handler had returned it.
+ * Returned by a handler: the work succeeded with this result. An outcome given as result is passed on unchanged.
+ * Redrive awaits a promise, as if the handler had returned it.
  */
 export function done<Result>(result: Result): ItemOutcome<ResultOf<Result>>;
 export function done(result?: unknown): ItemOutcome {
@@ -68,19 +68,19 @@ export function isOutcome(value: unknown): value is ItemOutcome {
   return status === "done" || status === "transient" || status === "permanent";
 }
 
-/** True for an outcome that says of the work that it failed, returned or thrown. */
+/** True for an outcome, returned or thrown, that reports a failure. */
 export function isFailed(value: unknown): value is FailedOutcome {
   return isOutcome(value) && value.status !== "done";
 }
 
-/** The result in what a function returned, or the promise of it; throws where that says that the work failed. */
+/** The result in what a function returned, or the promise of it; throws where it reports a failure. */
 export function resultOf(returned: unknown): unknown {
   if (!isOutcome(returned)) return returned;
   if (isFailed(returned)) throw new OutcomeError(returned);
   return isPromise(returned.result) ? Promise.resolve(returned.result).then(resultOf) : returned.result;
 }
 
-/** The promise in the result of an outcome, of the outcome that it will be; null where there is none. */
+/** For a result that is a promise, the promise of the final outcome; null where the result is no promise. */
 export function laterOutcome(outcome: ItemOutcome): Promise<ItemOutcome> | null {
   return outcome.status === "done" && isPromise(outcome.result) ? outcomeAfter(outcome.result) : null;
 }
@@ -90,7 +90,10 @@ async function outcomeAfter(promise: Promise<unknown>): Promise<ItemOutcome> {
   return laterOutcome(outcome) ?? outcome;
 }
 
-/** A failed outcome for callers that expect a rejection. It is an outcome itself, so that it means the same further out. */
+/**
+ * A failed outcome for callers that expect a rejection. It is itself an outcome, so that it keeps its meaning when
+ * rethrown.
+ */
 class OutcomeError extends Error {
   readonly [OUTCOME] = true;
   readonly status: FailedOutcome["status"];

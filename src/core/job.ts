@@ -1,5 +1,5 @@
-// The vocabulary of a job: its states, its fields, its lease, and what a bad run leaves behind.
-// Types and a few constants only; whoever wants to know what a word means looks here.
+// The vocabulary of a job: its states, its fields, its lease, and the record of a failed run. Types and a few constants
+// only; every term is defined here.
 
 /** The states that are stored. `scheduled`, `retrying`, `parked` and `paused` are derived when read. */
 export const STATES = ["queued", "running", "completed", "dead", "cancelled"] as const;
@@ -19,13 +19,13 @@ export const FAILURE_CLASSES = [
   "stuck",
   "crashed",
 ] as const;
-/** What kind of failure a bad run was. */
+/** What kind of failure a failed run was. */
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
 /** How much a failure matters to people; shared with logs and alerts. */
 export type Severity = "info" | "warning" | "error" | "critical";
 
-/** What a bad run left behind, as plain data. */
+/** The failure that a run left, as plain data. */
 export interface Failure {
   /** What kind of failure it is; it decides about a retry. */
   readonly class: FailureClass;
@@ -94,18 +94,18 @@ export interface JobKeep {
   readonly keepDeadMs: number | null;
 }
 
-/** What a run is judged by, and how long its job is kept after it. */
+/** The terms by which a run is judged, and how long its job is kept afterwards. */
 export type Terms = Omit<JobLimits, "limited"> & JobKeep;
 
-/** What is known of a term. */
+/** The facts about one term. */
 export interface TermFacts {
-  /** What users call it among the options of a job. */
+  /** Its name among the options of a job. */
   readonly option: string;
   readonly least: number;
   readonly most: number;
-  /** Null stands for none. */
+  /** Null means no limit. */
   readonly mayBeNull: boolean;
-  /** Of the job; by a function of its own, because a name in a variable is slow to look up. */
+  /** Reads it from a job; a function, because a property whose name is in a variable is slow to read. */
   readonly of: (terms: Terms) => number | null;
 }
 
@@ -113,7 +113,9 @@ const DAY_MS = 86_400_000;
 const TEN_YEARS_MS = 10 * 366 * DAY_MS;
 const KEEP_MOST_MS = 36_500 * DAY_MS;
 
-/** Every term, said once: the checks, the columns of the stores and what is written with a verdict follow from here. */
+/**
+ * Every term once: the checks, the columns of the stores and the values written with a verdict all follow from here.
+ */
 export const TERMS = {
   maxAttempts: { option: "maxAttempts", least: 1, most: 10_000, mayBeNull: false, of: (t) => t.maxAttempts },
   maxCrashes: { option: "maxCrashes", least: 1, most: 1_000, mayBeNull: false, of: (t) => t.maxCrashes },
@@ -133,15 +135,15 @@ export const TERMS = {
 
 /** The names of the terms. */
 export const TERM_NAMES = Object.keys(TERMS) as (keyof Terms)[];
-/** Those that say how long a job is kept. */
+/** The terms that say how long a job is kept. */
 export const KEEP_NAMES: readonly (keyof JobKeep)[] = ["keepFinishedMs", "keepDeadMs"];
-/** Those that limit its runs. */
+/** The terms that limit its runs. */
 export const LIMIT_NAMES = TERM_NAMES.filter((name) => !KEEP_NAMES.some((keep) => keep === name)) as Exclude<
   keyof Terms,
   keyof JobKeep
 >[];
 
-/** The last instant that a date can name. */
+/** The last instant that a Date can represent. */
 export const LATEST_INSTANT = 8_640_000_000_000_000;
 
 /** What a job belongs to; interned to one lane at enqueue. */
@@ -213,11 +215,11 @@ export interface Job extends Belonging, JobLimits, JobKeep {
   readonly progress: string | null;
   /** JSON text of what the handler returned; null before it completed. */
   readonly result: string | null;
-  /** What its last bad run left behind; null if none did. */
+  /** What its last failed run left; null if none failed. */
   readonly failure: Failure | null;
 }
 
-/** One bad run in the history of a job. */
+/** One failed run in the history of a job. */
 export interface AttemptRecord {
   /** The id of the job. */
   readonly jobId: string;

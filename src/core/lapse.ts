@@ -1,21 +1,21 @@
-// Whether a lease that has ended may be held against its worker. Whoever was held up knows nothing about others: they
-// may have been held up as long. So a worker is given up only by one who has had the store's ear for that worker's whole
-// lease, in which it would have shown itself.
+// Decides whether a worker whose lease has ended may be given up. A worker that was itself cut off from the store knows
+// nothing about others: they may have been cut off as long. So a worker is given up only by one that had contact with
+// the store for that worker's whole lease, in which a living worker would have sent a heartbeat.
 
-/** Contact stood still up to this moment of the steady clock, or the store's time jumped by so much. */
+/** An interruption of contact up to this moment of the steady clock, or a jump of the store's time by so much. */
 export interface HoldUp {
   readonly until: number;
   readonly ms: number;
 }
 
-/** An answer that tells the store's time, and when it was asked for and came, by the steady clock. */
+/** An answer with the store's time, and when it was asked for and arrived, by the steady clock. */
 export interface TimeReading {
   readonly storeTime: number;
   readonly asked: number;
   readonly answered: number;
 }
 
-/** A worker and its lease in the time of the store. */
+/** A worker and its lease in store time. */
 export interface Leased {
   readonly id: string;
   readonly beatAt: number;
@@ -23,23 +23,26 @@ export interface Leased {
   readonly givenUp: boolean;
 }
 
-/** The hold-ups that still count once this one is known; one that a longer one covers does not. */
+/** The interruptions that count once this one is known; one that a longer one covers does not count. */
 export function withHoldUp(known: readonly HoldUp[], holdUp: HoldUp): HoldUp[] {
   const counting = known.filter(({ until, ms }) => ms > holdUp.ms && holdUp.until - until < 2 * ms);
   return holdUp.ms > 0 ? [...counting, holdUp] : counting;
 }
 
-/** True if contact has lasted for this lease, in which nothing took longer than half of it. */
+/** True if contact lasted for this lease, with no interruption longer than half of it. */
 export function hasLasted(known: readonly HoldUp[], leaseMs: number, now: number): boolean {
   return known.every(({ until, ms }) => now - until >= leaseMs || ms <= leaseMs / 2);
 }
 
-/** How far the store's clock has stepped ahead of the steady one between two readings, at the most: answers take time. */
+/**
+ * The most that the store's clock can have stepped ahead of the steady clock between two readings, since answers take
+ * time.
+ */
 export function steppedAhead(before: TimeReading, after: TimeReading): number {
   return Math.max(0, after.storeTime - before.storeTime - (after.asked - before.answered));
 }
 
-/** Workers whose lease had ended by this store time, if contact has lasted for that lease. */
+/** Workers whose lease had ended by this store time, if contact lasted for that lease. */
 export function lapsedWorkers(
   workers: readonly Leased[],
   storeTime: number,

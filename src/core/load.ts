@@ -1,6 +1,6 @@
-// What a worker tells about itself: what it serves and how much fits into its hands. A plain value, kept as JSON in a cell
-// of the worker's own, so that a job can be asked why nobody takes it, and its runs can be judged by whoever knows no more
-// of its type than the name.
+// What a worker publishes about itself: what it serves and how many slots it has. A plain value, stored as JSON in the
+// worker's cell. `jobs explain` reads it to tell why no worker takes a job, and processes that know only the name of a
+// type judge runs by it.
 import type { DeclaredLimits } from "./declared-limits.ts";
 
 /** What a worker serves, and how much of it at a time. */
@@ -8,7 +8,7 @@ export interface WorkerLoad {
   readonly types: readonly ServedType[];
   /** Queues it serves; null for all. */
   readonly queues: readonly string[] | null;
-  /** Slots it can use; those lost to handlers that ignore their abort are not among them. */
+  /** Slots it can use, without those lost to handlers that ignore their abort signal. */
   readonly concurrency: number;
 }
 
@@ -17,17 +17,17 @@ export interface ServedType {
   readonly type: string;
   /** The queue of its new jobs. */
   readonly queue: string;
-  /** How many of the type it runs at the same time; null for as many as fit. */
+  /** How many jobs of the type it runs at the same time; null for no limit. */
   readonly concurrency: number | null;
-  /** How many jobs of the type one slot takes at most; absent where each takes its own. */
+  /** Most jobs of the type in one slot; absent where each job takes a slot. */
   readonly batch?: number;
-  /** What its runs of jobs that were enqueued by name may take; absent where nobody said anything. */
+  /** The declared limits of the type, for jobs enqueued by name; absent where none are declared. */
   readonly limits?: DeclaredLimits;
-  /** Its handler runs in a process of its own; absent where it does not. */
+  /** True if its handler runs in a child process; absent otherwise. */
   readonly isOutside?: boolean;
 }
 
-/** The load of a text from the store; null for one that a program wrote which speaks otherwise. */
+/** Reads a load from a stored text; null for a text that another version wrote in another form. */
 export function loadFrom(text: string): WorkerLoad | null {
   try {
     const value = JSON.parse(text) as WorkerLoad | null;
@@ -38,7 +38,7 @@ export function loadFrom(text: string): WorkerLoad | null {
   }
 }
 
-/** The slots that so many running jobs take at the least, by how many of them are of which type: batches may be small. */
+/** The least number of slots that so many running jobs take, by how many are of which type; batches may be small. */
 export function slotsTaken({ types }: WorkerLoad, running: number, ofType: ReadonlyMap<string, number>): number {
   return types.reduce((slots, { type, batch = 1 }) => {
     const together = Math.min(running, ofType.get(type) ?? 0);

@@ -1,5 +1,5 @@
-// What may be enqueued: the shape of a new job and the checks every store makes before it writes one. Nothing is
-// clamped or repaired; a bad value is refused with its legal range and changes nothing.
+// The shape of a new job, and the checks that every store makes before it writes one. No value is clamped or repaired;
+// a bad value is refused with its legal range, and nothing is written.
 import { didYouMean, invalid } from "./options.ts";
 import { RedriveError } from "./errors.ts";
 import { GROUP_CONCURRENCY } from "./group.ts";
@@ -15,16 +15,16 @@ import {
 } from "./job.ts";
 
 /**
- * What a key that is taken means for a new job. `key`: the same body is a duplicate, another one a conflict. `queued` and
- * `active`: a duplicate, whatever its body, while the job that holds the key waits (or runs). `replace`: a waiting holder
- * gets the new body. `debounce`: and the new due time as well. Where the holder is not in such a state, the new job is
- * created and takes over the key.
+ * What happens when the key of a new job is taken. `key`: the same payload is a duplicate, another one a conflict.
+ * `queued` and `active`: a duplicate, whatever its payload, while the job that holds the key waits (or runs).
+ * `replace`: a waiting holder gets the new payload. `debounce`: it also gets the new due time. Where the holder is in
+ * another state, the new job is created and takes over the key.
  */
 export const UNIQUE_MODES = ["key", "queued", "active", "replace", "debounce"] as const;
 /** One of `UNIQUE_MODES`. */
 export type UniqueMode = (typeof UNIQUE_MODES)[number];
 
-/** A job on its way into a store. The id is made by the caller, so that a repeated write is recognised. */
+/** A job to be stored. The caller makes the id, so that a store recognises a repeated write. */
 export interface NewJob extends Belonging, JobLimits, JobKeep {
   readonly id: string;
   /** JSON text. */
@@ -33,26 +33,26 @@ export interface NewJob extends Belonging, JobLimits, JobKeep {
   readonly version: number;
   /** Unique per (type, key); null for none. */
   readonly key: string | null;
-  /** What happens where the key is taken; without a key it says nothing. */
+  /** What happens where the key is taken; without a key it has no effect. */
   readonly unique: UniqueMode;
-  /** Digest of the payload; with a key, the same digest means the same body. */
+  /** Digest of the payload; with a key, the same digest means the same payload. */
   readonly digest: string | null;
-  /** Wait before it is due, counted from `runAt` or, where that is null, from the store's clock. */
+  /** Wait before it is due, counted from `runAt`, or from the store's clock where that is null. */
   readonly delayMs: number;
   readonly runAt: number | null;
 }
 
-/** The job that a key stands for; its state is null where it is gone. */
+/** The job that holds a key; its state is null where the job is deleted. */
 export interface KeyHolder {
   readonly id: string;
   readonly digest: string;
   readonly state: State | null;
 }
 
-/** What becomes of a new job whose key is taken, by its mode and by the job that holds the key. */
+/** What happens to a new job whose key is taken, by its mode and by the job that holds the key. */
 export function meetHolder(job: NewJob, holder: KeyHolder): "duplicate" | "conflict" | "replace" | "create" {
   if (job.unique === "key") return job.digest === holder.digest ? "duplicate" : "conflict";
-  // The repeated write of a job that is gone is known by its key alone.
+  // The repeated write of a deleted job is recognised by its id alone.
   if (job.id === holder.id) return "duplicate";
   if (holder.state === "running") return job.unique === "active" ? "duplicate" : "create";
   if (holder.state !== "queued") return "create";
@@ -74,7 +74,7 @@ export const JOB_BOUNDS = {
   keepMs: TERMS.keepDeadMs.most,
 } as const;
 
-/** Of UTF-8, at most. */
+/** Most UTF-8 bytes per UTF-16 unit. */
 const BYTES_PER_UNIT = 3;
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -83,7 +83,7 @@ export function isJobId(id: unknown): id is string {
   return typeof id === "string" && ID.test(id);
 }
 
-/** Throws `invalid_argument` or `payload_too_large` unless the job may be stored as it is. */
+/** Throws `invalid_argument` or `payload_too_large` unless the job may be stored. */
 export function checkNewJob(job: NewJob): void {
   if (typeof job !== "object" || job === null) refuse("job", "a job", job);
   if (!isJobId(job.id)) refuse("id", "1 to 64 letters, digits, _ or -", job.id);
@@ -110,7 +110,7 @@ export function checkNewJob(job: NewJob): void {
 
 const TERM_CHECKS = TERM_NAMES.map((name) => TERMS[name]);
 
-/** Throws unless these are terms that a job may have. */
+/** Throws unless a job may have these terms. */
 export function checkTerms(terms: Terms): void {
   for (const { option, least, most, mayBeNull, of } of TERM_CHECKS) {
     const value = of(terms);
@@ -154,7 +154,7 @@ export function checkInteger(field: string, value: unknown, least: number, most:
   }
 }
 
-/** Throws unless the value is one of those known. */
+/** Throws unless the value is a known one. */
 export function checkOneOf(field: string, value: unknown, known: readonly string[]): void {
   if (known.includes(value as string)) return;
   refuse(field, `one of ${known.join(", ")}`, value, didYouMean(value, known, "use one of these"));
@@ -174,7 +174,7 @@ export function byteLength(text: string): number {
   return bytes;
 }
 
-/** Throws `payload_too_large` for a text over its byte limit; one that is far below it is not counted. */
+/** Throws `payload_too_large` for a text over its byte limit; a text far below the limit is not counted. */
 export function checkBytes(field: string, text: string, most: number): void {
   if (text.length * BYTES_PER_UNIT > most && byteLength(text) > most) throw tooLarge(field, most, byteLength(text));
 }
@@ -182,14 +182,14 @@ export function checkBytes(field: string, text: string, most: number): void {
 /** The error for something over its byte limit. */
 export function tooLarge(field: string, most: number, came: number): RedriveError {
   const advice = "Store the data elsewhere and enqueue a reference to it.";
-  return new RedriveError("payload_too_large", `${field} may have at most ${most} bytes, it has ${came}. ${advice}`);
+  return new RedriveError("payload_too_large", `${field} may have at most ${most} bytes; got ${came}. ${advice}`);
 }
 
 function isLow(unit: number): boolean {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/** Throws unless the value is a short text that every store can keep. */
+/** Throws unless the value is a short text that every store can store. */
 export function checkText(field: string, value: unknown): void {
   const legal = typeof value === "string" && value !== "" && byteLength(value) <= JOB_BOUNDS.keyBytes;
   if (!legal || value.includes("\0") || !value.isWellFormed()) {

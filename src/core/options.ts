@@ -1,5 +1,5 @@
-// Values people write in options: numbers, the keys themselves, and the error for whatever is wrong with them.
-// Everything is checked once, at the door, and refused with what was expected, what came and what to do.
+// Parses the values of options: numbers, keys, and the error for a bad one. Every value is checked once, on entry, and
+// refused with what was expected, what came and what to do.
 
 import { RedriveError } from "./errors.ts";
 
@@ -17,7 +17,10 @@ export function parseNumber(
   throw invalid(name, `${kind} from ${min} to ${max}${infinite ? ", or Infinity for never" : ""}`, value, "change it");
 }
 
-/** The options as an object without prototype, undefined ones left out; an unknown key is refused with the nearest known. */
+/**
+ * The options as an object without prototype, undefined ones left out; an unknown key is refused with the nearest known
+ * key.
+ */
 export function parseOptions<K extends string>(
   value: unknown,
   known: readonly K[],
@@ -39,18 +42,18 @@ export function parseOptions<K extends string>(
   return options;
 }
 
-/** The value itself, if it is an object; whoever takes it apart can rely on that. */
+/** The value itself if it is an object; throws otherwise. */
 export function objectOf<T extends object>(value: T, name: string): T {
   if (isObject(value)) return value;
   throw invalid(name, "an object", value, "pass one, or nothing where it is optional");
 }
 
-/** False for what keeps its content elsewhere than in its fields: it would count as empty. */
+/** False for objects that do not keep their content in fields, such as a Map: they would count as empty. */
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && kindOf(value) === null;
 }
 
-/** What an object is that has no settings in its fields; null for all others. */
+/** The name of an object type whose content is not in its fields; null for all others. */
 function kindOf(value: object): string | null {
   if (Array.isArray(value)) return "an array";
   if ("then" in value && typeof value.then === "function") return "a Promise";
@@ -59,7 +62,7 @@ function kindOf(value: object): string | null {
   return `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind}`;
 }
 
-/** The fields of a JSON text from the store; none for a text that is no object, whoever wrote it. */
+/** The fields of a JSON text from the store; none for a text that is not an object. */
 export function fieldsFrom(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
@@ -88,12 +91,12 @@ function shown(value: unknown): string {
   return typeof value === "function" ? "a function" : String(value);
 }
 
-/** `did you mean "x"?` for a word that is almost one of those known; else what to say instead. */
+/** `did you mean "x"?` for a word close to a known one; else `otherwise`. */
 export function didYouMean(word: unknown, known: readonly string[], otherwise = ""): string {
   if (typeof word !== "string" || known.length === 0) return otherwise;
   const candidate = nearest(word, known);
   const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
-  // Two letters that changed places are two edits.
+  // Two swapped letters are two edits.
   const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
   return distance <= most ? `did you mean "${candidate}"?` : otherwise;
 }

@@ -1,7 +1,7 @@
 // How long a job could not run because something it belongs to was paused. Deadlines do not count that time.
 import type { Belonging } from "./job.ts";
 
-/** A pause of a queue, type, service or tenant, from a time until before another; null for no end. */
+/** A pause of a queue, type, service or tenant, from one time until before another; null for no end. */
 export interface PausedSpan {
   readonly kind: "queue" | "type" | "service" | "tenant";
   readonly name: string;
@@ -25,7 +25,7 @@ export function pausedMs(pauses: readonly PausedSpan[], job: Belonging, from: nu
   return total;
 }
 
-/** When the first pause ends that is in force at this time and has an end; null where there is none. */
+/** When the first of the pauses in force ends; null where none has an end. */
 export function nextPauseEnd(pauses: readonly PausedSpan[], now: number): number | null {
   let next: number | null = null;
   for (const { until } of pauses) if (until !== null && until > now && until < (next ?? Infinity)) next = until;

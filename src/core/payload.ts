@@ -1,5 +1,5 @@
-// From a value to the JSON text that stores keep, without losing anything on the way. What JSON would drop or change
-// in silence (`undefined`, functions, dates, cycles, big integers) is refused with the path where it stands.
+// Turns a value into the JSON text that stores keep, without losing anything. A value that JSON would silently drop or
+// change (`undefined`, functions, dates, cycles, big integers) is refused with its path.
 import { isRedriveError, RedriveError } from "./errors.ts";
 import { byteLength, checkBytes, JOB_BOUNDS } from "./new-job.ts";
 
@@ -16,7 +16,7 @@ export function encodePayload(value: unknown, maxBytes: number = JOB_BOUNDS.payl
   return text;
 }
 
-/** The JSON text of a handler's result; one that is too large or cannot be JSON is replaced by a marker that says so. */
+/** The JSON text of a handler's result; one that is too large or not JSON is replaced by a marker that says so. */
 export function encodeResult(value: unknown): string | null {
   if (value === undefined) return null;
   let text: string | undefined;
@@ -30,7 +30,7 @@ export function encodeResult(value: unknown): string | null {
   return bytes <= JOB_BOUNDS.resultBytes ? text : JSON.stringify({ $truncated: true, bytes });
 }
 
-/** Checks a payload that came as JSON text, which is kept as it is but for lone surrogates, which are escaped. */
+/** Checks a payload given as JSON text. The text stays unchanged, except that lone surrogates are escaped. */
 export function checkPayloadText(text: string, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
   if (typeof text !== "string") throw refuse("payload", `a ${typeof text}`, "send JSON as text");
   checkBytes("payload", text, maxBytes);
@@ -54,12 +54,15 @@ function escapeLone(text: string): string {
   );
 }
 
-/** True for what JSON carries as it is; whether and where it is not, `check` says, which notes the way to every value. */
+/**
+ * True for a value that JSON carries unchanged. For any other, `check` finds where it stands, because it tracks the
+ * path.
+ */
 function isPlain(value: unknown, depth: number, walk: { left: number }): boolean {
   if (--walk.left < 0) return false;
   if (value === null || typeof value === "string" || typeof value === "boolean") return true;
   if (typeof value === "number") return Number.isFinite(value);
-  // A cycle goes deeper than anything may.
+  // A cycle exceeds the depth limit.
   if (typeof value !== "object" || depth > JOB_BOUNDS.payloadDepth) return false;
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length; at++) if (!isPlain(value[at], depth + 1, walk)) return false;
@@ -70,7 +73,7 @@ function isPlain(value: unknown, depth: number, walk: { left: number }): boolean
   return Object.getOwnPropertySymbols(value).length === 0;
 }
 
-/** Objects above the present one, and how many values may still follow: each is at least a byte of JSON. */
+/** The objects above the present one, and how many values may still follow: each is at least a byte of JSON. */
 interface Walk {
   readonly above: Set<object>;
   left: number;
@@ -89,7 +92,7 @@ function check(value: unknown, path: string, depth: number, walk: Walk): void {
   if (depth > JOB_BOUNDS.payloadDepth) throw tooDeep(path);
   if (walk.above.has(value)) throw refuse(path, "a cycle", "send plain data");
   walk.above.add(value);
-  // Counted, not iterated: a hole in an array must not be passed over.
+  // By index, because an iteration would skip a hole in an array.
   if (Array.isArray(value))
     for (let at = 0; at < value.length; at++) check(value[at], `${path}[${at}]`, depth + 1, walk);
   else {
@@ -100,7 +103,7 @@ function check(value: unknown, path: string, depth: number, walk: Walk): void {
   walk.above.delete(value);
 }
 
-/** Dates, maps and other classes would come out as something else. */
+/** Refuses dates, maps and other classes, which JSON would change. */
 function refuseClass(value: object, path: string): void {
   if ("toJSON" in value && typeof value.toJSON === "function") {
     throw refuse(path, `a ${value.constructor?.name ?? "class"}`, "send its text, e.g. toISOString()");

@@ -1,10 +1,10 @@
-// Decides which lanes a claim takes from and how many of each: strict priority, then fair turns between tenants.
-// The answer is a list of quotas that the store works through in order until it has taken as many as were wanted, so
-// nothing here needs to know how many jobs a lane holds, and what is parked, paused or foreign costs nothing.
+// Decides which lanes a claim takes from and how many of each: strict priority, then fair turns between tenants. The
+// answer is a list of quotas; the store works through it in order until it has taken as many as wanted. So the plan
+// need not know how many jobs a lane holds, and parked, paused or unserved work costs nothing.
 import { groupName } from "./group.ts";
 import { type ActiveLane, isSuspect } from "./lane.ts";
 
-/** How many jobs to take from a lane; the same lane may appear twice, first its fair share, then what is left over. */
+/** How many jobs to take from a lane; a lane may appear twice, first with its fair share, then with the remainder. */
 export interface Quota {
   readonly lane: number;
   readonly limit: number;
@@ -65,7 +65,7 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
       const share = Math.ceil((appetite.want * weight) / weights);
       const part = Math.max(1, Math.ceil(share / own.length));
       let given = 0;
-      // However many lanes a tenant has, together they get its share.
+      // All lanes of a tenant together get its share.
       for (const lane of own) {
         if (given >= share) break;
         given += give(lane, part);
@@ -73,14 +73,15 @@ export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] 
       reached.push(...own);
     }
     if (planned.size >= appetite.want) break;
-    // What the fair shares left over goes to whoever has more. Alone, the first share was already everything.
+    // What the fair shares leave over goes to the lanes that have more. With a single tenant, the first share was
+    // already everything.
     let left = level.length > 1 ? appetite.want : 0;
     for (const lane of reached) if (left > 0 && give(lane, appetite.want) > 0) left -= 1;
   }
   return quotas;
 }
 
-/** How many jobs of these quotas so many slots take, if each lane gives what it is asked for. */
+/** How many jobs so many slots take from these quotas, if each lane gives what it is asked for. */
 export function jobsIn(quotas: readonly Quota[], slots: number): number {
   let jobs = 0;
   let left = slots;
@@ -100,7 +101,7 @@ export function jobsByLane(quotas: readonly Quota[]): Map<number, number> {
   return jobs;
 }
 
-/** True where nothing keeps a lane closed. */
+/** True where no grant closes the lane. */
 export function isOpen(lane: ActiveLane, grants: ReadonlyMap<string, number>): boolean {
   return room(lane, grants) > 0;
 }
@@ -126,7 +127,10 @@ interface Turn {
   readonly weight: number;
 }
 
-/** Lanes grouped by tenant, beginning with the tenant whose turn it is; one of twice the weight has twice the turns. */
+/**
+ * Lanes grouped by tenant, beginning with the tenant whose turn it is; a tenant with twice the weight has twice the
+ * turns.
+ */
 function turns(level: readonly ActiveLane[], { turn, weightOf }: Appetite): Turn[] {
   const tenants = new Map<string | null, ActiveLane[]>();
   for (const lane of level) {
@@ -143,7 +147,7 @@ function turns(level: readonly ActiveLane[], { turn, weightOf }: Appetite): Turn
   return [...groups.slice(start), ...groups.slice(0, start)];
 }
 
-/** Turns go round in steps of the smallest weight, each tenant having as many in a row as its weight says. */
+/** Turns rotate in steps of the smallest weight; each tenant has as many in a row as its weight says. */
 function whoseTurn(groups: readonly Turn[], turn: number): number {
   const least = groups.reduce((min, { weight }) => Math.min(min, weight), Number.POSITIVE_INFINITY);
   const steps = groups.map(({ weight }) => Math.round(weight / least));
@@ -153,7 +157,7 @@ function whoseTurn(groups: readonly Turn[], turn: number): number {
 
 const NAMES = new WeakMap<ActiveLane, readonly string[]>();
 
-/** The names under which a lane may be limited; remembered, because a lane is asked for them again and again. */
+/** The names under which a lane may be limited; cached, because every claim asks for them. */
 function namesOf(lane: ActiveLane): readonly string[] {
   const known = NAMES.get(lane);
   if (known) return known;

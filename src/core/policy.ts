@@ -1,5 +1,5 @@
-// What a job type allows itself: attempts, delays, deadlines, stuck limits. The presets are the only place where
-// defaults are set; three layers (library < type < job) are merged once, and the answer remembers who said what.
+// The policy of a job type: attempts, delays, deadlines, stuck limits. Defaults are set only in the presets. Three
+// layers (library < type < job) are merged once, and the answer records the layer of each value.
 import { type Backoff, type CustomDelay, exponential, fixed, immediate, resolveBackoff } from "./backoff.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { didYouMean, invalid, parseNumber, parseOptions } from "./options.ts";
@@ -91,7 +91,7 @@ export type PresetName = keyof typeof PRESETS;
 
 /** The layers, from the weakest to the strongest. */
 export const LAYERS = ["library", "type", "job"] as const;
-/** Who said a value: a layer, or nobody and so the preset `default`. */
+/** Where a value came from: a layer, or the preset `default` where no layer set it. */
 export type Origin = (typeof LAYERS)[number] | "default";
 
 /** A policy and, for each of its values, the layer it came from. */
@@ -100,7 +100,7 @@ export interface ResolvedPolicy {
   readonly origins: Readonly<Record<keyof Policy, Origin>>;
 }
 
-/** Merges the layers; a later layer wins field by field, and its preset counts as its own word. */
+/** Merges the layers; a later layer wins field by field, and its preset counts as set by it. */
 export function resolvePolicy(layers: { readonly [L in (typeof LAYERS)[number]]?: PolicyOptions }): ResolvedPolicy {
   const policy: { -readonly [K in keyof Policy]: Policy[K] } = { ...LIBRARY };
   const origins = Object.fromEntries(Object.keys(LIBRARY).map((field) => [field, "default"])) as Record<
@@ -115,7 +115,7 @@ export function resolvePolicy(layers: { readonly [L in (typeof LAYERS)[number]]?
   return Object.freeze({ policy: Object.freeze(policy), origins: Object.freeze(origins) });
 }
 
-/** The names of what users may write. */
+/** The names of the options. */
 export const POLICY_FIELDS = [
   "preset",
   "maxAttempts",
@@ -181,7 +181,7 @@ function attemptsOf(
   return { maxAttempts: attempts };
 }
 
-/** All three together: whoever says when a run is stuck says what becomes of it as well. */
+/** The three stuck settings together: a layer that sets when a run is stuck also sets what follows. */
 function stuckOf(given: unknown, name: string): Pick<Policy, "stuckMs" | "stuckRetryMs" | "stuckLimit"> {
   if (given === null) return { stuckMs: null, stuckRetryMs: null, stuckLimit: null };
   const { after, retryAfter, limit } = parseOptions(given, ["after", "retryAfter", "limit"], name);

@@ -1,6 +1,6 @@
-// Telling what has to be waited for from what is there already: a wait costs more than most of what is done with the value.
+// Tells promises from plain values, because awaiting a plain value costs more than most uses of it.
 
-/** True for a promise, of whatever library. */
+/** True for a promise of any library. */
 export function isPromise(value: unknown): value is Promise<unknown> {
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
 }

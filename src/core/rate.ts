@@ -1,14 +1,14 @@
-// A rate limit as a plain value: the time of the next start. Whoever wants to start work reserves slots, points in time
-// one interval apart, and starts one job at each. So no second holds more starts than the limit, whoever makes them.
+// A rate limit as a plain value: the time of the next start. A worker reserves slots, points in time one interval
+// apart, and starts one job at each. So no second has more starts than the limit, whichever worker makes them.
 import { type Duration, parseDuration } from "./duration.ts";
 import { fieldsFrom, parseNumber, parseOptions } from "./options.ts";
 
-/** The state of a rate limit: when the next start may be; shared by the whole fleet. */
+/** The state of a rate limit: when the next start may happen; shared by the whole fleet. */
 export interface RateBucket {
   readonly nextAt: number;
 }
 
-/** The bucket of a text from the store; null for a text that is none. */
+/** Reads a bucket from a stored text; null for an invalid text. */
 export function bucketFrom(text: string): RateBucket | null {
   const { nextAt } = fieldsFrom(text);
   return typeof nextAt === "number" ? { nextAt } : null;
@@ -31,18 +31,18 @@ export interface RateOptions {
   readonly burst?: number;
 }
 
-/** How much later than its time a slot may still be used: what a look and a claim take. */
+/** How late a slot may still be used: the time that a look and a claim take. */
 const LATE_MS = 30;
 /**
- * What is reserved at once of a limit that is far away, in milliseconds of its rate, and how long that is good: nobody has
- * more of it at a time, so a worker that uses it late adds no more to a second than one that uses it at once.
+ * How much of a limit in little demand is reserved at once, in milliseconds of its rate, and how long that stays valid.
+ * No worker has more of it at a time, so using it late adds no more to a second than using it at once.
  */
 const SPARE_MS = 4;
 const SPARE_LATE_MS = 2_000;
-/** How far the clocks of two workers may be apart. */
+/** How far the clocks of two workers may differ. */
 const SKEW_MS = 1_000;
 
-/** Complete settings from options; throws `invalid_argument` for what makes no sense. */
+/** Complete settings from options; throws `invalid_argument` for a bad value. */
 export function resolveRate(options: unknown, name: string): RateSettings {
   const given = parseOptions(options, ["limit", "per", "burst"], name);
   return Object.freeze({
@@ -56,7 +56,7 @@ export function resolveRate(options: unknown, name: string): RateSettings {
 export interface Spread {
   /** Milliseconds between two starts. */
   readonly stepMs: number;
-  /** Starts that may be made up for at once. */
+  /** Starts that may happen at once after a quiet time. */
   readonly burst: number;
 }
 
@@ -72,20 +72,24 @@ export interface Slots {
   readonly count: number;
   /** How long after its time each may still be used. */
   readonly lateMs: number;
-  /** From a bucket that nobody else was waiting for: they may be used in peace. */
+  /** Reserved from a bucket in no demand: they need not be used at once. */
   readonly isSpare: boolean;
 }
 
-/** When the slots that were reserved before end, and the first of them that was lost; nobody may have missed them. */
+/**
+ * The end of the slots reserved before, and the first of them that expired unused; other workers may not have needed
+ * them.
+ */
 export interface Lost {
   readonly from: number;
   readonly end: number;
 }
 
 /**
- * Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. Slots that were lost
- * are to be had again where nobody has reserved any since: a limit of one an hour must not wait for the next hour. A bucket
- * further ahead than this limit ever reserves is of another limit, or of a clock that stepped back, and counts no more.
+ * Reserves up to `want` slots that fall due before `until`, and answers the bucket without them. Lost slots can be
+ * reserved again if no worker has reserved any since: a limit of one an hour must not wait for the next hour. A bucket
+ * further ahead than this limit ever reserves belongs to another limit, or to a clock that stepped back, and is
+ * ignored.
  */
 export function reserve(
   bucket: RateBucket | null,
@@ -97,7 +101,7 @@ export function reserve(
   const nextAt = before > until + stepMs + SKEW_MS ? now : before;
   const madeUpMs = (burst - 1) * stepMs + Math.min(LATE_MS, stepMs);
   const from = Math.max(nextAt, now - madeUpMs);
-  // From a bucket that is not in demand a little more at once, to be used in peace: nobody misses it.
+  // From a bucket in no demand a little more at once, without hurry to use it: no other worker needs it.
   const isIdle = nextAt <= now;
   const spare = isIdle ? Math.floor(SPARE_MS / stepMs) : 0;
   const room = until < from ? 0 : Math.floor((until - from) / stepMs) + 1;
@@ -107,23 +111,23 @@ export function reserve(
   return { slots: { from, stepMs, count, lateMs, isSpare }, bucket: { nextAt: from + count * stepMs } };
 }
 
-/** True for a limit of which something is left over where nobody waits for it. */
+/** True for a limit that has slots to spare where no other worker waits for it. */
 export function canSpare({ stepMs }: Spread): boolean {
   return stepMs <= SPARE_MS;
 }
 
-/** True for slots of a limit that is never far away. */
+/** True for slots of a limit in demand. */
 export function isTight({ stepMs, isSpare }: Slots): boolean {
   return !isSpare && stepMs > SPARE_MS;
 }
 
-/** The slots without those whose time is over. */
+/** The slots without those whose time has passed. */
 export function withoutLost(slots: Slots, now: number): Slots {
   const lost = Math.ceil((now - slots.lateMs - slots.from) / slots.stepMs);
   return lost <= 0 ? slots : without(slots, lost);
 }
 
-/** The slots without the first of them. */
+/** The slots without the first so many. */
 export function without(slots: Slots, used: number): Slots {
   const taken = Math.min(used, slots.count);
   const { stepMs, lateMs, isSpare } = slots;

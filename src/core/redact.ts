@@ -1,10 +1,10 @@
-// Secrets in what people and other tools get to see: fields whose name says so, and values in running text that follow
-// such a name, or that show by their form what they are. Every text is looked at once from left to right, so that the
-// work grows with its length, whatever is in it.
+// Masks secrets in output: fields whose name says so, values in running text that follow such a name, and values
+// recognisable by their form. Every text is scanned once from left to right, so the work grows with its length,
+// whatever is in it.
 
 const MASK = "***";
 
-/** Words that make a name one of a secret, as whole words: `shipping` has no pin, and an `author` no auth. */
+/** Words that mark a name as a secret's, as whole words: `shipping` contains no pin, and `author` no auth. */
 const SECRET_WORDS = new Set(
   [
     ["password", "passwords", "passwd", "pwd", "pass", "passphrase", "passcode", "secret", "secrets"],
@@ -12,31 +12,33 @@ const SECRET_WORDS = new Set(
     ["credential", "credentials", "signature", "sig", "card", "cards", "cvv", "cvc", "pin", "ssn", "iban"],
   ].flat(),
 );
-/** Beside these words tokens are counted: `maxTokens`, `tokens_used`. */
+/** Next to these words tokens are counted: `maxTokens`, `tokens_used`. */
 const COUNTS =
   /^(?:max|min|num|total|prompt|completion|input|output|reasoning|cached|used|remaining|counts?|limit|per|usage)$/;
-/** Behind a token: something about it, not the token itself. */
+/** After `token`: a fact about it, not the token itself. */
 const ABOUT_TOKEN = /^(?:count|limit|type|usage)$/;
-/** Keys that open something; all others only tell things apart. */
+/** Keys that give access; all other keys only identify. */
 const SECRET_KEYS = new Set(["api", "private", "access", "encryption", "signing", "master", "shared", "ssh"]);
 /** Names written as one word: PGPASSWORD, accesstoken. */
 const SECRET_ENDING = /(?:password|passwd|passphrase|secret|token|(?:api|private|access)key)s?$/;
-/** What every name of a secret has in it. */
+/** Every name of a secret contains one of these. */
 const HINT = /pass|pwd|secret|token|auth|bearer|jwt|cookie|credential|sig|card|cvv|cvc|pin|ssn|iban|key/gi;
-/** What has a secret in it that no name announces. */
+/** Marks of secrets that have no name before them. */
 const FORM = /\/\/|eyJ|-----BEGIN/;
-/** Longer names are none. */
+/** A longer name is not treated as a name. */
 const NAME_MOST = 128;
-/** Values that are no secret. */
+/** Values that are never a secret. */
 const NO_SECRET = /^(?:null|true|false|yes|no|none|undefined|\*\*\*)$/i;
 
-/** True for a name whose value is to be masked: split at case, `_`, `-` and space; of a path only the last part counts. */
+/**
+ * True for a name whose value must be masked; split at case, `_`, `-` and space; of a path only the last part counts.
+ */
 export function isSecretName(name: string): boolean {
   if (name.length > NAME_MOST) return false;
   const last = name.slice(name.lastIndexOf(".") + 1);
   const words = last
     .split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+/)
-    // `password1` is one as well; `auth0` is a company.
+    // `password1` is a secret as well; `auth0` is a company.
     .map((word) => word.toLowerCase().replace(/(?<!\d)[1-9]\d*$/, ""));
   return words.some(
     (word, at) =>
@@ -45,7 +47,7 @@ export function isSecretName(name: string): boolean {
   );
 }
 
-/** True for a pass that is a turn (`firstPassMs`) and for tokens that are counted or told of. */
+/** True for a pass that is a round (`firstPassMs`) and for tokens that are counted or described. */
 function isOtherMeaning(words: readonly string[], at: number): boolean {
   const [before, word, next] = [words[at - 1] ?? "", words[at], words[at + 1] ?? ""];
   if (word === "pass") return next !== "";
@@ -58,7 +60,7 @@ export function redactText(text: string): string {
   return redactPairs(redactForms(text));
 }
 
-/** What shows by its form what it is: keys in PEM, tokens in JWT, passwords in URLs, and what bears a `Bearer`. */
+/** Masks secrets recognisable by their form: PEM keys, JWTs, passwords in URLs, and values after `Bearer`. */
 function redactForms(text: string): string {
   if (!FORM.test(text) && !/bearer/i.test(text)) return text;
   return redactJwt(redactPem(text))
@@ -66,7 +68,7 @@ function redactForms(text: string): string {
     .replace(/\b(bearer +)[^\s"'`,;)\]}]+/gi, `$1${MASK}`);
 }
 
-/** Piece by piece, because one expression for the whole token overflows the stack on megabytes. */
+/** In steps, because one expression for the whole token overflows the stack on megabytes. */
 function redactJwt(text: string): string {
   const begin = /(?<![\w-])eyJ[\w-]+/g;
   let shown = "";
@@ -86,7 +88,7 @@ function redactJwt(text: string): string {
 
 const PEM_BEGIN = /-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY)-----/g;
 
-/** Private keys, also one whose end was cut off. */
+/** Masks private keys, also one whose end was cut off. */
 function redactPem(text: string): string {
   let shown = "";
   let from = 0;
@@ -100,14 +102,14 @@ function redactPem(text: string): string {
   return shown + text.slice(from);
 }
 
-/** Values behind a name: `password: x`, `"token": "x"`, `PGPASSWORD=x`, `--api-key x`, `'Cookie', 'x'`. */
+/** Masks values after a name: `password: x`, `"token": "x"`, `PGPASSWORD=x`, `--api-key x`, `'Cookie', 'x'`. */
 function redactPairs(text: string): string {
   const pieces: string[] = [];
   let from = 0;
   const hint = new RegExp(HINT);
   for (let found = hint.exec(text); found; found = hint.exec(text)) {
     const name = nameAround(text, found.index, from);
-    // Every name is looked at once, however many hints are in it.
+    // Every name is checked once, however many hints it contains.
     hint.lastIndex = name.end;
     const value = name.isSecret ? valueBehind(text, name) : null;
     if (value === null || NO_SECRET.test(text.slice(value.start, Math.min(value.end, value.start + 10)))) continue;
@@ -125,7 +127,7 @@ interface Span {
 
 const NAME_CHAR = /[\w.$-]/;
 
-/** The name around a hint; the word before it belongs to it where only both are a secret's, as in `api key`. */
+/** The name around a hint; includes the word before it where only both together name a secret, as in `api key`. */
 function nameAround(text: string, at: number, from: number): Span & { readonly isSecret: boolean } {
   let [start, end] = [at, at];
   while (start > from && NAME_CHAR.test(text[start - 1] as string)) start -= 1;
@@ -138,7 +140,7 @@ function nameAround(text: string, at: number, from: number): Span & { readonly i
   return { start, end: isSecret ? wholeName(text, end) : end, isSecret };
 }
 
-/** The end of a name with a word behind it that says what of the secret comes: `access key id`, `card number`. */
+/** The end of a name including a following word that belongs to it: `access key id`, `card number`. */
 function wholeName(text: string, end: number): number {
   return end + (/^ (?:id|number|value)(?=["'`]?\s{0,8}[:=])/i.exec(text.slice(end, end + 24))?.[0].length ?? 0);
 }
@@ -146,7 +148,7 @@ function wholeName(text: string, end: number): number {
 const COOKIE = /cookies?$/i;
 const SCHEME = /^(?:bearer|basic|digest|token|negotiate|apikey|aws4-hmac-sha256)\s+/i;
 
-/** Where the value of a name is; null where none follows. */
+/** The position of a name's value; null where no value follows. */
 function valueBehind(text: string, { start, end }: Span): Span | null {
   const near = text.slice(end, end + 40);
   const name = text.slice(start, end);
@@ -163,7 +165,7 @@ function valueBehind(text: string, { start, end }: Span): Span | null {
   return extentOf(text, from + scheme, COOKIE.test(name));
 }
 
-/** How far a value reaches that begins here: to its quote, its bracket, the end of the line or the end of the word. */
+/** How far a value that begins here extends: to its quote, its bracket, the end of the line or the end of the word. */
 function extentOf(text: string, from: number, isCookie: boolean): Span | null {
   const open = /^\\{0,16}["'`]/.exec(text.slice(from, from + 17))?.[0];
   if (open !== undefined) {
@@ -201,9 +203,9 @@ function closingBracket(text: string, from: number): number {
   return text.length;
 }
 
-/** JSON text with the fields masked that sound like secrets; all else stays byte for byte. */
+/** JSON text with secret fields masked; everything else stays byte for byte. */
 export function redactJson(text: string): string {
-  // Most payloads have nothing to hide.
+  // Most payloads contain nothing to mask.
   if (!hasHint(text) && !FORM.test(text) && !text.includes("\\u")) return text;
   const shown = redactTokens(text);
   return isJson(text) ? shown : redactText(shown);
@@ -224,13 +226,13 @@ function isJson(text: string): boolean {
 
 const PAIR_NAME = /^(?:name|key|header|field)$/i;
 const PAIR_VALUE = /^(?:value|val)$/i;
-/** What a text begins with that may be JSON itself. */
+/** The beginning of a text that may itself be JSON. */
 const JSON_BEGIN = /^\s{0,8}[{["]/;
 
-/** Walks through the text, so that numbers and spaces stay as they are and damaged JSON is masked too. */
+/** Walks through the tokens, so that numbers and spaces stay unchanged and damaged JSON is masked too. */
 function redactTokens(text: string): string {
   const pieces: string[] = [];
-  // What is open around the place: a list, or an object, of which a field may have said that its `value` is a secret.
+  // The lists and objects open at this place; a field of an object may have declared that its `value` is a secret.
   const open = [{ isList: false, isNamed: false }];
   let from = 0;
   const mask = (start: number, end: number): number => {
@@ -276,7 +278,7 @@ function redactTokens(text: string): string {
   return pieces.join("") + text.slice(from);
 }
 
-/** A string of JSON with what is a secret in it masked, JSON inside it as well; null where nothing is. */
+/** A JSON string with the secrets in it masked, also inside nested JSON; null where there are none. */
 function redactString(token: string): string | null {
   const content = contentOf(token);
   if (content === null) return null;
@@ -284,7 +286,7 @@ function redactString(token: string): string | null {
   return shown === content ? null : JSON.stringify(shown);
 }
 
-/** What a string of JSON stands for, escapes resolved; null for a damaged one. */
+/** The content of a JSON string, escapes resolved; null for a damaged one. */
 function contentOf(token: string): string | null {
   if (!token.includes("\\")) return token.length > 1 && token.endsWith('"') ? token.slice(1, -1) : null;
   try {
@@ -294,14 +296,14 @@ function contentOf(token: string): string | null {
   }
 }
 
-/** True where a string stands that is the name of a secret. */
+/** True where a string stands here that names a secret. */
 function isSecretString(text: string, at: number): boolean {
   if (text[at] !== '"') return false;
   const end = stringEnd(text.slice(at, at + NAME_MOST + 2), 0);
   return isSecretName(contentOf(text.slice(at, at + end)) ?? "");
 }
 
-/** True where a text or a number stands, and behind it a field that names it a secret. */
+/** True where the value here is followed by a field that names it as a secret. */
 function isNameBehind(text: string, at: number): boolean {
   if (text[at] === "{" || text[at] === "[") return false;
   const end = text[at] === '"' ? stringEnd(text, at) : at + text.slice(at, at + NAME_MOST).search(/[\s,}\]"]|$/);
@@ -309,12 +311,12 @@ function isNameBehind(text: string, at: number): boolean {
   return next !== null && PAIR_NAME.test(next[1] ?? "") && isSecretString(text, end + next[0].length);
 }
 
-/** Where the string ends that begins here; the end of the text where it does not. */
+/** Where the string that begins here ends; the end of the text where it is not closed. */
 function stringEnd(text: string, from: number): number {
   return Math.min(text.length, closingQuote(text, from + 1, '"') + 1);
 }
 
-/** Where the value ends that begins here. */
+/** Where the value that begins here ends. */
 function valueEnd(text: string, from: number): number {
   if (text[from] === '"') return stringEnd(text, from);
   let depth = 0;

@@ -1,5 +1,5 @@
-// The wait the other side asked for, from the headers and fields in which it may say so.
-// What cannot be understood is ignored; what is understood is not bounded here but by the backoff.
+// Reads the wait that a service asked for from headers and fields. An unreadable value is ignored; a readable one is
+// bounded by the backoff, not here.
 
 import { parseDuration } from "./duration.ts";
 import { RetryAfterError } from "./errors.ts";
@@ -29,7 +29,7 @@ export function headerOf(error: unknown, name: string): string | undefined {
   return undefined;
 }
 
-/** Milliseconds the error asks to wait, counted from `now`; undefined where it does not say. */
+/** Milliseconds the error asks to wait, counted from `now`; undefined where it asks for none. */
 export function retryAfterOf(error: unknown, now: number): number | undefined {
   const isMarker = nameOf(error) === "RetryAfterError" || isA(error, RetryAfterError);
   const asked = isMarker ? durationOrDate(read(error, "retryAfter"), now) : undefined;
@@ -51,7 +51,7 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   return Number.isNaN(at) ? undefined : Math.max(0, at - now);
 }
 
-/** Whether the rate limit's headers say that nothing is left of it. */
+/** Whether the headers of a rate limit say that it is used up. */
 export function rateLimitSpent(error: unknown): boolean {
   return headerOf(error, "x-ratelimit-remaining") === "0" || headerOf(error, "ratelimit-remaining") === "0";
 }
@@ -67,7 +67,9 @@ function secondsFrom(seconds: number, now: number): number {
   return Math.max(0, Math.ceil(seconds >= EPOCH_SECONDS ? seconds * 1000 - now : seconds * 1000));
 }
 
-/** Our own `RetryAfterError` carries a duration; those of other libraries of that name carry a header's text. */
+/**
+ * Our `RetryAfterError` carries a duration; an error of that name from another library carries the text of a header.
+ */
 function durationOrDate(value: unknown, now: number): number | undefined {
   try {
     return parseDuration(value, "retryAfter");

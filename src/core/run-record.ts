@@ -1,8 +1,8 @@
-// The runs of a job as people count them: the first one is the original, every later one a retry that belongs to it. Made
-// from the job and the records of its bad runs; the view `runs` says the same in SQL.
+// The runs of a job: the first is the original, every later one a retry of it. Made from the job and the records of its
+// failed runs; the view `runs` gives the same in SQL.
 import type { AttemptRecord, Job } from "./job.ts";
 
-/** How a run stands. A retry that waits is a run of its own. */
+/** The status of a run. A waiting retry is a separate run. */
 export const RUN_STATUSES = ["queued", "running", "failed", "pending_retry", "completed", "cancelled"] as const;
 /** One of `RUN_STATUSES`. */
 export type RunStatus = (typeof RUN_STATUSES)[number];
@@ -25,11 +25,11 @@ export interface RunRecord {
   readonly isRetry: boolean;
   /** The id of the job's first run; null for that one itself. */
   readonly originalRunId: string | null;
-  /** How the run stands. */
+  /** The status of the run. */
   readonly status: RunStatus;
   /** When the retry is due: this one if it waits, otherwise the one that followed. */
   readonly nextRetryAt: number | null;
-  /** What went wrong; for a retry that waits, what went wrong before. */
+  /** What went wrong; for a waiting retry, what went wrong before. */
   readonly errorMessage: string | null;
   /** When it started; null if it did not. */
   readonly startedAt: number | null;
@@ -39,7 +39,7 @@ export interface RunRecord {
   readonly label: string | null;
 }
 
-/** Where runs of a job are counted from. */
+/** The fields that runs are counted from. */
 type Counted = Pick<Job, "id" | "type" | "maxAttempts" | "limited">;
 
 /** The id of a run. */
@@ -47,7 +47,7 @@ export function runId(jobId: string, generation: number, run: number): string {
   return generation === 1 && run === 1 ? jobId : `${jobId}:${generation}.${run}`;
 }
 
-/** The job that a run is of, by the run's id. */
+/** The id of the job that a run belongs to. */
 export function jobOfRun(id: string): string {
   return id.replace(/:[0-9]+\.[0-9]+$/, "");
 }
@@ -68,7 +68,7 @@ export function runsOf(job: Job, history: readonly AttemptRecord[]): RunRecord[]
   return job.state === "dead" && wasCharged(job, history) ? bad : [...bad, present(job, history)];
 }
 
-/** The run that a job is in, or was in last. */
+/** The current or last run of a job. */
 export function latestRun(job: Job): RunRecord {
   if (job.state !== "dead" || job.attempts === 0) return present(job, []);
   const run = runAt(job, job.generation, job.attempts);
@@ -83,7 +83,7 @@ function wasCharged({ attempts, generation, epoch }: Job, history: readonly Atte
   return attempts > 0 && !history.some(isBefore);
 }
 
-/** The run that is not among the bad ones yet. */
+/** The run that has no failure record yet. */
 function present(job: Job, history: readonly AttemptRecord[]): RunRecord {
   const { state, attempts, startedAt, finishedAt, runAt: dueAt, failure } = job;
   const run = runAt(job, job.generation, attempts + 1);
@@ -97,7 +97,7 @@ function present(job: Job, history: readonly AttemptRecord[]): RunRecord {
     case "completed":
       return { ...run, status: "completed", startedAt, completedAt: finishedAt };
     case "cancelled": {
-      // One that was cancelled while it waited never started; what the job says is of the run before.
+      // A retry that was cancelled while it waited never started; the job's `startedAt` belongs to the run before.
       const isSettled = history.some(({ epoch }) => epoch === job.epoch);
       return { ...run, status: "cancelled", startedAt: isSettled ? null : startedAt, completedAt: finishedAt };
     }

@@ -1,10 +1,10 @@
-// Text from outside on its way to people: nothing in it may steer a terminal or hide in it, and secrets are masked. Every
+// Makes foreign text safe for people: nothing in it can control a terminal or hide in it, and secrets are masked. Every
 // function looks at each character a fixed number of times.
 import { redactJson, redactText } from "./redact.ts";
 
 /**
- * Control characters, those of C1, marks that turn the direction of text and characters without width; tab and line break
- * are handled apart.
+ * Control characters, also those of C1, marks that change the direction of text, and characters without width; tab and
+ * line break are handled separately.
  */
 const STEERING = new RegExp(
   [
@@ -14,7 +14,7 @@ const STEERING = new RegExp(
   "gu",
 );
 
-/** The text with everything made visible that could steer a terminal or hide in it; line breaks and tabs stay. */
+/** The text with every character made visible that could control a terminal or hide; line breaks and tabs stay. */
 export function safeText(text: string): string {
   return text.replace(STEERING, (char) => {
     const code = char.charCodeAt(0);
@@ -42,14 +42,14 @@ function joined(text: string, by: string): string {
   return shown.filter((line, at) => at === 0 || at === last || line !== "").join(by);
 }
 
-/** JSON text, as safe as any other and still the same value. */
+/** JSON text made safe without changing its value. */
 export function safeJson(text: string): string {
   return text.replace(STEERING, (char) =>
     [...Array(char.length).keys()].map((at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
   );
 }
 
-/** Words of our own messages that look like a secret and are none. */
+/** Parts of our own messages that look like a secret but are not. */
 const OURS = /(:\/\/USER:PASSWORD@|first pass: )/;
 
 /** Text without passwords, tokens and keys. */
@@ -64,15 +64,15 @@ function withoutSpace(json: string): string {
   return json.replace(/\s/g, "");
 }
 
-/** JSON text for people: indented where that changes no value, fields that sound like secrets masked. */
+/** JSON text for people: indented where that changes no value, secret fields masked. */
 export function readableJson(text: string): string {
   const safe = redactJson(text);
   try {
     const value: unknown = JSON.parse(safe);
-    // Numbers beyond what JavaScript holds would come out as others; such a text is shown as it is.
+    // Numbers beyond what JavaScript can hold would change; such a text stays unformatted.
     if (withoutSpace(JSON.stringify(value)) === withoutSpace(safe)) return safeText(JSON.stringify(value, null, 2));
   } catch {
-    // Damaged in the store: shown as it is.
+    // Damaged in the store: shown unformatted.
   }
   return safeText(safe);
 }

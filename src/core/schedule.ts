@@ -1,24 +1,24 @@
-// Schedules: at which instants jobs are made, and what becomes of instants that were missed. The instants are called
-// ticks and come from a function. A schedule is written back before anything is done about its ticks, so that of all who
-// find the same tick due one decides it; what was decided is kept as pending until its jobs are written.
+// Schedules: at which instants jobs are made, and what happens to missed instants. The instants are called ticks and
+// come from a function. A schedule is written back before its ticks are acted on, so that of all workers that find the
+// same tick due only one decides it; a decided tick is pending until its job is written.
 import { fieldsFrom, hasNumbers } from "./options.ts";
 
-/** What to do with an overlap: the job of a tick is due while that of the tick before has not ended. */
+/** What to do with an overlap: the job of a tick is due while the job of the tick before has not ended. */
 export const OVERLAPS = ["queue", "skip", "replace"] as const;
 /** One of `OVERLAPS`. */
 export type Overlap = (typeof OVERLAPS)[number];
 
-/** Which missed ticks are made up for: none, the latest one, or the latest so many. */
+/** Which missed ticks still make jobs: none, the latest one, or the latest so many. */
 export type CatchUp = "none" | "one" | { readonly all: number };
 
-/** Most ticks that are made up for. */
+/** Most missed ticks that still make jobs. */
 export const CATCH_UP_MOST = 1_000;
 
-/** What somebody said about a schedule. */
+/** The definition of a schedule, as a user wrote it. */
 export interface ScheduleDefinition {
-  /** A cron expression with five or six fields; null where it goes by an interval. */
+  /** A cron expression with five or six fields; null for a schedule with an interval. */
   readonly cron: string | null;
-  /** IANA name of the zone that the expression is meant in; null for an interval. */
+  /** IANA name of the zone of the expression; null for an interval. */
   readonly timezone: string | null;
   readonly everyMs: number | null;
   readonly catchUp: CatchUp;
@@ -28,28 +28,28 @@ export interface ScheduleDefinition {
   readonly job: string;
   /** JSON text. */
   readonly payload: string;
-  /** What else is said about its jobs, as an enqueue takes it. */
+  /** The other options of its jobs, as an enqueue takes them. */
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** How far a schedule has come; times are the store's. */
+/** The progress of a schedule, in store time. */
 export interface ScheduleState {
   readonly paused: boolean;
   /** Intervals are counted from here. */
   readonly anchor: number;
-  /** The last tick that was decided, or when there was none yet, the beginning; none up to it fires any more. */
+  /** The last tick that was decided, or the start of the schedule before any was; no tick up to it fires again. */
   readonly last: number;
   /** The next tick; null if there is none. */
   readonly next: number | null;
-  /** Ticks that were decided and whose jobs may not be written yet, oldest first. */
+  /** Decided ticks whose jobs may not be written yet, oldest first. */
   readonly pending: readonly number[];
-  /** The job to cancel before that of the first of them is written; null for none. */
+  /** The job to cancel before the job of the first pending tick is written; null for none. */
   readonly replaces: string | null;
-  /** The job made last, and for when. */
+  /** The job made last, and its tick. */
   readonly lastJob: string | null;
   readonly lastAt: number | null;
   readonly fired: number;
-  /** Ticks that made no job; of a long time missed, only the first hundred are counted. */
+  /** Ticks that made no job; of a long outage, only the first hundred are counted. */
   readonly skipped: number;
 }
 
@@ -62,9 +62,9 @@ export interface Schedule {
 /** The first tick after an instant; null if there is none. The later the instant, the later the tick. */
 export type NextTick = (after: number) => number | null;
 
-/** A tick that nobody decided for longer than this was missed. */
+/** A tick that was undecided for longer than this counts as missed. */
 export const ON_TIME_MS = 60_000;
-/** Missed ticks are looked at one by one up to so many. */
+/** Most missed ticks that are counted one by one. */
 const COUNTED = 100;
 
 /** A new schedule; its first tick is after now. */
@@ -73,7 +73,7 @@ export function begun(definition: ScheduleDefinition, now: number, next: NextTic
   return { definition, state: { ...state, lastJob: null, lastAt: null, fired: 0, skipped: 0 } };
 }
 
-/** The schedule by another definition. Where its times are others, it goes on from now; what it missed is forgotten. */
+/** The schedule under another definition. If its times change, it continues from now, and missed ticks are dropped. */
 export function redefined(
   { definition: before, state }: Schedule,
   definition: ScheduleDefinition,
@@ -87,26 +87,26 @@ export function redefined(
   return { definition, state: { ...state, anchor, last, next: next(anchor)(last) } };
 }
 
-/** The schedule without ticks to come. */
+/** The schedule without further ticks. */
 export function pausedSchedule({ definition, state }: Schedule): Schedule {
   return { definition, state: { ...state, paused: true } };
 }
 
-/** The schedule with its ticks from now on; those of the pause are not made up for. */
+/** The schedule with its ticks from now on; those during the pause make no jobs. */
 export function resumedSchedule({ definition, state }: Schedule, now: number, next: NextTick): Schedule {
   const last = Math.max(state.last, now);
   return { definition, state: { ...state, paused: false, last, next: next(last) } };
 }
 
-/** True if ticks of the schedule wait to be decided. */
+/** True if ticks of the schedule are due and undecided. */
 export function isDue({ state }: Schedule, now: number): boolean {
   return !state.paused && state.next !== null && state.next <= now;
 }
 
-/** What a decision goes by. */
+/** The facts that a decision uses. */
 export interface Occasion {
   readonly now: number;
-  /** The job of the last tick has not ended; only asked where overlaps are skipped. */
+  /** The job of the last tick has not ended; only looked up where overlaps are skipped. */
   readonly isBusy: boolean;
   readonly next: NextTick;
   /** The id of a tick's job. */
@@ -117,7 +117,7 @@ export interface Occasion {
 export function decide({ definition, state }: Schedule, { now, isBusy, next, idOf }: Occasion): Schedule {
   if (state.next === null) return { definition, state };
   const { catchUp, overlap } = definition;
-  // Of several at once, all but the latest would be skipped or replaced on the spot.
+  // Of several ticks at once, all but the latest would be skipped or replaced immediately.
   const most = overlap === "queue" && typeof catchUp === "object" ? catchUp.all : 1;
   const { latest, count, upcoming } = missedTicks(state.next, now, most, next);
   const last = latest.at(-1) as number;
@@ -160,7 +160,9 @@ interface Missed {
   readonly upcoming: number | null;
 }
 
-/** The ticks from the first one until now. After a long time away there may be very many, and each costs a while. */
+/**
+ * The ticks from the first one until now. After a long outage there may be very many, and each takes time to compute.
+ */
 function missedTicks(first: number, now: number, most: number, next: NextTick): Missed {
   const ticks = [first];
   let upcoming = next(first);
@@ -180,7 +182,7 @@ function missedTicks(first: number, now: number, most: number, next: NextTick): 
   return { latest, count: Math.max(COUNTED, latest.length), upcoming: next(last) };
 }
 
-/** The latest tick before an instant, not before the first one; quick where the gap to it is the one given. */
+/** The latest tick before an instant, at or after the first one; fast where the gap to it is the one given. */
 function previousTick(before: number, gap: number, first: number, next: NextTick): number {
   const isBefore = (instant: number): boolean => (next(instant) ?? Number.POSITIVE_INFINITY) < before;
   let low = before - 1 - gap;
@@ -197,7 +199,7 @@ function previousTick(before: number, gap: number, first: number, next: NextTick
 
 const NUMBERS = ["anchor", "last", "fired", "skipped"];
 
-/** The schedule that a stored text tells of; null for a text that tells of none, whoever wrote it. */
+/** Reads a schedule from a stored text; null for an invalid text. */
 export function scheduleFrom(text: string): Schedule | null {
   const { definition, state } = fieldsFrom(text) as { definition?: ScheduleDefinition; state?: ScheduleState };
   const isWhole =

@@ -1,6 +1,6 @@
-// The circuit breaker: what is agreed on about a service, as a plain value. One machine with two places to keep its record:
-// the fleet's is JSON in the store, changed by compare-and-set, and every claim names its version; that of one process is a
-// variable. What opens it is in evidence.ts.
+// The circuit breaker: the agreed state of a service, as a plain value. One machine whose record has two places: the
+// fleet's is JSON in the store, changed by compare-and-set, and every claim names its version; that of one process is a
+// variable. The evidence that opens it is in evidence.ts.
 //
 //   closed ──enough evidence──► open ──its time is over, a probe is taken──► half_open ──probes succeed──► closed
 //                                ▲                                               │         (a fleet's with a ramp)
@@ -11,7 +11,7 @@ import type { BreakerSettings } from "./breaker.ts";
 import { fieldsFrom, hasNumbers } from "./options.ts";
 import type { PausedSpan } from "./paused.ts";
 
-/** The right to try the service once; one that is lost, with its worker or otherwise, expires. */
+/** The right to try the service once; a lost probe expires. */
 export interface Probe {
   /** The worker that tries; in a breaker of one process the number of the call. */
   readonly worker: string;
@@ -30,7 +30,7 @@ export type Breaker =
     }
   | { readonly state: "isolated"; readonly since: number; readonly until: number | null; readonly reason: string };
 
-/** The states of a breaker in the words of people. */
+/** The states of a breaker as text for people. */
 export const BREAKER_WORDS: Readonly<Record<Breaker["state"], string>> = {
   closed: "closed",
   open: "open",
@@ -38,7 +38,7 @@ export const BREAKER_WORDS: Readonly<Record<Breaker["state"], string>> = {
   isolated: "open by hand",
 };
 
-/** A time in which the work of a service was held back; null for one that goes on. */
+/** A span in which the work of a service was held back; null for one that has not ended. */
 export interface ParkedSpan {
   readonly from: number;
   readonly until: number | null;
@@ -47,31 +47,31 @@ export interface ParkedSpan {
 /** What is stored about a service. */
 export interface ServiceRecord {
   readonly breaker: Breaker;
-  /** Until when the service asked to be left alone (`Retry-After`); 0 for not at all. */
+  /** Until when the service asked to wait (`Retry-After`); 0 for not at all. */
   readonly holdUntil: number;
-  /** When its work was held back by the breaker, the last times; deadlines do not count them. */
+  /** The last spans in which the breaker held its work back; deadlines do not count them. */
   readonly parked: readonly ParkedSpan[];
-  /** When it was left alone because it asked to be, the last times; on their own, because there may be many. */
+  /** The last spans in which it asked to wait; kept separately, because there may be many. */
   readonly held?: readonly ParkedSpan[];
 }
 
-/** Spans that are remembered. */
+/** Most spans that are kept. */
 const SPANS_MOST = 50;
-/** A shorter wish to be left alone is not worth a write of its own. */
+/** A hold that is longer by less than this is not written. */
 const HOLD_STEP_MS = 250;
-/** A probe with more than this share of its time left is not worth a write. */
+/** A probe with more than this share of its time left is not renewed. */
 const RENEW_BELOW = 0.75;
 /** A ramp doubles its rate this many times. */
 const DOUBLINGS = 10;
 
-/** Nothing is known of the service. */
+/** The record of an unknown service. */
 export const initialRecord: ServiceRecord = Object.freeze({
   breaker: Object.freeze({ state: "closed", since: 0, rampUntil: 0 }),
   holdUntil: 0,
   parked: Object.freeze([]),
 });
 
-/** The record of a text from the store; a text that is none counts as a service nobody knows. */
+/** Reads a record from a stored text; an invalid text counts as an unknown service. */
 export function recordFrom(text: string): ServiceRecord {
   const value = fieldsFrom(text);
   const { breaker, parked, held = [] } = value;
@@ -97,24 +97,24 @@ function hasEnd(value: unknown): boolean {
   return hasNumbers(value, ["until"]) || (value as { readonly until?: unknown }).until === null;
 }
 
-/** True while work of the service may not simply start. */
+/** True while work of the service is held back. */
 export function isHeldBack({ breaker, holdUntil }: ServiceRecord, now: number): boolean {
   return breaker.state !== "closed" || holdUntil > now;
 }
 
-/** The breaker as callers see it; while it is open, why, and until when, null for no end. */
+/** The breaker as callers see it; while it is open, the reason, and until when (null for no end). */
 export interface ShownBreaker {
   readonly state: Breaker["state"];
   readonly reason: string | null;
   readonly untilMs: number | null;
 }
 
-/** What callers see: a breaker whose time is over reads as half-open, a service that asked to be left alone as open. */
+/** What callers see: a breaker whose time is over reads as half-open, a service that asked to wait as open. */
 export function shownAt({ breaker, holdUntil }: ServiceRecord, now: number): ShownBreaker {
   if ("until" in breaker && (breaker.until === null || now < breaker.until))
     return { state: breaker.state, reason: breaker.reason, untilMs: breaker.until };
   if (breaker.state !== "closed") return { state: "half_open", reason: null, untilMs: null };
-  if (now < holdUntil) return { state: "open", reason: "it asked to be left alone", untilMs: holdUntil };
+  if (now < holdUntil) return { state: "open", reason: "it asked to wait", untilMs: holdUntil };
   return { state: "closed", reason: null, untilMs: null };
 }
 
@@ -133,7 +133,7 @@ export function mayProbe({ breaker }: ServiceRecord, settings: BreakerSettings, 
   return running + successes < settings.probes;
 }
 
-/** The record with a probe of this worker; `forMs` is how long it is waited for. */
+/** The record with a probe of this worker; `forMs` is how long the probe may take. */
 export function withProbe(record: ServiceRecord, worker: string, forMs: number, now: number): ServiceRecord {
   const { breaker } = record;
   if (breaker.state === "closed") return record;
@@ -144,7 +144,7 @@ export function withProbe(record: ServiceRecord, worker: string, forMs: number, 
   return { ...record, breaker: { ...breaker, probes: [...running, probe] } };
 }
 
-/** The record with so many of this worker's probes waited for on, because they still run. */
+/** The record with the time of so many of this worker's probes extended, because they still run. */
 export function renewed(
   record: ServiceRecord,
   worker: string,
@@ -160,7 +160,7 @@ export function renewed(
   return { ...record, breaker: { ...breaker, probes } };
 }
 
-/** The record after a probe: `neutral` is one that never called the service, or failed for a reason of its own. */
+/** The record after a probe: `neutral` is one that never called the service, or failed for another reason. */
 export function probed(
   record: ServiceRecord,
   worker: string,
@@ -170,7 +170,7 @@ export function probed(
 ): ServiceRecord {
   const { breaker } = record;
   const at = breaker.state === "half_open" ? breaker.probes.findIndex((probe) => probe.worker === worker) : -1;
-  // The news of a probe that was given up for lost, or of another time.
+  // The result of a probe that had expired, or that belongs to an earlier opening.
   if (breaker.state !== "half_open" || at < 0) return record;
   if (result === "failure") return opened(record, "a probe failed", settings, now);
   const successes = breaker.successes + (result === "success" ? 1 : 0);
@@ -178,25 +178,25 @@ export function probed(
   return { ...record, breaker: { ...breaker, probes: breaker.probes.toSpliced(at, 1), successes } };
 }
 
-/** The record after the breaker was opened by hand; without an end until it is closed by hand. */
+/** The record after an operator opened the breaker; without an end it stays open until an operator closes it. */
 export function openedByHand(record: ServiceRecord, reason: string, until: number | null, now: number): ServiceRecord {
   return parkedFrom({ ...record, breaker: { state: "isolated", since: now, until, reason } }, now);
 }
 
-/** The record after closing; the load returns with a ramp. */
+/** The record after closing; the load rises along a ramp. */
 export function closed(record: ServiceRecord, rampMs: number, now: number): ServiceRecord {
   if (record.breaker.state === "closed") return record;
   return parkedUntil({ ...record, breaker: { state: "closed", since: now, rampUntil: now + rampMs } }, now);
 }
 
-/** The record as it is to be where the breaker is switched off: only what was opened by hand holds, until its end. */
+/** The record where the breaker is switched off: only an opening by hand holds, until its end. */
 export function withoutBreaker(record: ServiceRecord, now: number): ServiceRecord {
   const { breaker } = record;
   const holds = breaker.state === "isolated" && (breaker.until === null || now < breaker.until);
   return holds ? record : closed(record, 0, now);
 }
 
-/** The record of a service nobody has complained of: closed, no ramp, no hold, and no evidence from before counts. */
+/** The record after a reset: closed, no ramp, no hold, and no earlier evidence counts. */
 export function resetAt(record: ServiceRecord, now: number): ServiceRecord {
   const held = record.held?.map(({ from, until }) => ({ from, until: Math.min(until ?? now, now) }));
   const breaker = { state: "closed", since: now, rampUntil: 0 } as const;
@@ -204,8 +204,8 @@ export function resetAt(record: ServiceRecord, now: number): ServiceRecord {
 }
 
 /**
- * The record after the service asked to be left alone for a time, at most as long as any delay; as it is where it has asked
- * for as much before.
+ * The record after the service asked to wait for a time, bounded like any delay; unchanged where it already waits as
+ * long.
  */
 export function heldFor(record: ServiceRecord, ms: number, now: number): ServiceRecord {
   const holdUntil = now + Math.min(ms, MAX_DELAY_MS);
@@ -217,14 +217,17 @@ export function heldFor(record: ServiceRecord, ms: number, now: number): Service
   return { ...record, holdUntil, held };
 }
 
-/** How far apart starts are while the load returns; 0 where there is no ramp. From as many a second as there are probes. */
+/**
+ * The time between starts while the load rises; 0 without a ramp. It begins with as many starts a second as there are
+ * probes.
+ */
 export function rampStepMs({ breaker }: ServiceRecord, { probes }: BreakerSettings, now: number): number {
   if (breaker.state !== "closed" || now >= breaker.rampUntil) return 0;
   const doubleMs = (breaker.rampUntil - breaker.since) / DOUBLINGS;
   return 1000 / (probes * 2 ** (Math.max(0, now - breaker.since) / doubleMs));
 }
 
-/** The times in which the work of the service was held back, which deadlines count as little as a pause of it. */
+/** The spans in which the work of the service was held back; deadlines skip them like a pause. */
 export function parkedSpans({ parked, held = [] }: ServiceRecord, service: string): PausedSpan[] {
   return [...parked, ...held].map(({ from, until }) => ({ kind: "service", name: service, from, until }));
 }

@@ -1,5 +1,5 @@
-// What is configured for an outside service, a tenant or a job type: breaker, retry budget, rate limit, weight. What
-// people write is checked and completed once; nothing below sees an optional.
+// The configuration of an outside service, a tenant or a job type: breaker, retry budget, rate limit, weight. Options
+// are checked and completed once; code below sees no optional value.
 import { type BreakerOptions, type BreakerSettings, resolveBreaker } from "./breaker.ts";
 import { type BudgetOptions, type BudgetSettings, resolveBudget } from "./budget.ts";
 import { type Duration, parseDuration } from "./duration.ts";
@@ -55,24 +55,24 @@ export interface TenantSettings {
   readonly rate: RateSettings | null;
 }
 
-/** What was said about one name. */
+/** The settings of one name. */
 export type NamedSettings = ServiceSettings | TenantSettings | { readonly rate: RateSettings };
 
-/** Settings by name, with those for names nobody mentioned. */
+/** Settings by name, with the defaults for other names. */
 export interface Limits {
   readonly service: (name: string) => ServiceSettings;
   readonly tenant: (name: string) => TenantSettings;
   readonly type: (name: string) => RateSettings | null;
-  /** Whether anything is spread over time: a rate limit or a budget. */
+  /** Whether any rate limit or budget is configured. */
   readonly areSpread: boolean;
-  /** What somebody said about a name, for people: `service:pricing`, `tenant:*`, `type:mail`. */
+  /** The settings of each configured name, for people: `service:pricing`, `tenant:*`, `type:mail`. */
   readonly said: ReadonlyMap<string, NamedSettings>;
 }
 
 const SERVICE_FIELDS = ["breaker", "whenOpen", "ramp", "budget", "rateLimit"] as const;
 const RAMP = "20s";
 
-/** Complete settings of a service; throws `invalid_argument` for what makes no sense. */
+/** Complete settings of a service; throws `invalid_argument` for a bad value. */
 export function resolveService(options: unknown, name: string): ServiceSettings {
   const given = parseOptions(options, SERVICE_FIELDS, name);
   const { breaker, whenOpen = "park", ramp = RAMP, budget, rateLimit } = given;

@@ -1,6 +1,6 @@
-// The tables of known errors: system codes, error names and gRPC statuses, each with its failure class.
-// Not listed is not known: such an error is transient. A `SyntaxError` is left out on purpose, as its usual cause is
-// a body cut short on the way, and so are `TypeError` and `RangeError`, which say nothing about the next try.
+// The tables of known errors: system codes, error names and gRPC statuses, each with its failure class. An error that
+// is not listed is transient. `SyntaxError` is left out on purpose, because its usual cause is a truncated response
+// body, and so are `TypeError` and `RangeError`, which say nothing about the next attempt.
 
 import type { FailureClass } from "./job.ts";
 
@@ -26,7 +26,7 @@ export const SYSTEM_CODES: ReadonlyMap<string, FailureClass> = table({
   validation: "ERR_INVALID_URL",
 });
 
-/** Classes of `error.name`, for errors that say more by their name than by a status. */
+/** Classes of `error.name`, for errors whose name says more than a status. */
 export const ERROR_NAMES: ReadonlyMap<string, FailureClass> = table({
   transient: "AbortError TransactionInProgressException RequestTimeTooSkewed",
   timeout: "TimeoutError RequestTimeout RequestTimeoutException",
@@ -41,7 +41,7 @@ export const ERROR_NAMES: ReadonlyMap<string, FailureClass> = table({
     InvalidClientTokenId CredentialsProviderError JsonWebTokenError TokenExpiredError`,
 });
 
-/** Classes of the errors of this library, met when a handler uses it inside. */
+/** Classes of this library's errors, for handlers that use the library themselves. */
 export const REDRIVE_CODES: ReadonlyMap<string, FailureClass> = table({
   validation: "invalid_argument invalid_payload payload_too_large",
   permanent: "conflict illegal_transition config_refused",

@@ -1,7 +1,7 @@
-// Decides what a finished run deserves. Every retry rule of Redrive is in this file and nowhere else: a worker, a
-// reaper and a test call the same function, and a store applies its answer without a thought of its own.
+// Decides what happens after a finished run. Every retry rule of Redrive is in this file: a worker, a reaper and a test
+// call the same function, and a store applies its answer without deciding anything.
 //
-//   completed ───────────────────────────────► complete  for good where nothing is kept and nothing ever failed
+//   completed ───────────────────────────────► complete  and deleted where it is not kept and never failed
 //   cancelled, or a cancel was asked for ────► cancel
 //   released (shutdown, breaker, snooze …) ──► release   nothing charged
 //   late: no run before the deadline ────────► dead      deadline, nothing charged
@@ -10,8 +10,8 @@
 //          ── next try after the deadline ───► dead      deadline
 //          ── otherwise ─────────────────────► retry     after the backoff
 //   stuck ─── retries after it used up ──────► dead      stuck
-//          ── otherwise like failed, with words and a wait of its own
-//   lost ──── ran in a process of its own ───► release   nothing charged
+//          ── otherwise like failed, with its own message and wait
+//   lost ──── ran in a child process ────────► release   nothing charged
 //          ── crash budget or attempts spent ► dead      crashed
 //          ── otherwise ─────────────────────► retry     at once, as a suspect
 //   never run: fetched ahead, or its claim's answer was lost
@@ -51,13 +51,13 @@ export type Outcome =
   | { readonly kind: "cancelled" }
   /** The deadline passed before the run could begin. */
   | { readonly kind: "late"; readonly failure: Failure }
-  /** The breaker of its service is open, and its work is not to wait. */
+  /** The breaker of its service is open, and its jobs do not wait for it. */
   | { readonly kind: "blocked"; readonly failure: Failure }
   | { readonly kind: "stuck"; readonly ranMs: number }
-  /** `isOutside`: the handler ran in a process of its own, so that the end of its worker says nothing against the job. */
+  /** `isOutside`: the handler ran in a child process, so the death of its worker says nothing against the job. */
   | { readonly kind: "lost"; readonly started: boolean; readonly worker: string; readonly isOutside?: boolean };
 
-/** What becomes of a job that comes to a breaker that is not closed, by what is configured for its service. */
+/** The outcome of a job that meets a breaker which is not closed, by the configuration of its service. */
 export function outcomeWhenOpen(service: string, breaker: Breaker, whenOpen: WhenOpen): Outcome {
   if (whenOpen === "park") return { kind: "released", reason: "breaker", delayMs: 0 };
   const why = "reason" in breaker ? breaker.reason : "it is being probed";
@@ -66,26 +66,26 @@ export function outcomeWhenOpen(service: string, breaker: Breaker, whenOpen: Whe
   return whenOpen === "fail" ? { kind: "failed", failure } : { kind: "blocked", failure };
 }
 
-/** What a bad run adds to the record of its job. */
+/** What a failed run adds to the record of its job. */
 export interface Charge {
   readonly attempts: 0 | 1;
   readonly crashes: 0 | 1;
 }
 
-/** What the run was judged by, to be written with the verdict; absent where the job carries it already. */
+/** The terms by which the run was judged, written with the verdict; absent where the job already carries them. */
 export interface JudgedBy {
   /** The limits of the job's type; present only where the job was enqueued by a program that does not define the type. */
   readonly said?: Terms;
 }
 
-/** What the store is to do with the job. */
+/** What the store must do with the job. */
 export type Verdict =
   /** The run succeeded; the job is completed. */
   | (JudgedBy & {
       readonly kind: "complete";
       /** JSON text of what the handler returned; null where it returned nothing. */
       readonly result: string | null;
-      /** False: the job is deleted as it completes, because nothing of it is to be kept. */
+      /** False: the job is deleted as it completes, because it is not kept. */
       readonly keep?: false;
     })
   /** The run failed, was stuck or was lost; the job waits for its next attempt. */
@@ -133,7 +133,7 @@ type Dead = Extract<Verdict, { readonly kind: "dead" }>;
 /** The part of a policy that judging needs. */
 export interface RetryPolicy {
   readonly backoff: Backoff;
-  /** How long finished jobs are kept; with 0 a job that never failed goes as it completes. */
+  /** How long finished jobs are kept; with 0 a job that never failed is deleted as it completes. */
   readonly keepFinishedMs: number;
 }
 
@@ -158,8 +158,8 @@ const FAILED: Charge = { attempts: 1, crashes: 0 };
 const UNCHARGED: Charge = { attempts: 0, crashes: 0 };
 
 /**
- * The verdict about a run. `heldMs` is the time the job was parked or paused, which no deadline counts. Pure: the same
- * arguments and dice give the same answer.
+ * The verdict about a run. `heldMs` is the time the job was parked or paused, which deadlines do not count. Pure: the
+ * same arguments and random numbers give the same answer.
  */
 export function verdict(
   job: JudgedJob,
@@ -170,7 +170,7 @@ export function verdict(
   heldMs = 0,
 ): Verdict {
   const answer = judge(job, outcome, policy, now, random, heldMs);
-  // Nobody was judged by a release, and what goes with its run carries nothing.
+  // A release judges nothing, and a job deleted with its run needs no terms.
   const isSilent = job.said === undefined || answer.kind === "release" || ("keep" in answer && answer.keep === false);
   return isSilent ? answer : { ...answer, said: job.said };
 }
@@ -211,7 +211,7 @@ function judge(
   return again.kind === "retry" && batchMost !== undefined ? { ...again, batchMost } : again;
 }
 
-/** True when a job's deadline has passed, so that it dies instead of being run. */
+/** True when a job's deadline has passed, so that the job dies instead of running. */
 export function pastDeadline(job: Pick<Job, "deadlineMs" | "dueAt">, at: number, heldMs = 0): boolean {
   return job.deadlineMs !== null && at - job.dueAt - heldMs > job.deadlineMs;
 }
@@ -232,9 +232,9 @@ function retryBefore(
   return { kind: "retry", delayMs, lane: laneKind(attempts, job.crashes, job.maxCrashes), charge: FAILED, failure };
 }
 
-/** A worker died with the job in its hands: a crash for every job, an attempt only for those that had started. */
+/** A worker died while it held the job: a crash for every such job, an attempt only for those that had started. */
 function lostVerdict(job: JudgedJob, outcome: { readonly started: boolean; readonly worker: string }): Verdict {
-  // A job that had not started never dies of it: its last crash is not charged for somebody else's.
+  // A job that had not started never dies of it: its last crash is not used up by another job's crash.
   const spared = !outcome.started && job.crashes + 1 >= job.maxCrashes;
   const charge: Charge = { attempts: outcome.started ? 1 : 0, crashes: spared ? 0 : 1 };
   const crashes = job.crashes + charge.crashes;
@@ -251,7 +251,7 @@ function crashFailure(worker: string, started: boolean, crashes: number, maxCras
   return runtimeFailure("crashed", "WorkerDied", message);
 }
 
-/** Shorter runs are not told in hours: they would be 0.0 of them. */
+/** Shorter runs are not shown in hours, because they would read 0.0. */
 const SHORT_MS = 360_000;
 
 function stuckFailure(ranMs: number, attempts: number, retries: number): Failure {
@@ -261,25 +261,25 @@ function stuckFailure(ranMs: number, attempts: number, retries: number): Failure
   return runtimeFailure("stuck", "RunStuck", `Run stuck for ${long} - ${end}`);
 }
 
-/** What becomes of a job that was claimed and never ran; of one whose breaker has opened where that is said. */
+/** The verdict about a job that was claimed and never ran; `breaker` where its breaker opened meanwhile. */
 export function unstartedVerdict(reason: "not_started" | "breaker" = "not_started"): Released {
   return { kind: "release", reason, delayMs: 0 };
 }
 
-/** What a verdict becomes that the store will not take: its job dies, so that it neither hangs nor runs for ever. */
+/** The verdict instead of one that the store refuses: the job dies, so that it neither hangs nor runs again forever. */
 export function refusedVerdict(kind: string, why: string): Dead {
   const failure = runtimeFailure("crashed", "VerdictRefused", `The store refused the ${kind} of this run: ${why}`);
   return { kind: "dead", reason: "permanent", charge: FAILED, failure };
 }
 
-/** What becomes of a waiting job whose row cannot be used, damaged by hand or written by another version. */
+/** The verdict about a waiting job whose row cannot be used: damaged by hand, or written by another version. */
 export function unreadableVerdict(why: string): Dead {
   const message = `The job's row ${why}; it was set aside with its payload untouched.`;
   const failure: Failure = { ...runtimeFailure("crashed", "UnreadableJob", message), class: "system" };
   return { kind: "dead", reason: "permanent", charge: UNCHARGED, failure };
 }
 
-/** A failure the runtime found, not a handler: no stack, and one fingerprint per name. */
+/** A failure that the runtime found, not a handler: no stack, and one fingerprint per name. */
 export function runtimeFailure(kind: "crashed" | "stuck" | "timeout", name: string, message: string): Failure {
   const severity = kind === "crashed" ? "critical" : kind === "stuck" ? "error" : "warning";
   return {

@@ -129,13 +129,13 @@ describe("a job that waits", () => {
       "group",
       { group: "g", groupConcurrency: 1 },
       { holders: [{ ...JOB, id: "first", state: "running" }] },
-      { message: "job first of its group g is before it", next: "it goes on when one has ended", at: null },
+      { message: "job first of its group g is before it", next: "it starts when one has ended", at: null },
     ],
     [
       "group",
       { group: "g", groupConcurrency: 1 },
       { holders: [{ ...JOB, id: "first", runAt: NOW + 7 }] },
-      { next: "first is tried again, and keeps its place until it has ended", at: NOW + 7 },
+      { next: "first is retried, and keeps its place until it has ended", at: NOW + 7 },
     ],
     [
       "group",
@@ -148,7 +148,7 @@ describe("a job that waits", () => {
       "paused",
       {},
       { pauses: [{ ...pause, until: NOW + 9 }] },
-      { next: "it goes on by itself when the pause ends", at: NOW + 9 },
+      { next: "it continues when the pause ends", at: NOW + 9 },
     ],
     [
       "breaker",
@@ -180,10 +180,10 @@ describe("a job that waits", () => {
       "hold",
       {},
       record(initialRecord.breaker, NOW + 2_000),
-      { message: "pricing asked to be left alone for 2s more", at: NOW + 2_000 },
+      { message: "pricing asked to wait 2s more (Retry-After)", at: NOW + 2_000 },
     ],
     ["no_worker", {}, { workers: [] }, { message: "no worker is alive", at: null }],
-    ["no_worker", { type: "other" }, {}, { message: "no living worker serves the type other; 1 serves others" }],
+    ["no_worker", { type: "other" }, {}, { message: "no living worker serves the type other; 1 serves other work" }],
     ["no_worker", {}, { workers: [worker(served(null, ["slow"]))] }, { message: /serves the queue default/ }],
     ["no_worker", {}, { workers: [worker({ sickUntil: NOW + 7 })] }, { message: /fail with pricing/, at: NOW + 7 }],
     [
@@ -203,7 +203,7 @@ describe("a job that waits", () => {
       "rate_limit",
       {},
       { rates: [{ name: "service:pricing", rate: null, bucket: { nextAt: NOW + 1 } }] },
-      { message: /returns slowly/ },
+      { message: /rises slowly/ },
     ],
     [
       "workers_full",
@@ -231,7 +231,7 @@ describe("a job that waits", () => {
       {},
       { message: "a worker died while it ran", next: "it is taken singly, beside others" },
     ],
-    ["suspect", { crashes: 2 }, {}, { message: "2 workers died while it ran", next: /process of its own/ }],
+    ["suspect", { crashes: 2 }, {}, { message: "2 workers died while it ran", next: /child process/ }],
   ])("says why: %s", (kind, job, snapshot, expected) => {
     const { summary, reasons } = why(job, snapshot);
     const texts = Object.entries(expected).map(([key, value]) => [
@@ -326,17 +326,13 @@ describe("a job that does not wait", () => {
       { kind: "running", message: "it has been running for 2s on w", next: "it ends, or its timeout ends it" },
     ],
     [{ state: "running", worker: "w", cancelRequested: true }, { leaseEnd: NOW + 1 }, { next: "it was asked to stop" }],
-    [
-      { state: "running", worker: "w" },
-      {},
-      { kind: "running", message: "it ran on w, which does not answer any more" },
-    ],
+    [{ state: "running", worker: "w" }, {}, { kind: "running", message: "it ran on w, which no longer responds" }],
     [{ state: "completed", finishedAt: 5 }, {}, { kind: "finished", message: "it completed", next: "nothing", at: 5 }],
     [{ state: "cancelled", finishedAt: 5 }, {}, { kind: "finished", message: "it was cancelled" }],
     [
       { state: "dead", finishedAt: 5, failure: FAILURE },
       {},
-      { kind: "finished", message: "it died of FetchError", next: "nothing, unless somebody retries it" },
+      { kind: "finished", message: "it died of FetchError", next: "nothing, unless an operator retries it" },
     ],
   ])("says so: %o", (job, snapshot, expected) => {
     const { state, reasons } = why(job, { ...open, pauses: [pause], workers: [], ...snapshot });

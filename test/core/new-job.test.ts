@@ -159,7 +159,7 @@ describe("a new job", () => {
 
   it("says what to do when it is too large", () => {
     const error = tooLarge("payload", 10, 11);
-    expect(error.message).toMatch(/^payload may have at most 10 bytes, it has 11\. .*reference/);
+    expect(error.message).toMatch(/^payload may have at most 10 bytes; got 11\. .*reference/);
   });
 });
 

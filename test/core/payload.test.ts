@@ -90,7 +90,7 @@ describe("encodePayload refuses", () => {
     expect(() => encodePayload(`${fits}x`)).toThrow(
       expect.objectContaining({
         code: "payload_too_large",
-        message: expect.stringContaining(`${MIB} bytes, it has ${MIB + 1}`),
+        message: expect.stringContaining(`${MIB} bytes; got ${MIB + 1}`),
       }),
     );
   });

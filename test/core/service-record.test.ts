@@ -170,7 +170,7 @@ describe("what callers see of a breaker", () => {
 
   test("is open while the service asked to be left alone", () => {
     const held = heldFor(initialRecord, 10_000, NOW);
-    expect(shown(held)).toEqual(["open", "it asked to be left alone", NOW + 10_000]);
+    expect(shown(held)).toEqual(["open", "it asked to wait", NOW + 10_000]);
     expect(shown(held, NOW + 10_000)).toEqual(["closed", null, null]);
   });
 });
