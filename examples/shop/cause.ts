@@ -2,5 +2,5 @@
 
 /** A cause without what its class says already. */
 export function shortCause(message: string): string {
-  return message.replace(/^The input of (\S+) does not fit its schema: /, "$1: ").replace(/\.$/, "");
+  return message.replace(/^The input of (\S+) does not match its schema: /, "$1: ").replace(/\.$/, "");
 }

@@ -58,7 +58,7 @@ async function startedAs(child: ChildProcess, log: string): Promise<string> {
     await sleep(20);
   }
   child.kill("SIGKILL");
-  throw new Error(`A worker did not start. Its last words: ${readFileSync(log, "utf8").trim().split("\n").at(-1)}`);
+  throw new Error(`A worker did not start. Its last output: ${readFileSync(log, "utf8").trim().split("\n").at(-1)}`);
 }
 
 /** Runs one `redrive` command to its end and returns what it printed, log lines left out. */

@@ -1,4 +1,5 @@
-// Waiting for a job to end, wherever it runs. Events of this process make it quick; looking into the store is the truth.
+// Waits for a job to end, in whichever process it runs. Events of this process make it fast; reads of the store make it
+// certain.
 import { setMaxListeners } from "node:events";
 import { RedriveError } from "../core/errors.ts";
 import { runtimeFailure } from "../core/verdict.ts";
@@ -13,9 +14,9 @@ export type RunOutcome<Result> =
   | {
       readonly success: true;
       /**
-       * What the handler returned, as JSON brings it back. One of more than 64 KiB is not kept: `{ $truncated: true, bytes }`
-       * stands here in its place, whatever `Result` says, and `{ $unserializable: "bigint" }` for what JSON cannot hold.
-       * Handlers with large results store them elsewhere and return a reference.
+       * What the handler returned, parsed from JSON. A result of more than 64 KiB is not kept: `{ $truncated: true,
+       * bytes }` stands here in its place, whatever `Result` says, and `{ $unserializable: "bigint" }` for a value that
+       * JSON cannot hold. Handlers with large results store them elsewhere and return a reference.
        */
       readonly result: Result;
       /** The completed job. */
@@ -31,10 +32,10 @@ export type RunOutcome<Result> =
 
 const FIRST_LOOK_MS = 20;
 const LONGEST_WAIT_MS = 1_000;
-/** After this long without a worker we say so. */
+/** After this long without a worker, a warning is logged. */
 const NOBODY_AFTER_MS = 5_000;
 
-/** What waiting works with. */
+/** What the wait works with. */
 export interface WaitParts {
   readonly store: Store;
   readonly system: System;
@@ -45,9 +46,9 @@ export interface WaitParts {
 }
 
 /**
- * Writes a job and resolves when it has ended; rejects with `aborted` when the signal fires and with `closed` when the
- * queue is closed, neither of which cancels the job. It listens before it writes: where nothing of a job is kept, its end
- * may be told before the write is answered.
+ * Writes a job and resolves when it has ended. Rejects with `aborted` when the signal fires and with `closed` when the
+ * queue is closed; neither cancels the job. It listens before it writes: a job that is not kept may end before the
+ * write is answered.
  */
 export async function runToEnd<Result>(
   parts: WaitParts,
@@ -74,10 +75,10 @@ async function outcomeOf<Result>(
   let warned = false;
   for (let wait = FIRST_LOOK_MS; ; wait = Math.min(LONGEST_WAIT_MS, wait * 1.5)) {
     if (gone.aborted)
-      throw new RedriveError("closed", `This Redrive was closed while job ${id} was open; the job goes on.`);
-    if (signal?.aborted) throw new RedriveError("aborted", `Waiting for job ${id} was aborted; the job goes on.`);
+      throw new RedriveError("closed", `This Redrive was closed before job ${id} ended; the job continues.`);
+    if (signal?.aborted) throw new RedriveError("aborted", `Waiting for job ${id} was aborted; the job continues.`);
     const [job] = await store.get([id]);
-    // Where nothing of it is kept, its end is known by word of mouth only, and the word may still be on its way.
+    // The end of a job that is not kept is known only from an event, which may still be on its way.
     if (!job && !end.of(id)) await end.within(LONGEST_WAIT_MS);
     const last = job ?? end.of(id);
     if (!last && (signal?.aborted || gone.aborted)) continue;
@@ -94,7 +95,7 @@ async function outcomeOf<Result>(
 }
 
 function removed(id: string): RedriveError {
-  const message = `Job ${id} is gone: it was removed before its end was seen here. With keep.finished: 0 only the process that runs a job knows its result: keep finished jobs for a minute, or run the worker in this process.`;
+  const message = `Job ${id} is deleted: it was removed before this process saw its end. With keep.finished: 0 only the process that runs a job knows its result; keep finished jobs for a minute, or run the worker in this process.`;
   return new RedriveError("not_found", message, { details: { id } });
 }
 
@@ -111,16 +112,19 @@ function nothingKnown(name: string, { id }: Job): Failure {
   return { ...runtimeFailure("timeout", name, `Job ${id} was ${name.toLowerCase()}.`), class: "permanent" };
 }
 
-/** The end of a job, as far as this process hears of it. */
+/** The end of a job, as far as this process knows it from events. */
 interface End {
-  /** The job of this id as it ended, once that was heard. */
+  /** The ended job of this id, once its event arrived. */
   of(id: string): Job | null;
-  /** Waits so long, or until there is news, the signal fires or the queue is closed. */
+  /** Waits so long, or until an event arrives, the signal fires or the queue is closed. */
   within(ms: number): Promise<void>;
   stop(): void;
 }
 
-/** Listens for it. Plain listeners, taken away at the end: a signal made of others is noted on them as long as they live. */
+/**
+ * Listens for it. Plain listeners, removed at the end: a signal combined from others would stay registered on them as
+ * long as they live.
+ */
 function listenFor(awaited: Awaited, { endings, system, gone }: WaitParts, signal: AbortSignal | undefined): End {
   const heard = new Map<string, Job>();
   let isNew = false;
@@ -133,15 +137,15 @@ function listenFor(awaited: Awaited, { endings, system, gone }: WaitParts, signa
   });
   const signals = signal ? [signal, gone] : [gone];
   for (const each of signals) {
-    // One signal for every call of a process is what it is for; Node takes the eleventh listener for a leak.
+    // One signal for all calls of a process is normal use; Node takes the eleventh listener for a leak.
     setMaxListeners(0, each);
     each.addEventListener("abort", stir);
   }
   return {
     of: (id) => heard.get(id) ?? null,
     async within(ms) {
-      // Heard while a look was under way, which may have been too early: the next one is at once and finds it. Should it
-      // not, looking goes on at its own pace.
+      // The event came while a read was under way, which may have been too early: the next read follows at once and
+      // finds the job. If it does not, polling continues at its normal interval.
       if (!isNew && !signals.some(({ aborted }) => aborted)) {
         sleeping = new AbortController();
         await system.sleep(ms, sleeping.signal);

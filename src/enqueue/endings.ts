@@ -1,24 +1,24 @@
-// The ends of jobs that this process has judged, told to those who wait for them. One listener for all who wait: each
-// event is read once, however many there are.
+// The ends of jobs that this process has judged, for callers that wait for them. One event listener serves all of them:
+// each event is read once, however many callers wait.
 import type { Job } from "../core/job.ts";
 import type { Events } from "../report/events.ts";
 
-/** What is known of a job before it is written: the id it gets, and the key by which it may turn out to be another. */
+/** What is known of a job before it is written: its id, and the key by which it may turn out to be an existing job. */
 export interface Awaited {
   readonly id: string;
   readonly type: string;
   readonly key: string | null;
 }
 
-/** Tells ends of jobs. */
+/** Reports ends of jobs. */
 export interface Endings {
-  /** Hears of the job of this id, and of every one of this type and key; returns the way to stop. */
+  /** Listens for the job of this id, and for every job of this type and key; returns a function that stops. */
   listen(awaited: Awaited, hear: (job: Job) => void): () => void;
 }
 
 const KINDS = ["job.completed", "job.dead", "job.cancelled"] as const;
 
-/** The ends of jobs in these events; nothing is listened to while nothing is waited for. */
+/** The ends of jobs in these events; without callers that wait, it does not listen. */
 export function openEndings(events: Events): Endings {
   const waiting = new Map<string, Set<(job: Job) => void>>();
   let quiet: (() => void)[] = [];

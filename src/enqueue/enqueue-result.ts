@@ -1,4 +1,4 @@
-// What became of an enqueue, and telling it to the caller and to whoever listens.
+// The result of an enqueue: for the caller, the log and the listeners.
 import { RedriveError } from "../core/errors.ts";
 import type { State } from "../core/job.ts";
 import type { NewJob } from "../core/new-job.ts";
@@ -7,36 +7,37 @@ import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { Events } from "../report/events.ts";
 
-/** What became of an enqueue. */
+/** The result of an enqueue. */
 export interface EnqueuedJob {
-  /** The id of the job; of a duplicate that of the job that holds the key. */
+  /** The id of the job; for a duplicate, the id of the job that holds the key. */
   readonly id: string;
   /** Its type. */
   readonly type: string;
-  /** True if a job with this key was there already; then nothing was written. */
+  /** True if a job with this key exists already; then nothing was written. */
   readonly duplicate: boolean;
-  /** True if a waiting job with this key got the new body. */
+  /** True if a waiting job with this key got the new payload. */
   readonly replaced: boolean;
   /**
-   * `queued` for a job that was written; for a duplicate the state of the job that holds the key, null if it is gone.
+   * `queued` for a job that was written; for a duplicate the state of the job that holds the key, null if it is
+   * deleted.
    */
   readonly state: State | null;
 }
-/** The store inside a caller's transaction; throws where the store has no such thing. */
+/** The store inside a caller's transaction; throws for a store without such transactions. */
 export function withinOf(store: Store, tx: unknown): Within {
   if (!store.within)
     throw invalid("tx", "a Postgres store, which can share your transaction", store.name, "leave tx out");
   return store.within(tx);
 }
-/** Whom to tell; nobody listens to what a transaction may still take back. */
+/** Where results are reported; null inside a transaction, which may still roll back. */
 export type Teller = { readonly log: Log | null; readonly events: Events | null };
 
-/** Tells the caller, and whoever listens, what became of a job. */
+/** Reports the result of an enqueue to the caller and the listeners. */
 export function enqueueResult({ log, events }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
   const { id, kind } = answer;
   const { type, key } = job;
   if (kind === "conflict") {
-    const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another body. Use another key, or unique: "replace".`;
+    const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another payload. Use another key, or unique: "replace".`;
     throw new RedriveError("conflict", message, { details: { id, type, key } });
   }
   if (kind === "duplicate" && answer.state === "dead")

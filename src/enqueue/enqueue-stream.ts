@@ -1,4 +1,4 @@
-// A stream of jobs on its way into the store: read as it is needed, checked one by one, written in chunks.
+// Writes a stream of jobs to the store: reads it on demand, checks jobs one by one, writes them in chunks.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
 import type { NewJob } from "../core/new-job.ts";
@@ -9,16 +9,17 @@ import type { System } from "../system/system.ts";
 import { type EnqueuedJob, type Teller, enqueueResult, withinOf } from "./enqueue-result.ts";
 import { type EnqueueOptions, type KnownType, newJobOf } from "./new-jobs.ts";
 
-/** What became of a stream of jobs. */
+/** The result of a stream of jobs. */
 export interface EnqueueSummary {
   /** Jobs that were written. */
   readonly enqueued: number;
   /** Inputs whose key was taken; nothing was written for them. */
   readonly duplicates: number;
-  /** Inputs that replaced the body of a waiting job. */
+  /** Inputs that replaced the payload of a waiting job. */
   readonly replaced: number;
   /**
-   * Inputs whose key was taken by a job with another body, which `unique` does not allow; nothing was written for them.
+   * Inputs whose key was taken by a job with another payload, which `unique` does not allow; nothing was written for
+   * them.
    */
   readonly conflicts: number;
 }
@@ -27,26 +28,29 @@ export interface EnqueueSummary {
 export interface EnqueueManyOptions<Input> {
   /** Options of each job, e.g. its key; default none. */
   readonly each?: (input: Input, index: number) => EnqueueOptions;
-  /** Called after each chunk is written, with what became of its jobs in the order of the inputs; default none. */
+  /** Called after each chunk is written, with the results of its jobs in the order of the inputs; default none. */
   readonly onChunk?: (jobs: readonly EnqueuedJob[]) => void;
-  /** A transaction of yours in which all of them are written; Postgres only. Default none. */
+  /** Your transaction, in which all of them are written; Postgres only. Default none. */
   readonly tx?: unknown;
 }
 /**
- * Jobs per write of a stream. While one chunk is written the next is made, so that a thousand jobs go faster in two chunks
- * than in one; where each write is a trip to a server, fewer and larger ones do better.
+ * Jobs per write of a stream. The next chunk is made while one is written, so a thousand jobs are faster in two chunks
+ * than in one; where each write is a trip to a server, fewer and larger ones are faster.
  */
 const CHUNK = { here: 500, remote: 1_000 } as const;
 /** What a stream is written with. */
 export type StreamParts = Teller & { readonly store: Store; readonly system: Pick<System, "jobId"> };
 
-/** What is said about a stream. */
+/** The options of a stream. */
 export type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & {
   readonly onChunk?: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void;
   readonly payload: (input: Input) => string | Promise<string>;
   /** Jobs per write; default `CHUNK`. */
   readonly chunk?: number;
-  /** What a refused input is called, once all that were read before it are written; default its index, and they are not. */
+  /**
+   * The name of a refused input in its error, after all inputs read before it are written. Default its index; then they
+   * are not written.
+   */
   readonly place?: (input: Input, index: number) => string;
 };
 
@@ -67,7 +71,7 @@ export async function enqueueStream<Input>(
       let step: Step<Input>;
       try {
         const asked = source.next() as Step<Input> | Promise<Step<Input>>;
-        // Nobody waits for what is there: that would cost more than all else about it.
+        // No await for a value that is ready: it would cost more than the rest of the work on it.
         step = isPromise(asked) ? await asked : asked;
         // An array of promises is a source as well.
         if (isPromise(step.value)) step = { ...step, value: await step.value } as Step<Input>;
@@ -104,7 +108,10 @@ export async function enqueueStream<Input>(
 
 type Step<Input> = IteratorResult<Input, undefined>;
 
-/** Writes a stream in chunks: while one is being written the next is made, and sent too where their order means nothing. */
+/**
+ * Writes a stream in chunks: the next chunk is made while one is being written, and also sent where their order does
+ * not matter.
+ */
 function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<never>["onChunk"]) {
   const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
   const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
@@ -131,10 +138,10 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
       await (tx === undefined && jobs.every(isOnItsOwn) ? earlier : writing);
       earlier = writing;
       writing = write(jobs, earlier);
-      // Whoever waits for it next hears of it.
+      // The next caller that awaits it gets the error.
       writing.catch(() => undefined);
     },
-    /** How many are written, once all that were sent are. */
+    /** How many are written, once all chunks that were sent are. */
     async written() {
       await writing;
       return count;
@@ -143,15 +150,15 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
   return chunks;
 }
 
-/** True for a job that nobody expects before or behind another. */
+/** True for a job whose order among others does not matter. */
 function isOnItsOwn({ key, group }: NewJob): boolean {
   return key === null && group === null;
 }
 
-/** How often a chunk is tried while somebody's open transaction has one of its keys; a store waits a moment each time. */
+/** How often a chunk is tried while another transaction holds one of its keys; the store waits a moment each time. */
 const KEY_TRIES = 40;
 
-/** Writes a chunk as often as it takes until its keys are free: nothing of it is written before. */
+/** Tries a chunk until its keys are free; nothing of it is written before that. */
 async function patiently<T>(write: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -170,13 +177,13 @@ const COUNTED = {
   conflict: "conflicts",
 } as const satisfies Record<EnqueueAnswer["kind"], keyof EnqueueSummary>;
 
-/** How far a stream has come: inputs read, and inputs of which the store has answered. */
+/** The progress of a stream: inputs read, and inputs that the store has answered. */
 interface Progress {
   readonly index: number;
   readonly written: number;
 }
 
-/** The error of a source that failed in the middle; what was written before stays, what was only read is not written. */
+/** The error of a source that failed midway. Chunks written before stay; inputs that were only read are not written. */
 function sourceFailed(cause: unknown, { index, written }: Progress): RedriveError {
   const read = index - written;
   const message =
@@ -185,7 +192,7 @@ function sourceFailed(cause: unknown, { index, written }: Progress): RedriveErro
   return new RedriveError("aborted", message, { cause, details: { index, written } });
 }
 
-/** A refused input of a stream, with its place; what was written before stays. */
+/** A refused input of a stream, with its place; inputs written before stay. */
 function refusedAt(place: string, error: unknown, { index, written }: Progress): unknown {
   if (!(error instanceof RedriveError)) return error;
   const message = `${place}: ${error.message} (${written} before it were enqueued)`;

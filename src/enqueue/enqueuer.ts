@@ -1,28 +1,28 @@
-// Single enqueue calls that share writes: callers each await their own job, and whatever they ask for while one write
-// is under way goes with the next.
+// Single enqueue calls that share writes: each caller awaits its own job, and the calls that arrive during one write go
+// with the next.
 import { isRedriveError } from "../core/errors.ts";
 import { checkNewJob, type NewJob } from "../core/new-job.ts";
 import { groupCommit, type Weight, WRITE_LENGTH } from "../store/group-commit.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
-/** Jobs per write at most; bounds how long a heartbeat can wait behind one. */
+/** Most jobs per write; bounds how long a heartbeat waits behind one. */
 const GROUP = 500;
 
-/** Writes at once: while the store works on one, the next is on its way. */
+/** Writes at the same time: the next is sent while the store works on one. */
 const IN_FLIGHT = 2;
 
 /** Takes jobs one at a time. */
 export interface Enqueuer {
-  /** Resolves when the job is stored; rejects if that is not known to be so. */
+  /** Resolves when the job is stored; rejects if that is not certain. */
   enqueue(job: NewJob): Promise<EnqueueAnswer>;
   idle(): Promise<void>;
 }
 
-/** Jobs that are written alone, at once: few enough to leave connections to everybody else. */
+/** Most jobs written alone at the same time: few, so that connections are left for other work. */
 const ALONE_IN_FLIGHT = 4;
 
-/** How long a key in somebody's open transaction is waited for; a store waits a moment each time it is asked. */
+/** How long to wait for a key that another open transaction holds; the store waits a moment each time it is asked. */
 const KEY_MS = 10_000;
 
 interface Entry {
@@ -39,7 +39,7 @@ export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotoni
     const answers = await store.enqueue(group.map(({ job }) => job));
     group.forEach(({ resolve }, at) => resolve(answers[at] as EnqueueAnswer));
   };
-  // Not in the place of a shared write: whoever has a free key does not wait for those whose keys are not.
+  // Separate from shared writes: a job with a free key does not wait for jobs whose keys are held.
   const alone = groupCommit<Entry & { readonly until: number }>(
     async ([entry]) => {
       if (!entry) return;
@@ -53,7 +53,7 @@ export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotoni
   );
   const together = (group: readonly Entry[]): Promise<void> =>
     write(group).catch((error: unknown) => {
-      // An outage concerns them all; anything else is the fault of one, which is found by asking for each alone.
+      // An outage affects all of them; any other error is caused by one, which is found by writing each alone.
       const isOutage = isRedriveError(error, "store_unavailable") && error.details.key === undefined;
       const isFinal = isOutage || (group.length === 1 && !isKeyTaken(error));
       const until = monotonic() + KEY_MS;
@@ -63,7 +63,7 @@ export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotoni
       }
     });
   const plain = groupCommit(together, GROUP, IN_FLIGHT, WEIGHT);
-  // A key may be in somebody's open transaction, and whoever shares its write waits with it, for a moment.
+  // Another open transaction may hold a key, and the jobs that share its write wait with it, for a moment.
   const keyed = groupCommit(together, GROUP, IN_FLIGHT, WEIGHT);
   return {
     enqueue: (job) =>

@@ -1,5 +1,5 @@
-// From what a caller says to a new job that a store takes: checks the input against its schema, resolves limits and
-// durations, makes the id. Everything that can be refused is refused here, before anything is written.
+// Turns the arguments of a caller into a new job that a store takes: checks the input against its schema, resolves
+// limits and durations, makes the id. Every refusal happens here, before anything is written.
 import { createHash } from "node:crypto";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { TERM_NAMES, type Terms } from "../core/job.ts";
@@ -11,41 +11,41 @@ import type { JobDefinition } from "../jobs/define-job.ts";
 import { validated } from "../jobs/schema.ts";
 
 /**
- * What can be said about one job; durations as `"5s"` or milliseconds. Where the type is not defined here, the limits
- * that its definition says where it runs count. Say `maxAttempts`, `maxRetries` or `deadline` for such a job, and what you
- * said counts instead, with the defaults of this queue for every other limit.
+ * Options of one job; durations as `"5s"` or milliseconds. For a type that is not defined here, the limits of its
+ * definition in the worker apply. If you set `maxAttempts`, `maxRetries` or `deadline` for such a job, your values
+ * apply instead, with the defaults of this queue for every other limit.
  */
 export interface EnqueueOptions {
-  /** The same key does not make two jobs of one type; at most 255 bytes. */
+  /** A type has at most one job per key, as `unique` says; at most 255 bytes. */
   readonly key?: string | undefined;
-  /** What a key that is taken means; default `key`: the same body is a duplicate, another one a conflict. */
+  /** What happens when the key is taken; default `key`: the same payload is a duplicate, another one a conflict. */
   readonly unique?: UniqueMode | undefined;
   /** 0 to 9, higher first; default 0. */
   readonly priority?: number | undefined;
-  /** Not before this long from now; default 0, at most 10 years. */
+  /** Run no sooner than this long from now; default 0, at most 10 years. */
   readonly delay?: Duration | undefined;
-  /** Not before this time: a date, epoch milliseconds or an ISO 8601 text. */
+  /** Run no sooner than this time: a date, epoch milliseconds or an ISO 8601 text. */
   readonly runAt?: Date | number | string | undefined;
   /** The tenant it belongs to, 1 to 255 bytes; default none. */
   readonly tenant?: string | undefined;
   /**
-   * Jobs of one type and group take turns, 1 to 255 bytes: one at a time and in order, or as many at the same time as the
-   * type's `groupConcurrency` says; default none.
+   * Jobs of one type and group take turns, 1 to 255 bytes: one at a time and in order, or as many at the same time as
+   * the type's `groupConcurrency` says; default none.
    */
   readonly group?: string | undefined;
   /** Time over all attempts from the first due time; default that of the type, null for none. */
   readonly deadline?: Duration | null | undefined;
-  /** Runs in all, 1 to 10,000; default that of the type. */
+  /** Attempts in total, 1 to 10,000; default that of the type. */
   readonly maxAttempts?: number | undefined;
-  /** The same without the first run, 0 to 9,999; give one of the two. */
+  /** The same without the first attempt, 0 to 9,999; give one of the two. */
   readonly maxRetries?: number | undefined;
-  /** For a type that is not defined here; otherwise its definition says. */
+  /** The queue of a type that is not defined here; otherwise its definition sets it. */
   readonly queue?: string | undefined;
-  /** For a type that is not defined here, or in place of what its definition says. */
+  /** The service of a type that is not defined here, or instead of the one in its definition. */
   readonly service?: string | undefined;
   /**
-   * A transaction of yours: the job is there when it commits, and was never there when it rolls back. Postgres only: a
-   * client of `pg`, a transaction of Kysely or Drizzle, or anything with `query(text, values)`.
+   * Your transaction: the job exists once it commits, and never existed if it rolls back. Postgres only: a client of
+   * `pg`, a transaction of Kysely or Drizzle, or anything with `query(text, values)`.
    */
   readonly tx?: unknown;
 }
@@ -67,7 +67,7 @@ const FIELDS = [
 ] as const;
 const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
 
-/** What a type says about its jobs, whether it is defined here or only known by name. */
+/** The facts about a type, whether it is defined here or known only by name. */
 export interface KnownType {
   readonly type: string;
   readonly queue: string;
@@ -78,13 +78,13 @@ export interface KnownType {
   readonly policy: Policy;
   /** The layers the policy was made of, so that a job can add its own. */
   readonly layers: { readonly library: PolicyOptions; readonly type: PolicyOptions };
-  /** A job of the type of which nothing more was said, once there was one: all others are alike. */
+  /** A job of the type without options, made once: all others are copies. */
   plain: NewJob | null;
-  /** What its jobs are judged by where nothing else is said, once it was asked for. */
+  /** The terms of its jobs without options, once computed. */
   terms: Terms | null;
 }
 
-/** A type with the defaults of its queue; a name alone is enough, but then nothing is validated. */
+/** A type with the defaults of its queue; a name alone is enough, but then no input is validated. */
 export function knownType(definition: JobDefinition | string, library: PolicyOptions): KnownType {
   const defined = typeof definition === "string" ? null : definition;
   const layers = { library, type: defined?.options ?? {} };
@@ -102,7 +102,7 @@ export function knownType(definition: JobDefinition | string, library: PolicyOpt
   };
 }
 
-/** Checks an input and gives its JSON text; at once where there is no schema to ask. */
+/** Checks an input and returns its JSON text; synchronously where there is no schema. */
 export function payloadOf(known: KnownType, input: unknown, maxBytes?: number): string | Promise<string> {
   const text = encodePayload(input, maxBytes);
   const schema = known.definition?.input;
@@ -116,7 +116,7 @@ export async function payloadOfText(known: KnownType, text: string, maxBytes?: n
   return kept;
 }
 
-/** The new job; throws for anything that may not be stored. */
+/** The new job; throws for a job that may not be stored. */
 export function newJobOf(known: KnownType, payload: string, id: string, options?: EnqueueOptions): NewJob {
   if (options !== undefined) return jobWith(known, payload, id, options);
   known.plain ??= jobWith(known, payload, id, {});
@@ -131,7 +131,7 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     throw invalid("enqueue", "delay or runAt", "both", "give one of them");
   const { key = null, unique = "key" } = given;
   checkOneOf("unique", unique, UNIQUE_MODES);
-  if (key === null && unique !== "key") throw invalid("unique", "a key to be unique by", unique, "give a key too");
+  if (key === null && unique !== "key") throw invalid("unique", "a key", unique, "set a key too");
   const job = {
     id,
     type: known.type,
@@ -155,7 +155,7 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
   return job;
 }
 
-/** What jobs of the type are judged by; how long they are kept only where its definition is known. */
+/** The terms of the type's jobs; how long they are kept is included only where the definition is known. */
 function termsOf({ definition }: KnownType, policy: Policy): Terms {
   const kept = definition === null ? { keepFinishedMs: null, keepDeadMs: null } : {};
   return { ...(Object.fromEntries(TERM_NAMES.map((name) => [name, policy[name]])) as unknown as Terms), ...kept };
@@ -166,10 +166,10 @@ function limitsOf(given: { readonly [K in (typeof FIELDS)[number]]?: unknown }):
   return Object.fromEntries(said) as PolicyOptions;
 }
 
-/** The last instant that a date can be. */
+/** The last instant of a Date. */
 const LAST_MS = 8.64e15;
 
-/** An ISO 8601 text in milliseconds; not a number for a day that no calendar has, which the parser takes for a later one. */
+/** An ISO 8601 text in milliseconds; NaN for a day that does not exist, which the parser would take for a later one. */
 function parsedTime(text: string): number {
   const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})(?:T.*)?$/.exec(text)?.map(Number) ?? [];
   if (year === undefined || month === undefined || day === undefined) return Number.NaN;

@@ -1,10 +1,10 @@
-// From pages to a stream of items, and from a stream to chunks that one call to the store can take.
+// Turns pages into a stream of items, and a stream into chunks for one store call.
 import type { Page } from "../store/store.ts";
 
-/** Jobs or letters that are read, or changed, with one call. */
+/** Jobs or letters that one call reads or changes. */
 export const PAGE = 200;
 
-/** Every item of every page, each page read when it is needed. */
+/** Every item of every page; each page is read on demand. */
 export async function* everyItem<T>(page: (cursor: string | null) => Promise<Page<T>>): AsyncGenerator<T> {
   for (let cursor: string | null = null; ; ) {
     const { items, next }: Page<T> = await page(cursor);

@@ -1,4 +1,4 @@
-// The way in: single enqueues that share writes, and streams of them in chunks.
+// Enqueues jobs: single calls that share writes, and streams in chunks.
 import { checkText } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
@@ -13,35 +13,38 @@ import { openEnqueuer } from "./enqueuer.ts";
 import type { Events } from "../report/events.ts";
 import { type EnqueueOptions, type KnownType, knownType, newJobOf, payloadOf, payloadOfText } from "./new-jobs.ts";
 
-/** A record on its way in, the id by which it is known, and what it is called; JSON text is kept byte for byte. */
+/** A new record with its id and its place for errors; JSON text is kept byte for byte. */
 export type NewRecord = { readonly id: string; readonly place: string | undefined } & (
   | { readonly text: string }
   | { readonly value: unknown }
 );
 
 /**
- * Records in a write: few enough to be written before V8 takes them for objects that live long, which would cost memory in
+ * Records per write: few enough to be written before V8 treats them as long-lived objects, which would cost memory in
  * every long run; more where each write is a few trips to a server.
  */
 const RECORDS_CHUNK = { here: 100, remote: 250 } as const;
 
-/** Puts jobs into the store. */
+/** Writes jobs to the store. */
 export interface Producer {
-  /** Writes a job, under this id where the caller must know it before. */
+  /** Writes a job, under this id where the caller must know it in advance. */
   enqueue(
     definition: JobDefinition | string,
     input: unknown,
     options?: EnqueueOptions,
     id?: string,
   ): Promise<EnqueuedJob>;
-  /** The same for a payload that is JSON text already; it is kept byte for byte. */
+  /** The same for a payload that is already JSON text; it is kept byte for byte. */
   enqueueText(definition: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
   enqueueMany<Input>(
     definition: JobDefinition<Input> | string,
     inputs: Iterable<Input> | AsyncIterable<Input>,
     options?: EnqueueManyOptions<Input>,
   ): Promise<EnqueueSummary>;
-  /** Writes records under their ids; whether one fits its schema is found out when it runs, so that it stops no other. */
+  /**
+   * Writes records under their ids. A record is checked against its schema when it runs, so that a bad one stops no
+   * other.
+   */
   enqueueRecords(
     definition: JobDefinition,
     records: AsyncIterable<NewRecord>,
@@ -50,12 +53,12 @@ export interface Producer {
   idle(): Promise<void>;
 }
 
-/** What a producer is made of. */
+/** What a producer needs. */
 export interface ProducerParts {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
-  /** Null where nothing in this process could listen. */
+  /** Null where no code in this process can listen. */
   readonly events: Events | null;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
@@ -96,7 +99,7 @@ export function openProducer(parts: ProducerParts): Producer {
       });
     },
     enqueueRecords: (definition, records, onChunk) =>
-      // Dead ones are fed again with every turn; whoever feeds them is told their number.
+      // Dead ones are fed again with every call; the caller gets their number.
       enqueueStream({ ...parts, log: null }, known(definition), records, {
         onChunk,
         chunk: RECORDS_CHUNK[parts.store.remote ? "remote" : "here"],
@@ -114,7 +117,7 @@ export function openProducer(parts: ProducerParts): Producer {
     idle: () => enqueuer.idle(),
   };
 }
-/** Finds what is known about a type, given its definition or its name. */
+/** Finds the facts about a type, given its definition or its name. */
 function typesOf({ jobs, defaults }: ProducerParts): (definition: JobDefinition | string) => KnownType {
   const byName = new Map(jobs.map((definition) => [definition.type, definition]));
   const cache = new Map<JobDefinition | string, KnownType>();
@@ -125,13 +128,13 @@ function typesOf({ jobs, defaults }: ProducerParts): (definition: JobDefinition 
     const cached = cache.get(key);
     if (cached) return cached;
     const type = knownType(key, defaults);
-    // Names that nobody defined can be of any number.
+    // Undefined type names can be unlimited in number, so they are not cached.
     if (typeof key !== "string") cache.set(key, type);
     return type;
   };
 }
 
-/** Throws unless the value is a source of inputs; a text is none, although it is iterable. */
+/** Throws unless the value is a source of inputs; a text is refused although it is iterable. */
 export function checkSource(name: string, value: unknown): void {
   const source = value as { [Symbol.iterator]?: unknown; [Symbol.asyncIterator]?: unknown } | null | undefined;
   const methods = [source?.[Symbol.iterator], source?.[Symbol.asyncIterator]];

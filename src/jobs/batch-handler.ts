@@ -1,5 +1,5 @@
-// Batch handlers: what they get, what they answer for each item, and how one item alone goes through them. An item
-// without an answer is of unknown outcome; what that means is decided where the batch is run.
+// Batch handlers: their items, their outcome for each item, and how a single item goes through them. An item without an
+// outcome has an unknown outcome; the code that runs the batch decides what follows.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { done, isOutcome, type ItemOutcome, laterOutcome, permanent, transient } from "../core/item-outcome.ts";
 import type { Lease } from "../core/job.ts";
@@ -8,9 +8,9 @@ import { isPromise } from "../core/promise.ts";
 import type { Log } from "../system/log.ts";
 import type { JobContext } from "./define-job.ts";
 
-/** How jobs of a type are put together to batches. */
+/** How jobs of a type are combined into batches. */
 export interface BatchOptions {
-  /** Jobs in a batch at most; default 10, from 1 to 1,000. */
+  /** Most jobs in a batch; default 10, from 1 to 1,000. */
   readonly size?: number;
   /**
    * The same for jobs that failed before or were in a batch of unknown outcome, from 1 to 1,000; default and at most
@@ -30,13 +30,13 @@ export interface BatchOptions {
 export interface BatchItem<Input = unknown> {
   /** The id of the job. */
   readonly id: string;
-  /** Its input: what the schema made of it, or the JSON that was enqueued. */
+  /** Its input: the output of the schema, or the JSON that was enqueued. */
   readonly input: Input;
   /** The input as JSON text, byte for byte as it was enqueued; absent where the type has a schema. */
   readonly text?: string;
   /** The attempt that runs now, from 1. */
   readonly attempt: number;
-  /** Attempts in all. */
+  /** Attempts in total. */
   readonly maxAttempts: number;
   /** Fires with the signal of the batch, and when this job alone is cancelled or has lost its lease. */
   readonly signal: AbortSignal;
@@ -44,53 +44,53 @@ export interface BatchItem<Input = unknown> {
   readonly lease: Lease;
 }
 
-/** What a batch handler gets beside its items. What it says about an item here is settled at once and stands. */
+/** What a batch handler gets besides its items. An outcome reported here is settled at once and final. */
 export interface BatchContext {
-  /** Fires on timeout and shutdown, and when no item of the batch is waited for any more. */
+  /** Fires on timeout and shutdown, and when no item of the batch is needed any more. */
   readonly signal: AbortSignal;
   /** The log. */
   readonly log: Log;
   /**
-   * Says that this item is worked on now. If the process dies, only items that were started and have no outcome count
-   * as suspects.
+   * Reports that work on this item has begun. If the process dies, only items that were started and have no outcome
+   * count as suspects.
    */
   started(id: string): void;
   /** This item succeeded, with this result. */
   done(id: string, result?: unknown): void;
-  /** This item failed and is to be tried again: after the delay, or after the backoff of the type. */
+  /** This item failed and is retried: after the delay, or after the backoff of the type. */
   transient(id: string, error: unknown, options?: { readonly delay?: Duration }): void;
-  /** This item failed and is not tried again. */
+  /** This item failed and is not retried. */
   permanent(id: string, error: unknown): void;
 }
 
-/** Outcomes in the order of the items, or by id; nothing where the context was told everything. */
+/** Outcomes in the order of the items, or by id; nothing where the context was told every outcome. */
 export type BatchReturned<Result = unknown> =
   | readonly ItemOutcome<Result>[]
   | ReadonlyMap<string, ItemOutcome<Result>>
   | void;
 
-/** A batch handler: says what became of each item, or throws. */
+/** A batch handler: reports an outcome for each item, or throws. */
 export type RunBatch<Input = unknown, Result = unknown> = (
   items: readonly BatchItem<Input>[],
   context: BatchContext,
 ) => BatchReturned<Result> | Promise<BatchReturned<Result>>;
 
-/** How jobs of a type are put together, complete, and the handler. */
+/** The complete batch settings of a type, and the handler. */
 export interface BatchSettings {
   readonly size: number;
   readonly retrySize: number;
   readonly waitMs: number;
   readonly onUnknown: "single" | "bisect";
-  /** How long the parts of a batch that was split wait. */
+  /** How long the parts of a split batch wait. */
   readonly splitDelayMs: number;
-  /** The handler runs in a process of its own, which outlives no worker and harms none. */
+  /** The handler runs in a child process, which ends with its worker and cannot harm it. */
   readonly isOutside: boolean;
   readonly run: RunBatch;
 }
 
 const OUTSIDE = Symbol.for("redrive.outside");
 
-/** Marks a batch handler that runs in a process of its own. */
+/** Marks a batch handler that runs in a child process. */
 export function outside(run: RunBatch): RunBatch {
   return Object.assign(run, { [OUTSIDE]: true });
 }
@@ -125,7 +125,10 @@ export function resolveBatch(options: BatchOptions | undefined, run: RunBatch, n
 
 type Hear = (id: string, outcome: ItemOutcome) => void;
 
-/** Tells the outcomes that a handler returned, those in promises when they are there. Rejects if one of these does, after all. */
+/**
+ * Reports the outcomes that a handler returned; those in promises when they resolve. Rejects at the end if one of them
+ * does.
+ */
 export async function tellReturned(returned: unknown, items: readonly BatchItem[], hear: Hear): Promise<void> {
   const waits: Promise<void>[] = [];
   for (const [id, outcome] of outcomesOf(returned, items)) {
@@ -137,7 +140,7 @@ export async function tellReturned(returned: unknown, items: readonly BatchItem[
   for (const ended of await Promise.allSettled(waits)) if (ended.status === "rejected") throw ended.reason;
 }
 
-/** The outcomes that a handler returned, by id; throws where they cannot be told apart. */
+/** The outcomes that a handler returned, by id; throws where they cannot be matched to items. */
 function outcomesOf(returned: unknown, items: readonly BatchItem[]): Map<string, ItemOutcome> {
   if (returned === undefined) return new Map();
   const remedy = "return done(), transient() or permanent() for each item, in order or in a Map by id";
@@ -148,13 +151,13 @@ function outcomesOf(returned: unknown, items: readonly BatchItem[]): Map<string,
         ? items.map(({ id }, at) => [id, (returned as unknown[])[at]] as const)
         : null;
   if (!pairs) throw invalid("runBatch", `${items.length} outcomes`, returned, remedy);
-  // What else is in promises will not be heard of, and must not end the process when it fails.
+  // Other promises among them are ignored, and must not end the process when they reject.
   for (const [, outcome] of pairs) if (isPromise(outcome)) outcome.then(undefined, () => undefined);
   for (const [, outcome] of pairs) if (!isOutcome(outcome)) throw invalid("runBatch", "an outcome", outcome, remedy);
   return new Map(pairs as [string, ItemOutcome][]);
 }
 
-/** The words of a context that say an outcome, given what hears it. */
+/** The methods of a context that report an outcome, given a function that receives it. */
 export function outcomeWords(hear: Hear): Pick<BatchContext, "done" | "transient" | "permanent"> {
   return {
     done(id, result) {
@@ -162,7 +165,7 @@ export function outcomeWords(hear: Hear): Pick<BatchContext, "done" | "transient
       const later = laterOutcome(outcome);
       if (!later) return hear(id, outcome);
       later.catch(() => undefined);
-      // What is said on the way is settled at once.
+      // An outcome reported during the batch is settled at once, so it cannot be a promise.
       throw invalid("context.done", "a result", result, "await it first");
     },
     transient: (id, error, options) => hear(id, transient(error, options)),
@@ -170,7 +173,7 @@ export function outcomeWords(hear: Hear): Pick<BatchContext, "done" | "transient
   };
 }
 
-/** The error of an item about which its handler said nothing. */
+/** The error of an item for which the handler gave no outcome. */
 export function noOutcome(): Error {
   const message =
     "The batch handler ended without an outcome for this item. Return done(), transient() or permanent().";
@@ -191,7 +194,7 @@ export function runAsOne(run: RunBatch, hasSchema = false): (input: unknown, con
       const returned = await run(items, { signal, log, started: () => undefined, ...outcomeWords(hear) });
       await tellReturned(returned, items, hear);
     } catch (error) {
-      // What was said of an item stands, whatever became of the batch afterwards.
+      // A reported outcome is final, whatever happens to the batch afterwards.
       if (!known.outcome) throw error;
     }
     const { outcome } = known;

@@ -1,5 +1,5 @@
-// A job type: its name, its handler and what it allows itself. Definitions are branded with a registered symbol, so
-// that a global command line and a local library recognise each other's.
+// A job type: its name, its handler and its limits. Definitions are branded with a registered symbol, so that a global
+// command line and a local library recognise each other's.
 import type { ClassifyRule } from "../core/classify.ts";
 import { resolveRules } from "../core/classify.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
@@ -35,63 +35,63 @@ const OWN_FIELDS = [
 ] as const;
 const FIELDS = [...OWN_FIELDS, ...POLICY_FIELDS];
 
-/** What a handler gets beside its input. */
+/** What a handler gets besides its input. */
 export interface JobContext {
   /** Fires on timeout, on cancel, on shutdown, and when the run has lost its lease. Pass it on, e.g. to `fetch`. */
   readonly signal: AbortSignal;
   /** The attempt that runs now, from 1. */
   readonly attempt: number;
-  /** Attempts in all. */
+  /** Attempts in total. */
   readonly maxAttempts: number;
   /** The job as it was claimed. */
   readonly job: Job;
   /**
-   * Proof for other systems that this run owns the job: its epoch grows with every claim, so a store of yours can
-   * refuse writes with an older one.
+   * Proof for other systems that this run owns the job: its epoch grows with every claim, so your own store can refuse
+   * writes with an older one.
    */
   readonly lease: Lease;
   /** The log of this Redrive. */
   readonly log: Log;
   /**
-   * Stores how far the run has come: any value that JSON can carry. Rejects with `lease_lost` once the run has lost its
+   * Stores the progress of the run: any value that JSON can carry. Rejects with `lease_lost` once the run has lost its
    * lease.
    */
   progress(value: unknown): Promise<void>;
   /**
-   * Completes the job inside a transaction of yours, so that your writes and the completion commit together or not at
-   * all. Rejects with `lease_lost` once the run has lost its lease: then roll back. Postgres only.
+   * Completes the job inside your transaction, so that your writes and the completion commit together or not at all.
+   * Rejects with `lease_lost` once the run has lost its lease: then roll back. Postgres only.
    */
   complete(result: unknown, options: { readonly tx: unknown }): Promise<void>;
-  /** Return what this gives to run the job again after the delay (0 to 366 d) without using an attempt. */
+  /** Return its result from the handler to run the job again after the delay (0 to 366 d) without using an attempt. */
   snooze(delay: Duration): Snooze;
 }
 
-/** The wish to be run again later, uncharged. */
+/** A request to run the job again later, without using an attempt. */
 export interface Snooze {
   readonly [SNOOZE]: number;
 }
 
-/** What a job type is made of beside its handler. */
+/** The options of a job type besides its handler. */
 export interface TypeOptions extends PolicyOptions {
   /**
    * The version of the input's form, 1 to 1,000,000; default 1. A worker that knows only older versions leaves the job
-   * to others.
+   * to other workers.
    */
   readonly version?: number;
-  /** Its queue, by which it can be paused and workers can choose; default `default`. */
+  /** Its queue, used to pause it and to choose which workers serve it; default `default`. */
   readonly queue?: string;
   /** The service the job depends on; default none. */
   readonly service?: string;
   /** Runs of this type at the same time in one worker; default no limit, from 1 to 10,000. */
   readonly concurrency?: number;
   /**
-   * Jobs of one group that may run at the same time in the whole fleet; default 1: one at a time, in order, and one that is
-   * to be retried keeps those behind it waiting. From 1 to 10,000; stored with each job.
+   * Jobs of one group that may run at the same time in the whole fleet; default 1: one at a time, in order, and a job
+   * that waits for a retry blocks those after it. From 1 to 10,000; stored with each job.
    */
   readonly groupConcurrency?: number;
   /** Starts of this type allowed for the whole fleet; default no limit. */
   readonly rateLimit?: RateOptions;
-  /** Rules of your own, tried before Redrive's; the first that matches wins. Default none. */
+  /** Your own rules, tried before Redrive's; the first that matches wins. Default none. */
   readonly classify?: readonly ClassifyRule[];
   /**
    * Called after a job of this type died, in the process that judged it: the worker that ran it, or one that found it
@@ -100,7 +100,7 @@ export interface TypeOptions extends PolicyOptions {
   readonly onDead?: (job: Job) => void | Promise<void>;
 }
 
-/** What a job type is made of whose handler gets one job at a time. */
+/** The options of a job type whose handler gets one job at a time. */
 export interface JobOptions<Input, Returned> extends TypeOptions {
   readonly batch?: undefined;
   readonly runBatch?: undefined;
@@ -112,24 +112,24 @@ export interface JobOptions<Input, Returned> extends TypeOptions {
 }
 
 /**
- * What a job type is made of whose handler gets jobs in batches. A timeout counts for the whole batch; middleware is
- * not put around it.
+ * The options of a job type whose handler gets jobs in batches. A timeout applies to the whole batch; middleware is not
+ * applied.
  */
 export interface BatchJobOptions<Input, Result> extends TypeOptions {
   readonly run?: undefined;
-  /** How jobs are put together to batches; default batches of at most 10. */
+  /** How jobs are combined into batches; default batches of at most 10. */
   readonly batch?: BatchOptions;
-  /** The handler: gets many jobs and says what became of each. */
+  /** The handler: gets many jobs and reports an outcome for each. */
   readonly runBatch: RunBatch<Input, Result>;
 }
 
-/** The schema of a job's input, beside its other options. */
+/** The schema of a job's input, besides its other options. */
 export interface WithSchema<S extends StandardSchema> {
   /** A Standard Schema (zod, valibot, arktype …), checked at enqueue and before every run. */
   readonly input: S;
 }
 
-/** A job type, ready to be enqueued and worked on. `Input` is what `enqueue` takes. */
+/** A job type that can be enqueued and run. `Input` is what `enqueue` takes. */
 export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly [BRAND]: 1;
   readonly type: string;
@@ -141,20 +141,20 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly rate: RateSettings | null;
   readonly input: StandardSchema | null;
   readonly policy: Policy;
-  /** Those limits of the policy that somebody said, for jobs enqueued by the name of the type alone. */
+  /** The limits that the policy declares, for jobs enqueued by type name, without the definition. */
   readonly limits: DeclaredLimits;
-  /** What the policy was made of, for whoever adds a layer below. */
+  /** The options that the policy was made from, so that another layer can be added. */
   readonly options: PolicyOptions;
   readonly rules: readonly ClassifyRule[];
   readonly onDead: ((job: Job) => void | Promise<void>) | null;
-  /** How its jobs are run together; null where each is run for itself. */
+  /** How its jobs run in batches; null where each runs alone. */
   readonly batch: BatchSettings | null;
   run(input: Input, context: JobContext): Returned<Result> | Promise<Returned<Result>>;
 }
 
 type Returned<Result> = Result | Snooze | ItemOutcome<Result>;
 
-/** Defines a job type with a schema; the handler gets what the schema made of the input. */
+/** Defines a job type with a schema; the handler gets the output of the schema. */
 export function defineJob<S extends StandardSchema, Returned>(
   type: string,
   options: JobOptions<SchemaOutput<S>, Returned> & WithSchema<S>,
@@ -213,7 +213,7 @@ export function defineJob(
   });
 }
 
-/** The one handler of a type; that of a batch also serves a job that is run alone. */
+/** The handler of a type; a batch handler also serves a job that runs alone. */
 function handlerOf(
   type: string,
   options: JobOptions<unknown, unknown> | BatchJobOptions<never, unknown>,
@@ -229,7 +229,7 @@ function handlerOf(
   return { batch: null, run };
 }
 
-/** The definition above the defaults of a queue. */
+/** The definition with the defaults of a queue below it. */
 export function withDefaults(definition: JobDefinition, library: PolicyOptions): JobDefinition {
   return { ...definition, ...policyAndLimits({ library, type: definition.options }) };
 }
@@ -239,7 +239,7 @@ function policyAndLimits(layers: Parameters<typeof resolvePolicy>[0]): Pick<JobD
   return { policy: resolved.policy, limits: declaredLimits(resolved) };
 }
 
-/** The policy of the type; what is wrong with it is told under the name of the type. */
+/** The policy of the type; its errors name the type. */
 function policyOf(type: string, options: PolicyOptions): Pick<JobDefinition, "policy" | "limits"> {
   try {
     return policyAndLimits({ type: options });
@@ -253,7 +253,7 @@ function policyOf(type: string, options: PolicyOptions): Pick<JobDefinition, "po
   }
 }
 
-/** What judging needs to know of a type; the defaults for one that nobody knows. */
+/** The part of a type that judging needs; the defaults for an unknown type. */
 export function retryPolicyOf(definition: JobDefinition | undefined): RetryPolicy {
   return definition?.policy ?? PRESETS.default;
 }
@@ -268,7 +268,7 @@ export function snooze(delay: Duration): Snooze {
   return { [SNOOZE]: parseDuration(delay, "snooze", { maxMs: 366 * 86_400_000 }) };
 }
 
-/** The delay of a snooze, or null for anything else a handler may return. */
+/** The delay of a snooze, or null for anything else that a handler may return. */
 export function snoozeMs(value: unknown): number | null {
   if (typeof value !== "object" || value === null || !(SNOOZE in value)) return null;
   return (value as Snooze)[SNOOZE];

@@ -1,10 +1,10 @@
-// What is put around every run: tracing, context, measuring. The first in the list is the outermost.
+// Functions that wrap every run: tracing, context, measuring. The first in the list is the outermost.
 import { resultOf } from "../core/item-outcome.ts";
 import type { JobContext, JobDefinition } from "./define-job.ts";
 
 /**
- * Runs around a handler; returns what `next` gives, or something in its place. `next` rejects where the handler threw or
- * returned that it failed.
+ * Wraps a handler; returns the result of `next`, or something else in its place. `next` rejects where the handler threw
+ * or returned a failure.
  */
 export type Middleware = (
   run: { readonly type: string; readonly input: unknown; readonly context: JobContext },

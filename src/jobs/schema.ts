@@ -1,9 +1,9 @@
-// Standard Schema: the one interface that zod, valibot, arktype and others share. We call it and put what it says into
-// our own words; nothing of those libraries is imported.
+// Standard Schema: the one interface that zod, valibot, arktype and others share. We call it and turn its issues into
+// our own errors; nothing of those libraries is imported.
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 
-/** A schema of any library that speaks Standard Schema, version 1. */
+/** A schema of any library that implements Standard Schema, version 1. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -13,20 +13,20 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a schema answers. */
+/** The answer of a schema. */
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-/** One thing a schema found wrong. */
+/** One problem that a schema found. */
 export interface SchemaIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema takes. */
+/** The input type of a schema. */
 export type SchemaInput<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["input"];
-/** What a schema gives. */
+/** The output type of a schema. */
 export type SchemaOutput<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["output"];
 
 const SHOWN_ISSUES = 5;
@@ -38,7 +38,7 @@ export function checkSchema(value: unknown, name: string): void {
   throw invalid(name, "a Standard Schema (zod, valibot, arktype …)", value, "pass a schema, or leave it out");
 }
 
-/** What the schema makes of the value; rejects with `invalid_payload` that names what is wrong and where. */
+/** The output of the schema for the value; rejects with `invalid_payload`, which names each problem and its path. */
 export async function validated(schema: StandardSchema, value: unknown, type: string): Promise<unknown> {
   const result = await schema["~standard"].validate(value);
   if (!result.issues) return result.value;
@@ -49,19 +49,21 @@ export async function validated(schema: StandardSchema, value: unknown, type: st
   const more = issues.length > SHOWN_ISSUES ? ` and ${issues.length - SHOWN_ISSUES} more` : "";
   throw new RedriveError(
     "invalid_payload",
-    `The input of ${type} does not fit its schema: ${shown.join("; ")}${more}.`,
+    `The input of ${type} does not match its schema: ${shown.join("; ")}${more}.`,
     {
       details: { type, issues },
     },
   );
 }
 
-/** True for the error of `validated` about the input of this very job: any other is a failure of the schema itself. */
+/**
+ * True for an error of `validated` about the input of this job type; any other error is a failure of the schema itself.
+ */
 export function isMisfit(error: unknown, type: string): error is RedriveError {
   try {
     return error instanceof RedriveError && error.details.type === type && "issues" in error.details;
   } catch {
-    // A schema may throw anything, also something that cannot be looked at.
+    // A schema may throw anything, also a value that cannot be inspected.
     return false;
   }
 }

@@ -1,7 +1,7 @@
-// The words of a command that answers in lines. Whatever is not such a word is taken for a log line and left alone.
+// Reads the answers of a command that answers in lines. Any other line is treated as a log line.
 import type { BatchContext } from "./batch-handler.ts";
 
-/** Hears a line of a command about items that have no outcome yet; says what it was. */
+/** Reads a line of a command about items that have no outcome yet; returns what it was. */
 export function hearLine(line: string, open: Set<string>, context: BatchContext): "outcome" | "end" | "other" {
   const message = objectFrom(line);
   if (!message) return "other";
@@ -17,7 +17,7 @@ export function hearLine(line: string, open: Set<string>, context: BatchContext)
   return "outcome";
 }
 
-/** The error that a command told: a text, or an object with name, message, stack and code. */
+/** The error that a command reported: a text, or an object with name, message, stack and code. */
 function errorFrom(told: unknown): Error {
   const fields = typeof told === "object" && told !== null ? (told as Record<string, unknown>) : { message: told };
   const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);

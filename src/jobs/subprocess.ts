@@ -1,4 +1,4 @@
-// Handlers in any language: a batch goes to a command, and what the command says or how it ends is the outcome.
+// Handlers in any language: a batch goes to a command, and its answers or its exit are the outcome.
 //
 //   plain   the inputs as a JSON array on stdin and in JOB_INPUT, or in the file that JOB_INPUT_FILE names where they are too
 //           long for a variable; exit code 0: all succeeded, any other: some failed
@@ -12,7 +12,7 @@ import { realSystem } from "../system/real.ts";
 import { startSubprocess, type Subprocess, type SubprocessEnd } from "../system/subprocess.ts";
 import { hearLine } from "./subprocess-lines.ts";
 
-/** How a command is run as a batch handler; durations as `"5s"` or milliseconds. */
+/** How a command runs as a batch handler; durations as `"5s"` or milliseconds. */
 export interface SubprocessOptions {
   /** The program and its arguments; no shell runs in between. */
   readonly command: readonly string[];
@@ -23,18 +23,21 @@ export interface SubprocessOptions {
   readonly contract?: "plain" | "lines";
   /** How long a batch may take, from 1 ms to 7 d. */
   readonly timeout: Duration;
-  /** Variables of this process that the command may see beside PATH, LANG, TZ and HOME, or `["*"]` for all; default none. */
+  /**
+   * Variables of this process that the command may see besides PATH, LANG, TZ and HOME, or `["*"]` for all; default
+   * none.
+   */
   readonly env?: readonly string[];
   /**
-   * True keeps the command for the next batch, with `lines` only: the command then answers `{"end":true}` after each
-   * batch; default false.
+   * True keeps the command running for the next batch, with `lines` only: the command then answers `{"end":true}` after
+   * each batch; default false.
    */
   readonly keepAlive?: boolean;
   /** How much of its last output is kept, and how long a line may be; default 1 MiB, from 1 KiB to 16 MiB. */
   readonly outputBytes?: number;
   /** The folder it runs in; default that of this process. */
   readonly cwd?: string;
-  /** How long it has between being asked to stop and being killed; default 5 s, at most 1 min. */
+  /** How long it has between the request to stop and the kill; default 5 s, at most 1 min. */
   readonly killAfter?: Duration;
 }
 
@@ -50,13 +53,13 @@ interface Settings {
   readonly onPrinted?: Printed;
 }
 
-/** Hears of each line that a command prints and that is no outcome. */
+/** Receives each printed line that is not an outcome. */
 export type Printed = (line: string, pid: number) => void;
 
 const FIELDS = ["command", "contract", "timeout", "env", "keepAlive", "outputBytes", "cwd", "killAfter"] as const;
 /** The longest text that Linux passes in one variable, with its name. */
 const VARIABLE_BYTES = 131_072;
-/** A kept command that has had nothing to do for so long is ended. */
+/** A kept command that was idle for this long is ended. */
 const IDLE_MS = 10_000;
 
 /** A batch handler that runs a command, in any language. */
@@ -64,7 +67,7 @@ export function subprocess(options: SubprocessOptions): RunBatch {
   return commandHandler(options);
 }
 
-/** The same, for a caller that shows what the command prints. */
+/** The same, for a caller that shows the output of the command. */
 export function commandHandler(options: SubprocessOptions, onPrinted?: Printed): RunBatch {
   const settings: Settings = { ...resolveSubprocess(options), ...(onPrinted && { onPrinted }) };
   if (settings.contract === "plain") return outside((items, context) => runPlain(settings, items, context));
@@ -79,7 +82,12 @@ function resolveSubprocess(options: SubprocessOptions): Settings {
   if (!isTexts(command) || command.length === 0 || command[0] === "")
     throw invalid("subprocess.command", "a list of texts: the program, then its arguments", command, "pass one");
   if (/\.(bat|cmd)$/i.test(command[0] ?? ""))
-    throw invalid("subprocess.command", "a program", command[0], "batch files need a shell; run their program itself");
+    throw invalid(
+      "subprocess.command",
+      "a program",
+      command[0],
+      "batch files need a shell; run their program directly",
+    );
   if (contract !== "plain" && contract !== "lines")
     throw invalid("subprocess.contract", '"plain" or "lines"', contract, "use one of these");
   if (!isTexts(env)) throw invalid("subprocess.env", "a list of names of variables", env, "pass one");
@@ -100,10 +108,10 @@ function resolveSubprocess(options: SubprocessOptions): Settings {
   };
 }
 
-/** Refuses what cannot be the name of a variable: nobody would be told that the command does not see it. */
+/** Refuses a text that cannot be the name of a variable: the command would silently not see it. */
 export function checkVariable(field: string, name: string): void {
   if (!/^[^\s=,]+$/.test(name))
-    throw invalid(field, "names of variables", name, "name one at a time, without its value");
+    throw invalid(field, "names of variables", name, "pass one name per entry, without its value");
 }
 
 function isTexts(value: unknown): value is string[] {
@@ -125,14 +133,14 @@ async function runPlain(settings: Settings, items: readonly BatchItem[], { signa
   return items.map(() => done());
 }
 
-/** An input on one line, as it was enqueued where that is known: long numbers keep all their digits. */
+/** An input on one line, with the enqueued text where it is known, so that long numbers keep all their digits. */
 function textOfInput({ input, text }: BatchItem): string {
   return text?.replace(/[\r\n]+/g, " ") ?? JSON.stringify(input) ?? "null";
 }
 
 type Outcomes = Awaited<ReturnType<RunBatch>>;
 
-/** A command that was kept, and who listens to its lines now. */
+/** A kept command, and the batch that receives its lines now. */
 interface Kept {
   readonly child: Subprocess;
   hear: (line: string | null) => void;
@@ -173,7 +181,7 @@ async function runLines(
   limit.disarm();
   if (!end && !child.isEnding) keep(kept, idle);
   if (open.size === 0) return undefined;
-  // It was about to end when it got the batch: what becomes of that is for a new one to say.
+  // It was about to end when it got the batch, so a new command runs the batch.
   const isOver = limit.isOver || context.signal.aborted || isBroken || hasSpoken;
   if (before && end && inGoodOrder(end) && !isOver) return runLines(settings, idle, items, context, null);
   if (isBroken) throw failureOf(settings, end ?? child.said(), "broken");
@@ -192,18 +200,18 @@ function startKept(settings: Settings): Kept {
   return kept.current;
 }
 
-/** A command that was kept and is not about to end. */
+/** A kept command that is not about to end. */
 function takeKept(idle: Kept[]): Kept | null {
   for (let kept = idle.pop(); kept; kept = idle.pop()) if (!kept.child.isEnding) return kept;
   return null;
 }
 
-/** True for a command that ended of its own accord, or because it was asked to. */
+/** True for a command that exited by itself, or because it was asked to. */
 function inGoodOrder({ code, signal }: SubprocessEnd): boolean {
   return code === 0 || signal === "SIGTERM";
 }
 
-/** Puts a command by for the next batch. */
+/** Keeps a command for the next batch. */
 function keep(kept: Kept, idle: Kept[]): void {
   kept.hear = () => undefined;
   void kept.child.ended.then(() => idle.splice(0, idle.length, ...idle.filter((other) => other !== kept)));
@@ -211,7 +219,7 @@ function keep(kept: Kept, idle: Kept[]): void {
   kept.child.rest(IDLE_MS);
 }
 
-/** Stops the command when its time is over, or when the batch is to end. */
+/** Stops the command when its time is over, or when the batch must end. */
 function within(ms: number, signal: AbortSignal, child: Subprocess): { readonly isOver: boolean; disarm(): void } {
   const limit = { isOver: false, disarm: () => undefined as void };
   const cancel = realSystem.after(ms, () => {
@@ -230,13 +238,13 @@ function within(ms: number, signal: AbortSignal, child: Subprocess): { readonly 
 
 const SHOWN_OUTPUT = 6_000;
 
-/** What the end of a batch says: exit code, signal, and the last of what the command printed. */
+/** The failure that the end of a batch means: exit code, signal, and the last output of the command. */
 function failureOf(settings: Settings, end: SubprocessEnd, why: "ended" | "late" | "broken" | "silent"): Error {
   const { code, signal, output, refused } = end;
   const name = nameOf(settings);
   const said = output.trim();
   const last = (end.complaint.trim() || said).split("\n").at(-1)?.trim().slice(0, 500) ?? "";
-  const words = last === "" ? "" : ` Its last words: ${last}`;
+  const words = last === "" ? "" : ` Its last output: ${last}`;
   const stack = said === "" ? undefined : `Last output of ${name}:\n${said.slice(-SHOWN_OUTPUT)}`;
   const how = signal ?? code?.toString();
   const fail = (kind: string, message: string): Error =>

@@ -1,14 +1,14 @@
-// What programs can listen to. One hub per Redrive; a listener that throws harms nobody but itself.
+// The events that programs can listen to. One hub per Redrive; a listener that throws affects no other listener.
 import { textOf } from "../core/failure.ts";
 import { invalid } from "../core/options.ts";
 import type { Log } from "../system/log.ts";
 import type { PruneAnswer } from "../store/store.ts";
 import type { WorkerEvent } from "./reporter.ts";
 
-/** Everything that can be listened to. */
+/** Every event. */
 export type RedriveEvent =
   | WorkerEvent
-  /** This process wrote a new job. Duplicates and replaced jobs are not told, nor jobs written in a transaction of yours. */
+  /** This process wrote a new job. Not emitted for duplicates, replaced jobs, or jobs written in your transaction. */
   | {
       readonly kind: "job.enqueued";
       /** The id of the job. */
@@ -29,15 +29,15 @@ export type EventKind = RedriveEvent["kind"];
 /** The events of one kind; `*` for all. */
 export type EventOf<K extends EventKind | "*"> = K extends "*" ? RedriveEvent : OfKind<RedriveEvent, K>;
 
-/** One member of the union may stand for several kinds. */
+/** One member of the union may cover several kinds. */
 type OfKind<E extends RedriveEvent, K> = E extends unknown ? (K extends E["kind"] ? E : never) : never;
 
-/** Tells events to whoever listens. */
+/** Sends events to listeners. */
 export interface Events {
-  /** Listens; returns the way to stop. */
+  /** Adds a listener; returns a function that removes it. */
   on<K extends EventKind | "*">(kind: K, listener: (event: EventOf<K>) => void): () => void;
   emit(event: RedriveEvent): void;
-  /** Whether anybody listens, for events that cost something to make. */
+  /** Whether a kind has a listener, for events that cost something to create. */
   isHeard(kind: EventKind): boolean;
 }
 
@@ -65,7 +65,7 @@ const KINDS: ReadonlySet<string> = new Set(
 export function openEvents(log: Log): Events {
   const listeners = new Map<string, Set<(event: never) => void>>();
   const failed = (event: RedriveEvent, error: unknown): void =>
-    log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
+    log.error({ event: event.kind, error: textOf(error) }, "an event listener failed");
   const tell = (kind: string, event: RedriveEvent): void => {
     const heard = listeners.get(kind);
     if (heard === undefined) return;

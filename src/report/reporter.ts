@@ -1,5 +1,5 @@
-// The last step of a run: what people and programs hear about it. Log lines, counts, events and the hook for deaths,
-// in one place, so that a run judged by a reaper is reported like any other.
+// The last step of a run: reports it. Log lines, counts, events and the hook for deaths in one place, so that a run
+// judged by a reaper is reported like any other.
 import { formatDuration } from "../core/duration.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
@@ -10,23 +10,23 @@ import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { isLogged, type Log } from "../system/log.ts";
 
-/** A run that was judged, and written as judged. */
+/** A judged run whose verdict is written. */
 interface Judged<Kind extends string> {
   readonly kind: Kind;
-  /** The job as it is after the verdict. */
+  /** The job after the verdict. */
   readonly job: Job;
-  /** What became of the run. */
+  /** The verdict about the run. */
   readonly verdict: Verdict;
 }
 
-/** Something that happened to a worker itself. */
+/** An event about a worker. */
 interface OfWorker<Kind extends string> {
   readonly kind: Kind;
   /** The id of the worker. */
   readonly worker: string;
 }
 
-/** What a worker tells programs. */
+/** The events of a worker. */
 export type WorkerEvent =
   /** A run succeeded and the store has written it: the job is completed. */
   | Judged<"job.completed">
@@ -41,16 +41,19 @@ export type WorkerEvent =
   /** The store refused the verdict of a run that had lost its lease: another worker runs the job, or has judged it. */
   | {
       readonly kind: "job.stale";
-      /** The job as the run knew it. */
+      /** The job as the run saw it. */
       readonly job: Job;
-      /** What the run would have become. */
+      /** The verdict that was refused. */
       readonly verdict: Verdict;
     }
   /** A worker of this process has registered and begins to take jobs. */
   | OfWorker<"worker.started">
   /** A worker of this process has stopped; its jobs are finished or handed back. */
   | OfWorker<"worker.stopped">
-  /** The fleet gave up a worker of this process, because it gave no sign of life for its lease; it comes back under a new id. */
+  /**
+   * The fleet gave up a worker of this process, because it sent no heartbeat for its lease; it comes back under a new
+   * id.
+   */
   | OfWorker<"worker.given_up">
   /** A worker of this process changed the breaker of a service, or saw that it has changed, for the whole fleet. */
   | {
@@ -81,7 +84,7 @@ export type WorkerEvent =
       readonly leaked: number;
     };
 
-/** Where events go. */
+/** The destination of events. */
 export interface WorkerEvents {
   emit(event: WorkerEvent): void;
 }
@@ -102,7 +105,7 @@ export interface WorkerCounts {
   cancelled: number;
   /** Verdicts that the store refused because the run had lost its lease. */
   stale: number;
-  /** Slots lost to handlers that ignored their abort. */
+  /** Slots lost to handlers that ignored their abort signal. */
   leaked: number;
 }
 
@@ -119,7 +122,7 @@ const FIELD = {
   cancel: "cancelled",
 } as const;
 
-/** How much people want to hear of it. */
+/** The log level of each kind of verdict. */
 const LEVEL = { complete: "debug", release: "debug", cancel: "info", retry: "info", dead: "warn" } as const;
 
 /** Reports one judged run. */
@@ -138,20 +141,23 @@ export function openReporter(options: {
   return (job, verdict, settled) => {
     if (settled === "unwritten") {
       const about = { job: job.id, type: job.type };
-      return log.error(about, `the ${verdict.kind} of this run could not be written; the job will be judged by others`);
+      return log.error(
+        about,
+        `the ${verdict.kind} of this run could not be written; another worker will judge the job`,
+      );
     }
     if (settled === "unanswered") {
       const about = { job: job.id, type: job.type };
       return log.warn(
         about,
-        `the answer to the ${verdict.kind} of this run was lost, and its job is gone: as it would be after it, or after a run of somebody else`,
+        `the answer to the ${verdict.kind} of this run was lost, and its job is deleted: by this verdict, or after a run on another worker`,
       );
     }
     if (settled === "stale") {
       counts.stale += 1;
       log.warn(
         { job: job.id, type: job.type },
-        `lease lost: the ${verdict.kind} of this run was refused, because its job was taken from it meanwhile`,
+        `lease lost: the ${verdict.kind} of this run was refused, because another worker has taken over its job`,
       );
       return events.emit({ kind: "job.stale", job, verdict });
     }
@@ -163,7 +169,7 @@ export function openReporter(options: {
   };
 }
 
-/** A class, because there is one per run and most of the time nobody asks for its job. */
+/** A class, because there is one per run and most listeners never read its job. */
 class JobEvent {
   readonly kind: `job.${(typeof FIELD)[keyof typeof FIELD]}`;
   readonly verdict: Verdict;
@@ -177,7 +183,7 @@ class JobEvent {
     this.#now = now;
   }
 
-  /** The job as it is after the verdict. */
+  /** The job after the verdict. */
   get job(): Job {
     return settledJob(this.#job, this.verdict, this.#now());
   }
@@ -207,7 +213,7 @@ function describe(log: Log, job: Job, verdict: Verdict): void {
   }
 }
 
-/** The user's hook must not harm the worker. */
+/** Calls the user's hook; an error in it must not harm the worker. */
 function callOnDead(definition: JobDefinition | undefined, job: Job, log: Log): void {
   if (!definition?.onDead) return;
   const failed = (error: unknown): void =>
@@ -219,14 +225,14 @@ function callOnDead(definition: JobDefinition | undefined, job: Job, log: Log): 
   }
 }
 
-/** Events whose listeners can do no harm. */
+/** Events whose listeners cannot harm the worker. */
 export function unbreakable(events: WorkerEvents, log: Log): WorkerEvents {
   return {
     emit(event) {
       try {
         events.emit(event);
       } catch (error) {
-        log.error({ event: event.kind, error: textOf(error) }, "a listener to events failed");
+        log.error({ event: event.kind, error: textOf(error) }, "an event listener failed");
       }
     },
   };

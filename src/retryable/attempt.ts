@@ -1,5 +1,5 @@
-// One attempt of a call that may be left before it ends: by its timeout, or because the caller's signal fired. A
-// function cannot be killed, so leaving means to tell it by its signal and to wait no longer.
+// One attempt of a call that may be abandoned before it ends: by its timeout, or because the caller's signal fired. A
+// function cannot be killed, so abandoning means to fire its signal and to stop waiting.
 import { RedriveError } from "../core/errors.ts";
 import type { System } from "../system/system.ts";
 
@@ -9,11 +9,11 @@ export interface AttemptContext {
   readonly signal: AbortSignal;
   /** The attempt that runs now, from 1. */
   readonly attempt: number;
-  /** Attempts in all. */
+  /** Attempts in total. */
   readonly maxAttempts: number;
 }
 
-/** An attempt under way. A class because its signal is made only for those who look at it. */
+/** An attempt under way. A class, because its signal is created only for functions that read it. */
 export class Attempt implements AttemptContext {
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -33,7 +33,7 @@ export class Attempt implements AttemptContext {
     return this.#controller.signal;
   }
 
-  /** Tells the function that nobody waits for it any more. */
+  /** Tells the function that its attempt was abandoned. */
   leave(reason: unknown): void {
     this.#left ??= { reason };
     this.#controller?.abort(reason);
@@ -49,7 +49,7 @@ export interface AttemptLimits {
   readonly system: System;
 }
 
-/** Waits for the work as long as the limits allow; rejects with what `tooLong` made or with the signal's reason. */
+/** Waits for the work within the limits; rejects with the error of `tooLong` or with the signal's reason. */
 export function within(limits: AttemptLimits, attempt: Attempt, work: () => unknown): Promise<unknown> {
   const { timeoutMs, signal, system } = limits;
   return new Promise((resolve, reject) => {
@@ -57,7 +57,7 @@ export function within(limits: AttemptLimits, attempt: Attempt, work: () => unkn
       stopTimer?.();
       signal?.removeEventListener("abort", onAbort);
     };
-    // Rejecting first: a function that answers to its signal must not speak before us.
+    // Rejects first: a function that reacts to its signal must not settle the promise before us.
     const leave = (reason: unknown): void => {
       end();
       reject(reason);
@@ -66,7 +66,7 @@ export function within(limits: AttemptLimits, attempt: Attempt, work: () => unkn
     const onAbort = (): void => leave(signal?.reason);
     const stopTimer = timeoutMs === null ? null : system.after(timeoutMs, () => leave(limits.tooLong()));
     signal?.addEventListener("abort", onAbort);
-    // What comes of the work after that is heard, so that it is no unhandled rejection, and changes nothing.
+    // A later result of the work is caught, so that it is no unhandled rejection, and changes nothing.
     void (async () => {
       try {
         const result = await work();

@@ -1,7 +1,7 @@
-// One call of a function with retries: attempt, judge, wait, again. What a failure deserves is decided by the same
-// `verdict` that judges jobs; here is only the calling and the waiting.
+// One call of a function with retries: attempt, judge, wait, repeat. The same `verdict` that judges jobs decides about
+// each failure; this file only calls and waits.
 //
-// A call that succeeds at once is the common one and pays for nothing else: no timer, no signal, no closure.
+// Most calls succeed at once and pay for nothing else: no timer, no signal, no closure.
 import { setMaxListeners } from "node:events";
 import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
@@ -21,10 +21,10 @@ import { isSignal, type RetryableSettings } from "./settings.ts";
 /** Any function, as it is called. */
 export type Callable = (this: unknown, ...args: unknown[]) => unknown;
 
-/** A wrapped function and all that its calls share. */
+/** A wrapped function and everything its calls share. */
 interface Task extends Omit<RetryableSettings, "breaker"> {
   readonly fn: Callable;
-  /** What errors call it. */
+  /** Its name in errors. */
   readonly label: string;
   readonly breaker: CallBreaker | null;
   /** Whether the function gets its attempt before its arguments. */
@@ -42,7 +42,7 @@ export function callOf(fn: Callable, settings: RetryableSettings, passesContext:
   return passesContext || signal !== null || policy.timeoutMs !== null ? limitedCall(task) : plainCall(task);
 }
 
-/** Nothing ends an attempt but itself: the first one is called here, and only its failure costs more. */
+/** No limit can end an attempt: the first is called here, and only its failure costs more. */
 function plainCall(task: Task): Callable {
   const { fn, breaker, system } = task;
   const timed = task.policy.deadlineMs !== null;
@@ -64,7 +64,7 @@ function plainCall(task: Task): Callable {
   };
 }
 
-/** Every attempt may be left before it ends, or wants to know which one it is. */
+/** Every attempt may be abandoned before it ends, or gets a context. */
 function limitedCall(task: Task): Callable {
   return async function (this: unknown, ...args) {
     const signal = signalOf(task, args);
@@ -90,7 +90,7 @@ class Call implements JudgedJob {
   readonly maxAttempts: number;
   readonly maxCrashes: number;
   readonly deadlineMs: number | null;
-  /** On the monotonic clock, as is the `now` of its verdicts: a clock that is set must not shorten a deadline. */
+  /** On the monotonic clock, like the `now` of its verdicts: setting the clock must not shorten a deadline. */
   readonly dueAt: number;
   readonly stuckRetryMs = null;
   readonly stuckLimit = null;
@@ -109,7 +109,7 @@ class Call implements JudgedJob {
   }
 }
 
-/** Attempts until one succeeds or the verdict is to give up. */
+/** Makes attempts until one succeeds or the verdict is to give up. */
 async function pursue(call: Call): Promise<unknown> {
   const { breaker, label } = call.task;
   for (;;) {
@@ -153,7 +153,7 @@ async function waitAfter(error: unknown, period: number, call: Call): Promise<vo
   call.attempts++;
   call.lastDelayMs = delayMs;
   call.lastError = error;
-  // A wait that ends before a closed door helps nobody.
+  // If the breaker is still open after the wait, the wait is useless.
   if (breaker?.outlasts(delayMs)) throw breaker.refusal(task.label, call.attempts, error);
   if (onRetry) await onRetry({ attempt: call.attempts, maxAttempts: call.maxAttempts, delayMs, failure, error });
   if (delayMs > 0 && !signal?.aborted) await system.sleep(delayMs, signal ?? undefined);
@@ -172,7 +172,7 @@ function signalOf({ signal, label }: Task, args: readonly unknown[]): AbortSigna
   if (!isSignal(chosen)) {
     throw invalid(`${label}: retryable.signal`, "an AbortSignal or undefined from the function", chosen, "return one");
   }
-  // One signal for every call of a process is what it is for; Node takes the eleventh listener for a leak.
+  // One signal for all calls of a process is normal use; Node takes the eleventh listener for a leak.
   if (chosen instanceof EventTarget) setMaxListeners(0, chosen);
   return chosen;
 }

@@ -1,5 +1,5 @@
-// Retries for any function, without a queue: `retryable(fn)` and, on class methods, `@retryable()`. Here are the forms
-// and their types; what a call does is in retryable-call.ts.
+// Retries for any function, without a queue: `retryable(fn)` and, on class methods, `@retryable()`. This file has the
+// forms and their types; call.ts makes the calls.
 import type { ResultOf } from "../core/item-outcome.ts";
 import { invalid } from "../core/options.ts";
 import { realSystem } from "../system/real.ts";
@@ -8,7 +8,7 @@ import type { AttemptContext } from "./attempt.ts";
 import { type Callable, callOf } from "./call.ts";
 import { type RetryableOptions, type RetryableSettings, resolveRetryable } from "./settings.ts";
 
-/** The arguments as the function has them: what options say about them is checked and changes nothing. */
+/** The arguments of the function itself: types in the options are checked against them and do not change them. */
 type Known<Args extends readonly unknown[]> = Args extends infer Fixed extends readonly unknown[] ? Fixed : never;
 
 /** A function with retries: the same `this` and arguments, always a promise. */
@@ -17,7 +17,7 @@ export type Retried<This, Args extends readonly unknown[], Result> = (
   ...args: Args
 ) => Promise<ResultOf<Awaited<Result>>>;
 
-/** What `retryable(options)` gives: a standard decorator for methods that return a promise. */
+/** What `retryable(options)` returns: a standard decorator for methods that return a promise. */
 export type RetryableDecorator<Args extends readonly unknown[]> = <
   This,
   MethodArgs extends [...Args, ...unknown[]],
@@ -34,10 +34,13 @@ export interface Retryable {
     fn: (this: This, ...args: Args) => Result,
     options?: RetryableOptions<Known<Args>>,
   ): Retried<This, Args, Result>;
-  /** Makes a decorator; everything it holds, a breaker too, belongs to the class and not to its instances. */
+  /** Makes a decorator; everything it holds, including a breaker, belongs to the class and not to its instances. */
   <Args extends readonly unknown[] = readonly unknown[]>(options?: RetryableOptions<Args>): RetryableDecorator<Args>;
   // A plain wrapper must not change the arguments of a function, and asynchronous storage would cost every call.
-  /** Wraps a function that takes a context before its arguments: the attempt, and a signal that fires when it is left. */
+  /**
+   * Wraps a function that takes a context before its arguments: the attempt, and a signal that fires when it is
+   * abandoned.
+   */
   withContext<This, Args extends readonly unknown[], Result>(
     fn: (this: This, context: AttemptContext, ...args: Args) => Result,
     options?: RetryableOptions<Known<Args>>,
@@ -47,7 +50,7 @@ export interface Retryable {
 /** Adds retries to a function, or to a method as a decorator. */
 export const retryable: Retryable = retryableOn(realSystem);
 
-/** `retryable` on another clock, other timers and other dice than the machine's. */
+/** `retryable` with another clock, timers and randomness than the machine's. */
 export function retryableOn(system: System): Retryable {
   const wrap = (fn: unknown, settings: RetryableSettings, passesContext: boolean): Callable => {
     if (typeof fn !== "function") throw invalid("retryable", "a function", fn, "pass the function to retry");

@@ -1,5 +1,5 @@
-// What `retryable` can be told, and the complete settings made of it. Everything is checked here, once, when a function
-// is wrapped; no call sees an optional or a bad value.
+// The options of `retryable`, and the complete settings made from them. Everything is checked here, once, when a
+// function is wrapped; no call sees an optional or a bad value.
 import { type BreakerOptions, type BreakerSettings, resolveBreaker } from "../core/breaker.ts";
 import { type ClassifyRule, resolveRules } from "../core/classify.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import { invalid, parseOptions } from "../core/options.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { type CallBreaker, type CircuitBreaker, isBreaker } from "../services/call-breaker.ts";
 
-/** What is known when an attempt failed and another one will follow. */
+/** What is known when an attempt failed and another follows. */
 export interface RetryNotice {
   /** The attempt that failed, counted from 1. */
   readonly attempt: number;
@@ -24,18 +24,21 @@ export interface RetryNotice {
 
 type PolicyKeys = "preset" | "maxAttempts" | "maxRetries" | "backoff" | "deadline" | "timeout";
 
-/** What users of `retryable` write; `Args` are the arguments of the wrapped function. The default preset is `handler`. */
+/** Options of `retryable`; `Args` are the arguments of the wrapped function. The default preset is `handler`. */
 export interface RetryableOptions<Args extends readonly unknown[] = readonly unknown[]>
   extends Pick<PolicyOptions, PolicyKeys> {
-  /** Rules of your own, tried before Redrive's; the first that matches wins. */
+  /** Your own rules, tried before Redrive's; the first that matches wins. */
   readonly classify?: readonly ClassifyRule[];
-  /** The outside thing the function depends on: known to the rules, shown in errors. */
+  /** The outside service that the function depends on: available to the rules, shown in errors. */
   readonly service?: string;
-  /** Thresholds of a breaker of the function's own, or one made by `createBreaker`, or the fleet's (`redrive.breaker`); default none. */
+  /**
+   * Thresholds of a breaker for this function, or one made by `createBreaker`, or the fleet's (`redrive.breaker`);
+   * default none.
+   */
   readonly breaker?: CircuitBreaker | BreakerOptions;
-  /** Ends the waiting and all further attempts; a function chooses the signal of each call from its arguments. */
+  /** Ends the wait and all further attempts; a function chooses the signal of each call from its arguments. */
   readonly signal?: AbortSignal | ((...args: Args) => AbortSignal | undefined);
-  /** Called before each wait, and waited for; what it throws ends the call. */
+  /** Called and awaited before each wait; an error that it throws ends the call. */
   readonly onRetry?: (notice: RetryNotice) => void | Promise<void>;
 }
 
@@ -44,7 +47,7 @@ export interface RetryableSettings {
   readonly policy: Policy;
   readonly rules: readonly ClassifyRule[];
   readonly service: string | null;
-  /** Thresholds still wait for the function they are for. */
+  /** Thresholds, until the function they are for is known. */
   readonly breaker: (CircuitBreaker & CallBreaker) | BreakerSettings | null;
   readonly signal: AbortSignal | ((...args: readonly unknown[]) => unknown) | null;
   readonly onRetry: ((notice: RetryNotice) => void | Promise<void>) | null;
@@ -53,7 +56,7 @@ export interface RetryableSettings {
 const POLICY_KEYS = ["preset", "maxAttempts", "maxRetries", "backoff", "deadline", "timeout"] as const;
 const KEYS = [...POLICY_KEYS, "classify", "service", "breaker", "signal", "onRetry"] as const;
 
-/** Settings from options; throws `invalid_argument` for what makes no sense. */
+/** Settings from options; throws `invalid_argument` for a bad value. */
 export function resolveRetryable(options: unknown): RetryableSettings {
   const { classify = [], service, breaker, signal, onRetry, ...policy } = parseOptions(options, KEYS, "retryable");
   if (service !== undefined) checkName("retryable.service", service);
@@ -85,7 +88,7 @@ export function isSignal(value: unknown): value is AbortSignal {
   return typeof aborted === "boolean" && typeof addEventListener === "function";
 }
 
-/** The policy, with the words of a layer (`type.timeout`) turned into those of the caller (`retryable.timeout`). */
+/** The policy; errors name the caller's option (`retryable.timeout`) instead of the layer's (`type.timeout`). */
 function policyOf(options: PolicyOptions): Policy {
   try {
     return resolvePolicy({ library: { preset: "handler" }, type: options }).policy;

@@ -1,6 +1,6 @@
-// What a worker may start of things that are limited for the whole fleet: slots of rate limits and of the ramp of a service
-// that came back, and tokens of retry budgets. It withdraws a little ahead, a few times a second at most, and spends that
-// as quota of lanes; what it does not use in time is lost to it, so that nobody makes up for it in a burst.
+// What a worker may start of work that is limited for the whole fleet: slots of rate limits and of the ramp after an
+// outage, and tokens of retry budgets. It withdraws a little ahead, a few times a second at most, and spends that as
+// quota of lanes. Unused slots and tokens expire, so that no worker makes up for them in a burst.
 import type { BudgetSettings } from "../core/budget.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import { bucketFrom, canSpare, reserve, type Spread } from "../core/rate.ts";
@@ -22,17 +22,17 @@ export interface AllowancesOptions {
 
 /** How far ahead slots are reserved. */
 const AHEAD_MS = 250;
-/** How long to wait before asking again where there was nothing, at least and at most. */
+/** The least and the longest wait before asking again after an empty answer. */
 const NOTHING_MS = 20;
 const NOTHING_MOST_MS = 1_000;
 
-/** Names that are remembered although nothing is reserved for them. */
+/** Most names that are remembered although nothing is reserved for them. */
 const NAMES_MOST = 10_000;
 
-/** Lanes for which it is asked at once. */
+/** Most lanes asked for in one call. */
 const NAMES_AT_ONCE = 1_000;
 
-/** What is to be withdrawn from a bucket; 0 starts for what nobody else is waiting for. */
+/** A withdrawal from a bucket; 0 starts to take only what no other worker waits for. */
 interface Wish {
   readonly spread: Spread;
   readonly want: number;
@@ -51,7 +51,7 @@ export class Allowances {
     this.#ratesOf = openLaneRates(options);
   }
 
-  /** False while nothing is limited and no service has just come back: then nobody needs to be asked. */
+  /** False while nothing is limited and no service is in its ramp: then no bucket needs to be read. */
   areNeeded(): boolean {
     const { watch, limits } = this.#options;
     if (limits.areSpread) return true;
@@ -63,7 +63,7 @@ export class Allowances {
     return false;
   }
 
-  /** Of so many that are wanted, how many to take: little is fetched ahead where work waits that must start at its time. */
+  /** How many of the wanted jobs to take: few are fetched ahead where a start must happen at its time. */
   most(want: number): number {
     const { watch, soon } = this.#options;
     const { now } = watch;
@@ -72,8 +72,8 @@ export class Allowances {
   }
 
   /**
-   * Withdraws what the first of these lanes lack for their quotas, so many starts at most; and for the others, since it asks
-   * anyway, what nobody else is waiting for.
+   * Withdraws what the first of these lanes lack for their quotas, at most so many starts; and, since it asks anyway,
+   * what no other worker waits for, for the other lanes.
    */
   async withdraw(
     lanes: readonly ActiveLane[],
@@ -114,8 +114,8 @@ export class Allowances {
   }
 
   /**
-   * True if everything that these lanes' quotas ask for, up to so many starts, may be started at this moment; `least` start at
-   * once, however full our hands are.
+   * True if everything that the quotas of these lanes ask for, up to so many starts, may start at this moment; `least`
+   * jobs start at once, however many the worker holds.
    */
   covers(lanes: readonly ActiveLane[], quotas: ReadonlyMap<number, number>, want: number, least = 0): boolean {
     const { watch, soon } = this.#options;
@@ -132,7 +132,7 @@ export class Allowances {
     return true;
   }
 
-  /** The grants, lowered to what may be started of these lanes at this moment; `least` as above. */
+  /** The grants, lowered to what may start of these lanes at this moment; `least` as above. */
   lowered(grants: ReadonlyMap<string, number>, lanes: readonly ActiveLane[], least = 0): ReadonlyMap<string, number> {
     const { watch, soon } = this.#options;
     const { now } = watch;
@@ -146,7 +146,9 @@ export class Allowances {
     return lower;
   }
 
-  /** When the next slot falls due or tokens are asked for again, in milliseconds from now; null where nothing is waited for. */
+  /**
+   * When the next slot is due or tokens are asked for again, in milliseconds from now; null where nothing is awaited.
+   */
   nextMs(): number | null {
     const { now } = this.#options.watch;
     let next: number | null = null;
@@ -161,10 +163,10 @@ export class Allowances {
     return next === null ? null : Math.max(1, Math.ceil(next - now));
   }
 
-  /** Spends what the jobs that were taken cost. */
+  /** Spends the cost of the jobs that were taken. */
   spend(jobs: readonly (Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly attempts: number })[]): void {
     if (this.#rates.size + this.#purses.size === 0) return;
-    // Neighbours are often of one kind.
+    // Adjacent jobs are often of one kind.
     const [ofType, ofService, ofTenant] = [this.#finder("type"), this.#finder("service"), this.#finder("tenant")];
     for (const { type, service, tenant, attempts } of jobs) {
       useOne(ofType(type));
@@ -175,19 +177,19 @@ export class Allowances {
     }
   }
 
-  /** Voids the slots of a service that was held back or came back: its ramp may want them further apart. */
+  /** Voids the slots of a service that was held back or came back: its ramp may need them further apart. */
   forget(service: string): void {
     this.#rates.delete(`service:${service}`);
     this.#forgotten += 1;
   }
 
-  /** A success pays into the budget of its service. */
+  /** A success adds to the budget of its service. */
   earn(service: string): void {
     if (!this.#options.limits.service(service).budget) return;
     this.#purseOf(service).successes += 1;
   }
 
-  /** The way to the rate of a name, which remembers the last answer. */
+  /** Finds the rate of a name; remembers the last answer. */
   #finder(kind: string): (name: string | null) => RateSlots | undefined {
     let last: { readonly name: string | null; readonly rate: RateSlots | undefined } | null = null;
     return (name) => {
@@ -196,7 +198,7 @@ export class Allowances {
     };
   }
 
-  /** The retry budget that a lane draws on. */
+  /** The retry budget that a lane uses. */
   #budgetOf({ service, kind }: ActiveLane): BudgetSettings | null {
     return service === null || kind === "first" ? null : this.#options.limits.service(service).budget;
   }
@@ -227,7 +229,7 @@ export class Allowances {
       ...[...names.keys()].map((name) => ({ kind: "rate", name })),
       ...[...services.keys()].map((name) => ({ kind: "budget", name })),
     ]);
-    // What was wished for belongs to another time; the next look asks again.
+    // The withdrawal was made before a reset; the next look asks again.
     if (this.#forgotten !== forgotten) return;
     const found = new Map(cells.map((cell) => [`${cell.kind} ${cell.name}`, cell]));
     const changes: CellChange[] = [];
@@ -256,7 +258,7 @@ export class Allowances {
       drawn.push(take);
     }
     if (changes.length === 0) return;
-    // Whoever was faster has changed the bucket; the next look asks again.
+    // Another worker changed the bucket first; the next look asks again.
     const written = await store.setCells(changes);
     for (const [at, take] of drawn.entries()) if (written[at]) take();
   }

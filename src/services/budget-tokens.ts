@@ -1,11 +1,11 @@
-// The tokens of one retry budget that a worker has withdrawn. It asks for little, and for more where it has used that, and
-// they are good for a moment only: what the fleet has saved up must not lie in every worker once more.
+// The tokens of one retry budget that a worker has withdrawn. It asks for few, then for more if it used them, and they
+// expire soon: the fleet's savings must not be held by every worker.
 import { type BudgetSettings, budgetFrom, deposit, initialBudget, putBack, withdraw } from "../core/budget.ts";
 
 /** What a worker holds of a retry budget. */
 export interface BudgetTokens {
   tokens: number;
-  /** How many there were when it was filled. */
+  /** How many there were after the last withdrawal. */
   granted: number;
   /** Until when they may be spent. */
   goodUntil: number;
@@ -14,13 +14,15 @@ export interface BudgetTokens {
   askedAt: number;
 }
 
-/** How often tokens are asked for, and how many at first. */
+/** How often tokens are withdrawn, and how many at first. */
 const ASK_MS = 250;
 const ASK_LEAST = 2;
-/** How long they are good; who asks again within as long after that gives back what is left, later it is lost. */
+/**
+ * How long they are valid. A worker that asks again within as long after that returns the rest; later the rest is lost.
+ */
 const GOOD_MS = 1_000;
 
-/** A purse with nothing in it. */
+/** No tokens. */
 export function noTokens(): BudgetTokens {
   return { tokens: 0, granted: 0, goodUntil: 0, successes: 0, askedAt: 0 };
 }
@@ -30,12 +32,12 @@ export function tokensOf({ tokens, goodUntil }: BudgetTokens, now: number): numb
   return goodUntil > now ? Math.max(0, tokens) : 0;
 }
 
-/** When an empty purse may be filled again; null for one that is not empty. */
+/** When tokens may be withdrawn again; null while there are some. */
 export function fillsAt(purse: BudgetTokens, now: number): number | null {
   return tokensOf(purse, now) > 0 ? null : purse.askedAt + ASK_MS;
 }
 
-/** What becomes of the budget when a purse is filled from it, and the way to take the tokens once that is written. */
+/** The budget after a withdrawal, and a function that takes the tokens once that is written. */
 export function filled(
   purse: BudgetTokens,
   text: string | null,

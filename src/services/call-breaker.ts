@@ -1,5 +1,5 @@
 // A breaker as `retryable` uses it: it refuses calls and counts them; it never waits and never retries. Core's machine
-// decides; where its record is kept, in this process or in the store of a fleet, is the part of those who extend it.
+// decides; subclasses keep its record, in this process or in the store of a fleet.
 import type { BreakerSettings } from "../core/breaker.ts";
 import { RedriveError } from "../core/errors.ts";
 import { callsOf, type Evidence } from "../core/evidence.ts";
@@ -16,20 +16,20 @@ import {
 } from "../core/service-record.ts";
 import type { System } from "../system/system.ts";
 
-/** What breakers made by any copy of this library carry. */
+/** The brand of breakers made by any copy of this library. */
 export const BREAKER_BRAND = Symbol.for("redrive.breaker");
-/** The admission of a call that may not be made. */
+/** The admission of a refused call. */
 export const REFUSED = -1;
 
-/** Calls a breaker has counted. */
+/** The calls that a breaker has counted. */
 export interface BreakerCounts {
   /** Calls within the window, while the breaker is closed. */
   readonly successes: number;
-  /** Failures within the window that spoke of the service, while the breaker is closed. */
+  /** Failures within the window that count against the service, while the breaker is closed. */
   readonly failures: number;
   /** Such failures since the last success. */
   readonly consecutive: number;
-  /** Calls not made because of this breaker, since it was created or reset. */
+  /** Calls refused by this breaker, since it was created or reset. */
   readonly refused: number;
 }
 
@@ -44,9 +44,9 @@ export interface CircuitBreaker {
   readonly counts: BreakerCounts;
   /** Why it is open; null while it is not. */
   readonly reason: string | null;
-  /** When it starts to probe, in epoch milliseconds; null while it is not open, or open until it is closed by hand. */
+  /** When it starts to probe, in epoch milliseconds; null while it is not open, or open until closed by hand. */
   readonly untilMs: number | null;
-  /** Refuses every call until this point in time (a `Date` or epoch milliseconds), or else until `close`. */
+  /** Refuses every call until this point in time (a `Date` or epoch milliseconds); without one until `close`. */
   open(reason: string, until?: Date | number): void;
   /** Lets calls through again; the counts of a closed breaker are kept. */
   close(): void;
@@ -58,15 +58,15 @@ export interface CircuitBreaker {
 export interface CallBreaker {
   /** The admission of a call that may be made now, or `REFUSED`. */
   admit(): number;
-  /** Hears that an admitted call succeeded. */
+  /** Records that an admitted call succeeded. */
   succeeded(admission: number): void;
-  /** Hears that an admitted call failed; core knows which classes speak of the service. */
+  /** Records that an admitted call failed; core knows which classes count against the service. */
   failed(admission: number, found: FailureClass): void;
-  /** Hears that nobody waits for an admitted call any more. */
+  /** Records that an admitted call was abandoned. */
   lost(admission: number): void;
-  /** Whether it will still be open after this delay, so that waiting for another attempt is in vain. */
+  /** Whether it will still be open after this delay, so that waiting for another attempt is useless. */
   outlasts(delayMs: number): boolean;
-  /** What a refused call throws; `cause` is the failure of an earlier attempt, if there was one. */
+  /** The error of a refused call; `cause` is the failure of an earlier attempt, if there was one. */
   refusal(label: string, attempts: number, cause: unknown): RedriveError;
 }
 
@@ -75,7 +75,10 @@ export function isBreaker(value: unknown): value is CircuitBreaker & CallBreaker
   return typeof value === "object" && value !== null && (value as { [BREAKER_BRAND]?: unknown })[BREAKER_BRAND] === 1;
 }
 
-/** What every breaker of calls does, wherever its record is kept. A class because its subclasses are on the path of calls. */
+/**
+ * The common part of every call breaker, wherever its record is kept. A class, because its subclasses are on the path
+ * of calls.
+ */
 export abstract class RecordedBreaker implements CircuitBreaker, CallBreaker {
   readonly [BREAKER_BRAND] = 1 as const;
   readonly name: string;
@@ -91,7 +94,7 @@ export abstract class RecordedBreaker implements CircuitBreaker, CallBreaker {
   abstract succeeded(admission: number): void;
   abstract failed(admission: number, found: FailureClass): void;
   abstract lost(admission: number): void;
-  /** What its refusals call it. */
+  /** Its name in refusals. */
   protected abstract readonly title: string;
   protected abstract readonly settings: { readonly breaker: BreakerSettings | null; readonly rampMs: number };
   protected abstract readonly record: ServiceRecord;
@@ -99,7 +102,7 @@ export abstract class RecordedBreaker implements CircuitBreaker, CallBreaker {
   protected abstract readonly evidence: Evidence;
   /** The time by the clock of the record. */
   protected abstract readonly now: number;
-  /** Keeps what `next` makes of the record. */
+  /** Stores the record that `next` returns. */
   protected abstract change(next: (record: ServiceRecord, now: number) => ServiceRecord): unknown;
 
   outlasts(delayMs: number): boolean {
@@ -140,11 +143,11 @@ export abstract class RecordedBreaker implements CircuitBreaker, CallBreaker {
 
   open(reason: string, until?: Date | number): void {
     if (typeof reason !== "string" || reason === "")
-      throw invalid("breaker.open", "a reason as text", reason, "say why, it is shown to those who are refused");
+      throw invalid("breaker.open", "a reason as text", reason, "pass one; refused calls show it");
     const untilMs = until === undefined ? null : Number(until);
-    // A duration would be a point in time long past, and open it for no time at all.
+    // A duration would be a time long past, and open it for no time at all.
     if (untilMs !== null && !(untilMs > this.system.now() && untilMs <= 8.64e15)) {
-      const expected = "a point in time to come, a Date or epoch milliseconds";
+      const expected = "a point in time in the future, a Date or epoch milliseconds";
       throw invalid("breaker.open until", expected, until, "add Date.now()");
     }
     this.change((record, now) => openedByHand(record, reason, untilMs, now));

@@ -1,12 +1,12 @@
-// What a worker may take at this moment of things that are limited or held back.
+// How much a worker may take now of work that is limited or held back.
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Control } from "../store/store.ts";
 
-/** Nothing of what is paused, and of types with a limit of their own what their slots allow. */
+/** Zero for paused work; for types with a concurrency limit what their slots allow. */
 export function grantsOf(
   control: Control,
   jobs: readonly JobDefinition[],
-  /** Slots that are taken by a type. */
+  /** Slots that a type takes. */
   countOf: (type: string) => number,
 ): Map<string, number> {
   const grants = new Map<string, number>();

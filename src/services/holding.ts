@@ -1,5 +1,5 @@
-// What holds work back, read from a store: pauses, the records of services, and what workers were configured with, as far
-// as it was written down. What living workers say beats what this program was told itself.
+// What holds work back, read from a store: pauses, the records of services, and the settings that workers published.
+// Settings of living workers override those of this program.
 import type { Holding } from "../core/holding.ts";
 import {
   type Limits,
@@ -12,18 +12,18 @@ import { recordFrom } from "../core/service-record.ts";
 import type { RateSettings } from "../core/rate.ts";
 import type { Cell, CellQuery, Control, Store, WorkerRecord } from "../store/store.ts";
 
-/** Settings by name as workers said them. */
+/** Settings by name as workers published them. */
 export type SaidSettings = Pick<Limits, "service" | "tenant" | "type" | "said">;
 
-/** The settings of a program that was told nothing. */
+/** The settings of a program without configuration. */
 export const NO_LIMITS: Limits = resolveLimits({});
 
-/** The workers that are there. */
+/** The workers that are alive. */
 export function livingAmong(workers: readonly WorkerRecord[], now: number): WorkerRecord[] {
   return workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now);
 }
 
-/** What living workers say in these cells, the last word of each name, above the settings of this program. */
+/** The settings that living workers published in these cells, the latest for each name, above those of this program. */
 export function settingsFrom(
   cells: readonly Cell[],
   limits: Limits,
@@ -45,12 +45,12 @@ export function settingsFrom(
   };
 }
 
-/** The cells in which something may be said about these services. */
+/** The cells that may hold settings of these services. */
 export function settingsOfServices(names: Iterable<string>): CellQuery[] {
   return ["*", ...names].map((name) => ({ kind: "settings", name: `service:${name}` }));
 }
 
-/** What a control says, with what is to become of work whose breaker is open. */
+/** The Holding of a control, with what happens to work whose breaker is open. */
 export function holdingFrom({ now, pauses, services }: Control, settings: SaidSettings): Holding {
   return {
     now,
@@ -73,7 +73,7 @@ export async function readHolding(
   return holdingFrom(control, settingsFrom(cells, limits, livingAmong(workers, control.now)));
 }
 
-/** What a cell says; one that was written by a program that speaks otherwise says nothing. */
+/** The settings in a cell; null for a cell that another version wrote in another form. */
 function saidFrom(value: string): NamedSettings | null {
   try {
     const said = JSON.parse(value) as NamedSettings | null;

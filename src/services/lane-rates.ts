@@ -1,5 +1,5 @@
-// The rate limits that a lane is under: those of its type, its tenant and its service, and the ramp of a service that has
-// just come back.
+// The rate limits that apply to a lane: those of its type, its tenant and its service, and the ramp of a service after
+// an outage.
 import type { ActiveLane } from "../core/lane.ts";
 import { type RateSettings, type Spread, spreadOf } from "../core/rate.ts";
 import type { Limits } from "../core/service.ts";
@@ -15,10 +15,10 @@ export interface NamedSpread {
 /** The rate limits of a lane at this time. */
 export type RatesOf = (lane: ActiveLane, now: number) => readonly NamedSpread[];
 
-/** Lanes whose limits are remembered, because they are asked for them again and again. */
+/** Most lanes whose limits are cached, because every claim asks for them. */
 const LANES_MOST = 10_000;
 
-/** The way from lanes to their limits. */
+/** Finds the limits of lanes. */
 export function openLaneRates({ watch, limits }: { readonly watch: ServiceWatch; readonly limits: Limits }): RatesOf {
   const known = new Map<number, readonly NamedSpread[]>();
   const steadyOf = (lane: ActiveLane): readonly NamedSpread[] => {

@@ -1,8 +1,9 @@
-// The breaker of one process, for one function of `retryable` or shared by several: a fleet of one, which keeps its record
-// in a variable and has no others to hear.
+// The breaker of one process, for one function of `retryable` or shared by several: a fleet of one, which keeps its
+// record in a variable and has no other workers to hear.
 //
-// A closed breaker admits every call by the same number, which ends with the period: what a call of an earlier one says
-// counts no more. Every probe has a number of its own, so that no slow call from before the opening is taken for one.
+// A closed breaker admits every call with the same number, which changes with the period: reports of calls from an
+// earlier period do not count. Every probe has its own number, so that a slow call from before the opening is not taken
+// for a probe.
 import { type BreakerOptions, type BreakerSettings, countsAgainstService, resolveBreaker } from "../core/breaker.ts";
 import { type Evidence, HEARING_MS, noEvidence, observe, outage } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
@@ -12,9 +13,9 @@ import { realSystem } from "../system/real.ts";
 import type { System } from "../system/system.ts";
 import { type CircuitBreaker, RecordedBreaker, REFUSED } from "./call-breaker.ts";
 
-/** Successes are counted in groups this many to a window: what a breaker costs while all is well. */
+/** Successes are counted in groups, this many to a window: the cost of a breaker while all is well. */
 const GROUPS = 60;
-/** How long a probe is waited for. */
+/** How long a probe may take. */
 const PROBE_MS = 300_000;
 
 /** Makes a breaker that several functions can share; the name is that of the service it guards. */
@@ -22,7 +23,7 @@ export function createBreaker(name: string, options: BreakerOptions = {}): Circu
   return breakerOn(realSystem)(name, options);
 }
 
-/** `createBreaker` on another clock than the machine's. */
+/** `createBreaker` with another clock than the machine's. */
 export function breakerOn(system: System): typeof createBreaker {
   return (name: string, options?: BreakerOptions) => {
     checkName("breaker.name", name);
@@ -30,17 +31,17 @@ export function breakerOn(system: System): typeof createBreaker {
   };
 }
 
-/** A breaker of this process. Admission and success are on the path of every call: they take no memory. */
+/** A breaker of this process. Admission and success are on the path of every call, so they allocate nothing. */
 export class ProcessBreaker extends RecordedBreaker {
   protected readonly title: string;
   protected readonly settings: { readonly breaker: BreakerSettings; readonly rampMs: 0 };
   readonly #groupMs: number;
   #record = initialRecord;
   #evidence = noEvidence(0);
-  /** What every call is admitted by while it is closed, else `REFUSED`; and the last number that was given. */
+  /** The number that admits every call while it is closed, else `REFUSED`; and the last number used. */
   #admission = 0;
   #last = 0;
-  /** Successes that are not yet part of the evidence, and when the first of them was. */
+  /** Successes not yet added to the evidence, and when the first of them was. */
   #successes = 0;
   #since = 0;
 

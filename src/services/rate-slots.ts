@@ -1,11 +1,11 @@
-// The slots of one rate limit that a worker has reserved: what may start now, what is lost, and when to ask for more.
+// The slots of one rate limit that a worker has reserved: what may start now, what expired, and when to ask for more.
 import { isTight, type Lost, type Slots, usable, without, withoutLost } from "../core/rate.ts";
 
 /** What a worker holds of a rate limit. */
 export interface RateSlots {
   slots: Slots[];
   lost: Lost | null;
-  /** Not before this time anything is to be had. */
+  /** Before this time no slots are available. */
   nothingBefore: number;
 }
 
@@ -27,7 +27,7 @@ export function usableOf(rate: RateSlots | undefined, now: number, soon: number)
   return spare + Math.min(strict, soon);
 }
 
-/** One of them was used. */
+/** Uses one of them. */
 export function useOne(rate: RateSlots | undefined): void {
   if (rate?.slots[0]) rate.slots[0] = without(rate.slots[0], 1);
   if (rate?.slots[0]?.count === 0) rate.slots.shift();
@@ -41,12 +41,12 @@ export function lacksSlots(rate: RateSlots | undefined, now: number): boolean {
   return rate.nothingBefore <= now && end < now + SHORT_MS;
 }
 
-/** True while nothing may start, and it is known when to look again. */
+/** True while nothing may start, and the time of the next look is known. */
 export function isSpentUp({ slots, nothingBefore }: RateSlots, now: number): boolean {
   return (slots[0]?.from ?? nothingBefore) > now;
 }
 
-/** True while work waits for a start whose time must be kept, of a limit that leaves nothing to spare. */
+/** True while work waits for a start at an exact time, under a limit with nothing to spare. */
 export function isAwaited(rate: RateSlots, now: number): boolean {
   if (isSpentUp(rate, now)) return true;
   return rate.slots.some((slots) => isTight(slots) && withoutLost(slots, now).count > 0);

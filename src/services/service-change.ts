@@ -1,12 +1,12 @@
-// Changes the record of a service without watching it: for whoever does so once, by hand.
+// Changes the record of a service once, by hand, without watching it.
 import { RedriveError } from "../core/errors.ts";
 import { initialRecord, recordFrom, type ServiceRecord } from "../core/service-record.ts";
 import type { Store } from "../store/store.ts";
 
-/** Tries against others who change the record at the same time. */
+/** Most attempts against concurrent changes. */
 const TRIES = 10;
 
-/** Writes what `next` makes of the record, by compare-and-set; as it is where that is the same. */
+/** Writes the record that `next` returns, by compare-and-set; writes nothing where it is the same. */
 export async function changeService(
   store: Pick<Store, "control" | "setService">,
   service: string,
@@ -20,5 +20,8 @@ export async function changeService(
     if (after === record) return;
     if (await store.setService(service, found?.version ?? 0, JSON.stringify(after))) return;
   }
-  throw new RedriveError("conflict", `The breaker of ${service} is being changed by others all the time. Try again.`);
+  throw new RedriveError(
+    "conflict",
+    `The breaker of ${service} was changed by other processes during every attempt. Try again.`,
+  );
 }

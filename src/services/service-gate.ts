@@ -1,5 +1,5 @@
 // Stands between jobs and the services they depend on: lets work through, holds it back while a breaker is open, sends
-// probes, and hears how every run ended. What is decided here was decided by core; the gate asks, and remembers permits.
+// probes, and records how every run ended. Core decides; the gate asks it, and keeps the permits.
 import { countsAgainstService } from "../core/breaker.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Limits } from "../core/service.ts";
@@ -14,21 +14,21 @@ export interface GateOptions {
   readonly watch: ServiceWatch;
   readonly limits: Limits;
   readonly worker: () => string;
-  /** How long a probe is waited for. */
+  /** How long a probe may take. */
   readonly probeMs: number;
   readonly system: Pick<System, "after">;
 }
 
-/** How long other work waits for the answer of the store to those who want to probe. */
+/** How long other work waits for the store's answer about a probe. */
 const ASK_MOST_MS = 250;
 
 /** A gate that is always open, for runs outside a worker. */
 export const OPEN_GATE: Pick<Gate, "start" | "heard"> = { start: () => null, heard: (_, outcome) => outcome };
 
-/** What the gate has to know of a job. */
+/** The part of a job that the gate needs. */
 type Gated = Pick<ClaimedJob, "service">;
 
-/** A permit to probe a service: until when it is good, and since when the breaker had been half-open that gave it. */
+/** A permit to probe a service: until when it is valid, and since when the breaker that gave it had been half-open. */
 interface Permit {
   readonly until: number;
   readonly halfOpenSince: number;
@@ -38,29 +38,29 @@ interface Permit {
 export class Gate {
   readonly #options: GateOptions;
   readonly #permits = new Map<string, Permit[]>();
-  /** Services for which a probe is being asked for. */
+  /** Services for which a probe is being requested. */
   readonly #asking = new Map<string, Promise<void>>();
   /** The periods in which runs began. */
   readonly #periods = new WeakMap<Gated, number>();
   /** Runs that are probes. */
   readonly #probing = new Set<Gated>();
-  /** The run with which this worker tries a service again that it alone could not reach, and until when it is waited for. */
+  /** The run with which this worker tries a service again that it alone could not reach, and how long that may take. */
   readonly #trials = new Map<string, { readonly job: Gated; readonly until: number }>();
-  /** The last word of each service that asked to be left alone, while it is passed on. */
+  /** The last request to wait (`Retry-After`) of each service, while it is written to the store. */
   readonly #wishes = new Map<string, Promise<boolean>>();
 
   constructor(options: GateOptions) {
     this.#options = options;
   }
 
-  /** How many jobs of a service may be taken; null for as many as there are. */
+  /** How many jobs of a service may be taken; null for no limit. */
   grant(service: string): number | null {
     const { watch, limits } = this.#options;
     const record = watch.record(service);
     const { now } = watch;
     if (record.holdUntil > now) return 0;
     if (record.breaker.state !== "closed") {
-      // What is not to wait is taken and told so.
+      // Jobs that do not wait for the breaker are taken and get their outcome at start.
       return limits.service(service).whenOpen === "park" ? this.#permitsOf(service, now).length : null;
     }
     if (watch.standsBackUntil(service) > 0) return 0;
@@ -69,8 +69,9 @@ export class Gate {
   }
 
   /**
-   * Takes a probe for each service among these lanes whose time has come; one without a breaker is closed instead. Where the
-   * answer takes long, because somebody holds the record of the service, other work does not wait for it.
+   * Takes a probe for each service among these lanes whose time has come; a breaker that is switched off is closed
+   * instead. If the answer takes long, because another transaction holds the record of the service, other work does not
+   * wait for it.
    */
   async probe(lanes: readonly ActiveLane[]): Promise<void> {
     const { watch, system } = this.#options;
@@ -101,7 +102,7 @@ export class Gate {
     this.#permitsOf(service, watch.now).push({ until: watch.now + probeMs, halfOpenSince });
   }
 
-  /** Has the probes that still run be waited for on: one that takes longer than a lease is not lost. */
+  /** Extends the time of probes that still run: a probe that takes longer than a lease is not lost. */
   async renew(): Promise<void> {
     const { watch, worker, probeMs } = this.#options;
     const running = new Map<string, number>();
@@ -126,7 +127,7 @@ export class Gate {
     return next === null ? null : Math.max(1, next - now);
   }
 
-  /** What becomes of a job that is about to start; null if it may. */
+  /** The outcome of a job that may not start; null if it may. */
   start(job: Gated): Outcome | null {
     if (job.service === null) return null;
     const { watch, limits } = this.#options;
@@ -144,7 +145,7 @@ export class Gate {
     return outcomeWhenOpen(job.service, record.breaker, limits.service(job.service).whenOpen);
   }
 
-  /** Hears how a run ended; answers what it amounts to now that the fleet knows. */
+  /** Records how a run ended; answers the outcome that counts now that the fleet knows. */
   heard(job: Gated, outcome: Outcome): Outcome | Promise<Outcome> {
     const { service } = job;
     if (service === null) return outcome;
@@ -175,7 +176,10 @@ export class Gate {
     return this.#afterFailure(job, service, period, outcome);
   }
 
-  /** A failure after an opening that its run has seen is the service's, not the job's; this worker's where it stands back. */
+  /**
+   * Releases the run where its failure is not the job's: the breaker has opened since it began, or this worker stands
+   * back from the service.
+   */
   async #afterFailure(job: Gated, service: string, period: number, outcome: Outcome): Promise<Outcome> {
     const { watch } = this.#options;
     await watch.failed(service, period);
@@ -185,9 +189,12 @@ export class Gate {
     return standsBack || hasOpened ? { kind: "released", reason: "breaker", delayMs: 0 } : outcome;
   }
 
-  /** Whoever is told to wait while all wait already began before anybody knew, and is not charged; the first one is. */
+  /**
+   * A run that is told to wait while the service already waits began before that was known, and is not charged; the
+   * first one is.
+   */
   async #afterWish(service: string, ms: number, known: Outcome | Promise<Outcome>): Promise<Outcome> {
-    // One after another, because many may be told at once: what the first has passed on, the others need not.
+    // One after another, because many runs may be told at once: only the first needs to write it.
     const wish = (this.#wishes.get(service) ?? Promise.resolve()).then(() => this.#holds(service, ms));
     this.#wishes.set(service, wish);
     const isKnown = await wish;
@@ -196,7 +203,7 @@ export class Gate {
     return isKnown && outcome.kind === "failed" ? { kind: "released", reason: "rate_limit", delayMs: 0 } : outcome;
   }
 
-  /** Leaves the service alone for so long; true if it was left alone before. */
+  /** Holds the service for so long; true if it was already held. */
   async #holds(service: string, ms: number): Promise<boolean> {
     let isHeld = false;
     await this.#options.watch.change(service, (record, now) => {
@@ -206,7 +213,7 @@ export class Gate {
     return isHeld;
   }
 
-  /** Lets one job through to try the service again; what comes beside it goes back. */
+  /** Lets one job through to try the service again; other jobs go back. */
   #try(job: Gated, service: string, now: number): Outcome | null {
     if (!this.#mayTry(service, now)) return { kind: "released", reason: "breaker", delayMs: 0 };
     this.#trials.set(service, { job, until: now + this.#options.probeMs });

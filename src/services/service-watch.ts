@@ -1,5 +1,6 @@
-// One process's view of the services that the fleet shares: their records as last read, what this process saw of them, and
-// the exchange of both with the store. Workers and shared breakers of `retryable` work with it; rules live in core.
+// One process's view of the services that the fleet shares: their records as last read, what this process saw of them,
+// and the exchange of both with the store. Workers and the shared breakers of `retryable` use it; the rules are in
+// core.
 import {
   credible,
   type Evidence,
@@ -24,22 +25,22 @@ export interface ServiceWatchOptions {
   readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells" | "workers">;
   readonly system: System;
   readonly limits: Limits;
-  /** Under which name evidence is given. */
+  /** The name under which evidence is written. */
   readonly holder: () => string;
-  /** Makes a call to the store; null if it could not answer. */
+  /** Calls the store; null if it could not answer. */
   readonly attempt: <T>(what: string, call: () => Promise<T>) => Promise<T | null>;
-  /** Hears of every record that is not as it was. */
+  /** Called for every record that has changed. */
   readonly onChange: (service: string, record: ServiceRecord, before: ServiceRecord) => void;
-  /** Hears that this process fails with a service that others reach. */
+  /** Called when this process fails with a service that others reach. */
   readonly onSick: (service: string, until: number) => void;
-  /** Hears that this process stands back from a service that it alone finds down, and that it does so no more. */
+  /** Called when this process starts or stops to stand back from a service that it alone finds down. */
   readonly onStandBack: (service: string, isOn: boolean) => void;
 }
 
-/** Successes are told to others this often; failures at once, but not more often than the second. */
+/** How often successes are published; failures are published at once, but no more often than the second value. */
 const TELL_MS = 250;
 const TELL_FAILURES_MS = 20;
-/** Tries to change a record that others change too. */
+/** Most attempts to change a record that others change too. */
 const TRIES = 5;
 const GROUP = 1_000;
 
@@ -47,18 +48,18 @@ interface Seen {
   evidence: Evidence;
   /** How often the breaker has closed since this process knows it. */
   period: number;
-  /** Successes not yet part of the evidence. */
+  /** Successes not yet added to the evidence. */
   successes: number;
-  /** The version of the cell in which the evidence is told; null where that is not known. */
+  /** The version of the cell that holds the evidence; null where it is not known. */
   version: number | null;
   hearing: Hearing | null;
 }
 
-/** Others are heard, because this process alone finds a service down. */
+/** A hearing: this process alone finds a service down and waits for the evidence of others. */
 interface Hearing {
   /** Its beginning, by our own clock. */
   readonly fromMs: number;
-  /** Until about when this process stands back for it; 0 when it does so no more. */
+  /** Until about when this process stands back for it; 0 when it no longer does. */
   standsBackUntil: number;
   readonly cancel: () => void;
 }
@@ -80,18 +81,18 @@ export class ServiceWatch {
     this.#telling = groupCommit((group) => this.#tell(group), GROUP);
   }
 
-  /** The store's time, as far as we know. */
+  /** The store's time, as far as it is known. */
   get now(): number {
     const { system } = this.#options;
     return this.#control ? this.#control.now + Math.round(system.monotonic() - this.#controlMs) : system.now();
   }
 
-  /** The version of what the store said last. */
+  /** The version of the last control read. */
   get version(): number {
     return this.#control?.version ?? 0;
   }
 
-  /** Takes note of what the store said last. */
+  /** Stores the last control read. */
   see(control: Control): void {
     if (this.#control && control.now <= this.#control.now && control.version <= this.#control.version) return;
     this.#control = control;
@@ -105,7 +106,7 @@ export class ServiceWatch {
       const { breaker } = record;
       if (seen && breaker.state === "closed" && seen.evidence.since !== breaker.since) {
         seen.evidence = noEvidence(breaker.since);
-        // What is read for the first time was so before.
+        // A record read for the first time is not a change.
         if (before) seen.period += 1;
         seen.hearing?.cancel();
         seen.hearing = null;
@@ -114,7 +115,7 @@ export class ServiceWatch {
     }
   }
 
-  /** Asks the store. */
+  /** Reads the control from the store. */
   async look(): Promise<void> {
     const control = await this.#options.attempt("control", () => this.#options.store.control());
     if (control) this.see(control);
@@ -139,22 +140,25 @@ export class ServiceWatch {
     return this.#seenOf(service).evidence;
   }
 
-  /** Until when this process leaves the service alone, because only its own calls fail. */
+  /** Until when this process avoids the service, because only its own calls fail. */
   sickUntil(service: string): number {
     return this.#seen.get(service)?.evidence.sickUntil ?? 0;
   }
 
-  /** Until about when this process stands back, so that others try the service that it alone finds down; 0 for not. */
+  /**
+   * Until about when this process stands back, so that others try the service that it alone finds down; 0 for not at
+   * all.
+   */
   standsBackUntil(service: string): number {
     return this.#seen.get(service)?.hearing?.standsBackUntil ?? 0;
   }
 
-  /** The period in which a call begins; what it says of the service counts until the breaker closes the next time. */
+  /** The period in which a call begins; its result counts until the breaker closes the next time. */
   period(service: string): number {
     return this.#seenOf(service).period;
   }
 
-  /** Counts a call that the service answered, if it is of this period. */
+  /** Counts an answered call, if it is of this period. */
   succeeded(service: string, period: number): void {
     const seen = this.#seenOf(service);
     if (period !== seen.period) return;
@@ -166,7 +170,9 @@ export class ServiceWatch {
     });
   }
 
-  /** Counts a failure that speaks of the service, if it is of this period; resolves when the fleet has been heard about it. */
+  /**
+   * Counts a failure against the service, if it is of this period; resolves when the evidence of the fleet was read.
+   */
   async failed(service: string, period: number): Promise<void> {
     const seen = this.#seenOf(service);
     if (period !== seen.period) return;
@@ -174,7 +180,7 @@ export class ServiceWatch {
     return new Promise((resolve) => this.#telling.add([service, resolve]));
   }
 
-  /** Changes the record of a service with what `next` makes of it; resolves when that is written, or was not needed. */
+  /** Changes the record of a service to what `next` returns; resolves when that is written, or was not needed. */
   async change(service: string, next: (record: ServiceRecord, now: number) => ServiceRecord): Promise<boolean> {
     const { store, attempt } = this.#options;
     if (!this.#control) await this.look();
@@ -190,7 +196,7 @@ export class ServiceWatch {
     return false;
   }
 
-  /** Tells nothing more by itself. */
+  /** Stops publishing. */
   stop(): void {
     this.#isStopped = true;
     this.#forget?.();
@@ -214,7 +220,7 @@ export class ServiceWatch {
     seen.successes = 0;
   }
 
-  /** Writes what was seen, reads what others saw where something failed, and opens what is down. */
+  /** Writes what was seen, reads what others saw where a call failed, and opens breakers of services that are down. */
   async #tell(group: readonly (readonly [string, () => void])[]): Promise<void> {
     const { system } = this.#options;
     try {
@@ -231,7 +237,10 @@ export class ServiceWatch {
     }
   }
 
-  /** Each cell follows its version, so that one which somebody holds is not waited for: it is written the next time. */
+  /**
+   * Each write names the cell's version, so it does not wait for a cell that another transaction holds: that one is
+   * written the next time.
+   */
   async #publish(services: readonly string[]): Promise<void> {
     const { attempt, store, holder } = this.#options;
     const unsure = services.filter((name) => this.#seenOf(name).version === null);
@@ -256,7 +265,7 @@ export class ServiceWatch {
   async #judge(services: readonly string[]): Promise<void> {
     const { attempt, store, limits, holder, onSick } = this.#options;
     const queries = services.map((name) => ({ kind: "evidence", name }));
-    // Somebody may have opened it by hand meanwhile.
+    // An operator may have opened it by hand meanwhile.
     const [answer] = await Promise.all([attempt("evidence", () => store.cells(queries)), this.look()]);
     for (const service of answer ? services : []) {
       const { breaker } = limits.service(service);
@@ -294,14 +303,17 @@ export class ServiceWatch {
     return held ? this.#options.system.monotonic() - held.fromMs : null;
   }
 
-  /** The workers that live, without this process; null if the store could not answer. */
+  /** The living workers, without this process; null if the store could not answer. */
   async #living(): Promise<Set<string> | null> {
     const { store, attempt, holder } = this.#options;
     const workers = await attempt("workers", () => store.workers());
     return workers && new Set(livingAmong(workers, this.now).flatMap(({ id }) => (id === holder() ? [] : [id])));
   }
 
-  /** Hears the others, who get the work while this process stands back; where there are none, that is over at once. */
+  /**
+   * Waits for the evidence of the others, which get the work while this process stands back; without others that ends
+   * at once.
+   */
   #hear(service: string, seen: Seen, others: ReadonlySet<string>): void {
     const { system, onStandBack } = this.#options;
     if (this.#isStopped || hearing(this.#heardMs(seen)) !== "none") return;

@@ -1,5 +1,5 @@
-// Everything a worker knows and asks about outside services and limits, behind one door: the watch over the fleet's
-// records, the gate that holds work back, and the allowances that spread it over time.
+// Everything a worker knows about outside services and limits, in one object: the watch over the fleet's records, the
+// gate that holds work back, and the allowances that spread it over time.
 import { isRedriveError } from "../core/errors.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
@@ -30,13 +30,13 @@ export interface ServicesOptions {
   readonly jobs: readonly JobDefinition[];
   /** Jobs that can start within moments. */
   readonly soon: () => number;
-  /** Jobs of a type in hand. */
+  /** Jobs of a type that the worker holds. */
   readonly countOf: (type: string) => number;
   readonly worker: () => string;
   readonly leaseMs: number;
-  /** The work of a service may not start any more. */
+  /** Called when work of the service may no longer start. */
   readonly onHeldBack: (service: string) => void;
-  /** It may again. */
+  /** Called when it may start again. */
   readonly onReleased: () => void;
 }
 
@@ -55,7 +55,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
       system,
       limits,
       holder: worker,
-      // Nobody waits for these calls who could hear of an error: it is said, and the exchange goes on.
+      // No caller awaits these calls, so an error is logged and the exchange continues.
       attempt: (what, call) =>
         contact
           .attempt(what, () => unlessHeld(call, (error) => contact.isAway(what, error)))
@@ -65,7 +65,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
           }),
       onChange: (service, record, before) => this.#changed(service, record, before),
       onSick: (service, until) => {
-        log.warn({ service }, `only this worker fails with ${service}: it leaves the service alone for a while`);
+        log.warn({ service }, `only this worker fails with ${service}: it takes no jobs of the service for a while`);
         events.emit({ kind: "worker.sick", worker: worker(), service, until });
         options.onHeldBack(service);
       },
@@ -75,7 +75,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     this.#allowances = new Allowances({ store, watch: this.#watch, limits, soon: options.soon });
   }
 
-  /** What may be taken: nothing of what is paused or parked, and of types with a limit of their own what their slots allow. */
+  /** What may be taken: zero for paused and parked work; for types with a concurrency limit what their slots allow. */
   grants(control: Control): Map<string, number> {
     this.#watch.see(control);
     const grants = grantsOf(control, this.#options.jobs, this.#options.countOf);
@@ -93,28 +93,28 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     return this.#gate.probe(lanes.filter((lane) => isOpen(lane, grants)));
   }
 
-  /** True if nothing has changed since the store said this, as far as we know. */
+  /** True if nothing has changed since this version, as far as is known. */
   isCurrent(control: number): boolean {
     return this.#watch.version === control;
   }
 
-  /** The worker lives: so do its probes. */
+  /** Extends the probes, because the worker lives. */
   renew(): void {
     void this.#gate.renew();
   }
 
-  /** What is spread over time; null while nothing is. */
+  /** The allowances; null while nothing is limited. */
   spread(): Allowances | null {
     return this.#allowances.areNeeded() ? this.#allowances : null;
   }
 
-  /** How long until more of these lanes may start; null where only other things are missing. */
+  /** How long until more of these lanes may start; null where no limit holds them back. */
   nextMs(lanes: readonly ActiveLane[]): number | null {
     const waits = [this.#gate.nextMs(lanes), this.#allowances.nextMs()].filter((ms) => ms !== null);
     return waits.length === 0 ? null : Math.min(...waits);
   }
 
-  /** Takes note of what was claimed. */
+  /** Records what was claimed. */
   claimed(jobs: Parameters<Allowances["spend"]>[0]): void {
     this.#allowances.spend(jobs);
   }
@@ -128,7 +128,7 @@ export class Services implements Pick<Gate, "start" | "heard"> {
     return this.#gate.heard(job, outcome);
   }
 
-  /** Time for which a job was paused or parked since it fell due, as far as we know. */
+  /** How long a job was paused or parked since it became due, as far as is known. */
   heldMs(job: Job, until: number): number {
     const { service, dueAt } = job;
     const parked = service === null ? [] : parkedSpans(this.#watch.record(service), service);
@@ -153,7 +153,10 @@ export class Services implements Pick<Gate, "start" | "heard"> {
   }
 }
 
-/** The answer of a call; null, and the error is told, where a row is held by others: the store is there all the same. */
+/**
+ * The answer of a call; null, and the error is reported, where another transaction holds a row: the store itself is
+ * available.
+ */
 async function unlessHeld<T>(call: () => Promise<T>, tell: (error: unknown) => void): Promise<T | null> {
   try {
     return await call();

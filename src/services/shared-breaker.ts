@@ -1,6 +1,6 @@
 // The breaker of a service as `retryable` uses it when it is shared with the fleet: calls outside the queue are refused
-// when workers found the service down, and what they find counts like what workers find. Admission never waits: it goes by
-// what was last read, and asks anew in the background, a few times a second while it is in use.
+// when workers found the service down, and what these calls find counts like what workers find. Admission never waits:
+// it uses the last record read, and reads again in the background, a few times a second while it is in use.
 import { countsAgainstService } from "../core/breaker.ts";
 import { CALLER, type Evidence } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
@@ -16,7 +16,7 @@ import { ServiceWatch } from "./service-watch.ts";
 const FRESH_MS = 250;
 /** How long the fleet waits for a probe. */
 const PROBE_MS = 30_000;
-/** How long a probe that was won waits for a call. */
+/** How long a probe waits for a call. */
 const UNUSED_MS = 2_000;
 /** The admission of a probe; other calls are admitted by their period, which is not negative. */
 const PROBE = -2;
@@ -66,7 +66,7 @@ class SharedBreaker extends RecordedBreaker {
   readonly #watch: ServiceWatch;
   readonly #limits: Limits;
   #lookedMs = Number.NEGATIVE_INFINITY;
-  /** A probe was won and waits for its call. */
+  /** A probe was taken and waits for its call. */
   #permit = false;
   #asking = false;
 
@@ -142,7 +142,7 @@ class SharedBreaker extends RecordedBreaker {
       mayProbe(record, breaker, now) ? withProbe(record, this.#holder, PROBE_MS, now) : record,
     );
     this.#asking = false;
-    // Nobody calls any more: others must not wait for a probe that is not sent.
+    // If no call comes, others must not wait for a probe that is not sent.
     if (this.#permit) this.system.after(UNUSED_MS, () => this.#returnPermit());
   }
 

@@ -1,13 +1,13 @@
-// What children see of our environment: what every program needs, and what was named. Nothing else, so that secrets of
-// this process stay here.
+// The environment of child processes: the variables that every program needs, and those that were named. Nothing else,
+// so that secrets of this process stay here.
 
 const ALWAYS = ["PATH", "LANG", "TZ", "HOME"];
-/** In place of names: all of them. */
+/** Stands for all names. */
 const ALL = "*";
-/** What a child hears from us. Ours may have been set by one above us, for other items. */
+/** Variables that we set for a child. Ours may come from a process above us, for other items. */
 const OWN = ["JOB_INPUT", "JOB_INPUT_FILE", "REDRIVE_OUTCOMES_FD"];
 
-/** The environment for a child: these names, as far as they are set here (`*` for all), and what is added. */
+/** The environment for a child: these names, where they are set here (`*` for all), and the added values. */
 export function childEnvironment(
   names: readonly string[],
   added: Readonly<Record<string, string>>,

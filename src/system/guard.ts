@@ -1,11 +1,11 @@
 // Ends the children of a process that was killed before it could do so itself. One small shell per process waits at the
-// other end of a pipe; when the pipe closes, however that came, it ends every process group that was still noted there.
+// other end of a pipe; when the pipe closes for any reason, it ends every process group still listed.
 import { type ChildProcess, spawn } from "node:child_process";
 
 /**
- * The program of that shell. Lines are `+ group seconds` and `- group`; at the end of input each group that is left is asked
- * to stop, and killed after its own seconds. A group is taken out of the list only where it is in it: of one that is not, the
- * two patterns leave the whole list each, which together are twice the list.
+ * The program of that shell. Lines are `+ group seconds` and `- group`. At the end of input each group left is asked to
+ * stop, and killed after its own seconds. A group is removed only if it is in the list: for one that is not, each of
+ * the two patterns would leave the whole list, and together they would double it.
  */
 export const GUARD_SCRIPT = `trap '' INT TERM HUP
 groups=" "
@@ -23,10 +23,13 @@ wait
 exit 0`;
 
 let guard: ChildProcess | null = null;
-/** The groups that are noted, each with its seconds. A guard that was killed itself is replaced, and told them all. */
+/** The listed groups, each with its seconds. If the guard itself was killed, a new one gets the whole list. */
 const noted = new Map<number, number>();
 
-/** Notes a process group until the answer is called: if we are gone before, it is ended. */
+/**
+ * Lists a process group until the returned function is called: if this process ends before that, the guard ends the
+ * group.
+ */
 export function guardGroup(group: number, killAfterMs: number): () => void {
   noted.set(group, Math.ceil(killAfterMs / 1_000));
   if (guard === null) startGuard();
@@ -48,7 +51,7 @@ function startGuard(): void {
   started.on("error", forget);
   started.on("exit", forget);
   started.stdin.on("error", forget);
-  // It must not keep us alive: its whole purpose begins when we are gone.
+  // It must not keep this process alive: its work begins when this process is gone.
   started.unref();
   (started.stdin as unknown as { unref?: () => void }).unref?.();
   guard = started;

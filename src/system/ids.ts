@@ -1,4 +1,5 @@
-// Ids and nonces from the operating system's randomness, drawn in large portions because each draw is a system call.
+// Makes ids and nonces from the operating system's randomness, drawn in large portions because each draw is a system
+// call.
 import { randomFillSync } from "node:crypto";
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
@@ -26,7 +27,7 @@ export function randomNonce(): string {
   return hex(randomBytes(16), 16);
 }
 
-/** 48 random bits as hexadecimal text: short enough to read aloud, long enough for a fleet. */
+/** 48 random bits as hexadecimal text: short enough to read out, long enough for a fleet. */
 export function randomWorkerId(): string {
   return hex(randomBytes(6), 6);
 }
@@ -40,7 +41,7 @@ function begin(ms: number, first: number): void {
   [lastMs, lastTime, counter] = [ms, `${time.slice(0, 8)}-${time.slice(8)}`, first];
 }
 
-/** A UUID of version 7 that is greater than every one this process made before, even if the clock steps back. */
+/** A UUID of version 7 that is greater than every earlier one of this process, even if the clock steps back. */
 export function ascendingId(now: number): string {
   if (now > lastMs) {
     begin(now, (POOL[randomBytes(1)] as number) << 2);

@@ -1,9 +1,9 @@
-// Input of a command that is too long for a variable: a file of ours alone, for as long as the command runs.
+// Holds input of a command that is too long for a variable, in a file that only we can read, while the command runs.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A file that was written. */
+/** A written input file. */
 export interface InputFile {
   readonly path: string;
   remove(): Promise<void>;
@@ -13,7 +13,7 @@ export interface InputFile {
 export async function writeInputFile(text: string): Promise<InputFile> {
   const folder = await mkdtemp(join(tmpdir(), "redrive-"));
   const path = join(folder, "input.json");
-  // The command may have removed it itself.
+  // The command may have removed the folder itself.
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
     await writeFile(path, text, { mode: 0o600, flag: "wx" });

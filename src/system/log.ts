@@ -1,4 +1,4 @@
-// Logs: any pino-shaped logger fits, and one that writes plain lines to stderr comes along.
+// Logs: any logger with the shape of pino's fits; one that writes plain lines to stderr is included.
 import { isSecretName, redactJson } from "../core/redact.ts";
 import { putLog, shownAs } from "./output.ts";
 
@@ -6,40 +6,40 @@ import { putLog, shownAs } from "./output.ts";
 export interface Log {
   /** Writes a line for developers. */
   debug(fields: object, message: string): void;
-  /** Writes a line about the normal course. */
+  /** Writes a line about normal operation. */
   info(fields: object, message: string): void;
-  /** Writes a line about something to look at. */
+  /** Writes a line about something that needs attention. */
   warn(fields: object, message: string): void;
-  /** Writes a line about something that went wrong. */
+  /** Writes a line about an error. */
   error(fields: object, message: string): void;
-  /** False for a level whose lines are dropped; Redrive then does not make them. Optional. */
+  /** False for a level whose lines are dropped; Redrive then does not create them. Optional. */
   isLevelEnabled?(level: string): boolean;
 }
 
-/** True unless the log says that it drops such lines. */
+/** True unless the log drops lines of this level. */
 export function isLogged(log: Log, level: "debug" | "info"): boolean {
   return log.isLevelEnabled?.(level) ?? true;
 }
 
-/** The levels of a log, from the most talkative. */
+/** The levels of a log, from the most verbose. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 /** One of `LOG_LEVELS`. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** A logger that writes one line per message, fields as `name=value` behind it. */
+/** A logger that writes one line per message, followed by the fields as `name=value`. */
 export function lineLog(level: LogLevel, write: (line: string) => void = putLog): Log {
   const from = LOG_LEVELS.indexOf(level);
   const isLevelEnabled = (name: string): boolean => LOG_LEVELS.indexOf(name as LogLevel) >= from;
   const at = (name: Exclude<LogLevel, "silent">) => (fields: object, message: string) => {
     if (!isLevelEnabled(name)) return;
-    // Loggers of this shape also take a text alone, and code without types relies on it.
+    // Loggers of this shape also take only a text, and code without types relies on it.
     const text = typeof fields === "string" ? fields : `${message}${shownFields(fields)}`;
     write(shownAs("line", `${name.padEnd(5)} ${text}\n`));
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), isLevelEnabled };
 }
 
-/** Fields as `name=value`. A log never throws: no job fails because of a line about it. */
+/** Fields as `name=value`. A log never throws, so no job fails because of a log line. */
 function shownFields(fields: object | null): string {
   try {
     return Object.entries(fields ?? {})
@@ -60,13 +60,13 @@ function shown(value: unknown): string {
   }
 }
 
-/** What JSON leaves out or refuses, as text. */
+/** Values that JSON omits or refuses, as text. */
 function inJson(_key: string, value: unknown): unknown {
   if (value instanceof Error) return `${value.name}: ${value.message}`;
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** Lets one message per cause through each second, and says how many it held back. */
+/** Lets one message per cause through each second, and reports how many it held back. */
 export function oncePerSecond(now: () => number): (cause: string, say: (heldBack: number) => void) => void {
   const seen = new Map<string, { at: number; heldBack: number }>();
   return (cause, say) => {
@@ -75,7 +75,7 @@ export function oncePerSecond(now: () => number): (cause: string, say: (heldBack
       last.heldBack += 1;
       return;
     }
-    // Error texts can be of any number; who was quiet for a while is forgotten.
+    // Error texts can be unlimited in number, so the memory is cleared.
     if (seen.size > 1_000) seen.clear();
     seen.set(cause, { at: now(), heldBack: 0 });
     say(last?.heldBack ?? 0);

@@ -1,10 +1,10 @@
-// Processes: which host and which pid we are, whether another one lives, and running a child that may die.
+// Processes: our host and pid, whether another process lives, and running a child that may die.
 import { spawn } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { constants, hostname } from "node:os";
 import { guardGroup } from "./guard.ts";
 
-/** How a child ended, with what it told its parent and the last of what it said to the world. */
+/** How a child ended, with its messages to the parent and the last of its output. */
 export interface ChildEnd {
   readonly code: number | null;
   readonly signal: string | null;
@@ -14,25 +14,28 @@ export interface ChildEnd {
 
 const STOP = "stop";
 
-/** Calls back when the parent asks us to stop or is gone. Signals to the group are ignored: they are the parent's. */
+/**
+ * Calls back when the parent asks us to stop or is gone. Signals to the group are ignored, because they are meant for
+ * the parent.
+ */
 export function onParentStop(stop: () => void): void {
   process.on("message", (message) => {
     if (message === STOP) stop();
   });
   process.on("disconnect", stop);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
-  // With the parent goes whoever reads our words; that must not be the end of the job.
+  // When the parent ends, its end of our output closes; that must not end the job.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
-/** The first thing the parent process says; never comes where there is no parent to say it. */
+/** The first message of the parent process; never resolves without a parent. */
 export function firstWord(): Promise<unknown> {
   return new Promise((resolve) => {
     process.once("message", resolve);
   });
 }
 
-/** Tells the parent process something; resolves when it is on its way. */
+/** Sends a message to the parent process; resolves when it is sent. */
 export function tellParent(message: unknown): Promise<void> {
   return new Promise((resolve) => {
     if (process.send) process.send(message, () => resolve());
@@ -42,7 +45,7 @@ export function tellParent(message: unknown): Promise<void> {
 
 const OUTPUT_BYTES = 4_096;
 
-/** A name for the space in which our pids mean something: host, boot and pid namespace. */
+/** A name for the space in which our pids are valid: host, boot and pid namespace. */
 export function hostId(): string {
   const parts = [hostname(), readOr("/proc/sys/kernel/random/boot_id").trim().slice(0, 8), pidNamespace()];
   return parts.filter((part) => part !== "").join("/");
@@ -62,25 +65,25 @@ export function isAlive(pid: number): boolean {
 interface Child {
   readonly ended: Promise<ChildEnd>;
   tell(message: unknown): void;
-  /** Asks it to stop, as a worker is asked. */
+  /** Asks it to stop, in the way a worker is asked. */
   stop(): void;
   /** Kills it with `SIGKILL`. */
   kill(): void;
 }
 
-/** Starts a Node module in a child process of its own group, with a cap on its memory, and hears what it tells. */
+/** Starts a Node module in a child process with its own group and a cap on its memory, and receives its messages. */
 function startChild(
   module: string,
   options: {
     readonly memoryMb: number;
-    /** If we are killed, it may take so long to stop before it is killed too. */
+    /** If this process is killed, how long the child may take to stop before it is killed too. */
     readonly killAfterMs: number;
     readonly onMessage: (message: unknown) => void;
   },
 ): Child {
   const child = spawn(process.execPath, [`--max-old-space-size=${options.memoryMb}`, module], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
-    // A group of its own: a signal to ours is for us to pass on.
+    // Its own group, because we pass on a signal to ours ourselves.
     detached: true,
   });
   child.on("message", options.onMessage);
@@ -108,13 +111,13 @@ function startChild(
   };
 }
 
-/** Where the texts of an attached program go: to a descriptor of ours, or to whoever takes them. */
+/** The destination of an attached program's output: a descriptor of ours, or a function. */
 export interface Attached {
   readonly stdout: number | ((text: string) => void);
   readonly stderr: number | ((text: string) => void);
 }
 
-/** Runs a Node module on our own terminal or pipes. It hears our end, however that comes, as the end of its channel. */
+/** Runs a Node module on our terminal or pipes. When this process ends, its channel closes, which tells the module. */
 export function runAttached(
   module: string,
   args: readonly string[],
@@ -134,17 +137,17 @@ export function runAttached(
   return { ended, signal: (name) => void child.kill(name) };
 }
 
-/** Runs a Node module in such a child and waits for its end. */
+/** Runs a Node module in a child process and waits for its end. */
 export async function runChild(
   module: string,
   options: {
     readonly memoryMb: number;
     readonly killAfterMs: number;
-    /** Told to it first; arguments are there for everybody on the machine to read. */
+    /** Its first message; arguments would be readable by every user of the machine. */
     readonly task: unknown;
     /** Kills the child. */
     readonly signal?: AbortSignal;
-    /** Asks it to stop, as a worker is asked. */
+    /** Asks it to stop, in the way a worker is asked. */
     readonly stop?: AbortSignal;
   },
 ): Promise<ChildEnd> {

@@ -1,11 +1,11 @@
-// The real world: this machine's clocks, timers and randomness.
+// The real clocks, timers and randomness of this machine.
 import { ascendingId, randomNonce, randomWorkerId } from "./ids.ts";
 import type { System } from "./system.ts";
 
-/** Timers further away than this are armed again; beyond 2^31 ms Node fires them at once. */
+/** Longer timers are armed in steps; beyond 2^31 ms Node fires them at once. */
 const LONGEST_TIMER_MS = 2_000_000_000;
 
-/** Clock, timers and dice of the machine we run on. */
+/** Clock, timers and randomness of this machine. */
 export const realSystem: System = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,5 +1,5 @@
-// Runs commands of any language: without a shell, in a process group of their own that is ended as a whole, with what
-// they print kept to a bounded tail. Lines that they write are handed on one by one.
+// Runs commands of any language without a shell, each in its own process group, which is ended as a whole. Keeps a
+// bounded tail of the output and passes lines on one by one.
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 import { childEnvironment } from "./child-environment.ts";
@@ -9,9 +9,9 @@ import { guardGroup } from "./guard.ts";
 export interface SubprocessEnd {
   readonly code: number | null;
   readonly signal: string | null;
-  /** The last of what it printed. */
+  /** The last of its output. */
   readonly output: string;
-  /** The last of what it printed on stderr. */
+  /** The last of its output on stderr. */
   readonly complaint: string;
   /** Why it could not be started; null if it was. */
   readonly refused: string | null;
@@ -21,43 +21,43 @@ export interface SubprocessEnd {
 export interface SubprocessRequest {
   readonly command: readonly string[];
   readonly cwd: string | undefined;
-  /** Names of variables of our environment that it may see, beside those of every program. */
+  /** Names of variables of our environment that it may see, besides those of every program. */
   readonly env: readonly string[];
   readonly added: Readonly<Record<string, string>>;
   /** How much of its output is kept, and how long a line may be. */
   readonly outputBytes: number;
-  /** How long it may take to end once it was asked to. */
+  /** How long it may take to end after it was asked to. */
   readonly killAfterMs: number;
-  /** Hears of each line on stdout and on descriptor 3; null for one that is too long. Absent, nobody reads lines. */
+  /** Receives each line on stdout and on descriptor 3; null for one that is too long. Absent, no lines are read. */
   readonly onLine?: (line: string | null) => void;
-  /** Hears of each line on stderr, and on stdout where no lines are read there; with the process it comes from. */
+  /** Receives each line on stderr, and on stdout where no lines are read there, with the process id. */
   readonly onPrinted?: (line: string, pid: number) => void;
 }
 
-/** A command that was started. */
+/** A started command. */
 export interface Subprocess {
   /** 0 if it could not be started. */
   readonly pid: number;
   readonly ended: Promise<SubprocessEnd>;
   /** True once it was asked to stop or has exited, however long its end takes. */
   readonly isEnding: boolean;
-  /** What it has printed by now, of one that goes on. */
+  /** Its output so far, for a command that still runs. */
   said(): SubprocessEnd;
   write(text: string): void;
   /** Closes its stdin. */
   close(): void;
-  /** Asks its group to stop, and kills what is left of it some time later. */
+  /** Asks its group to stop, and kills what is left of it after a while. */
   stop(): void;
-  /** It has nothing to do and keeps nobody alive; after so long it is ended. */
+  /** Marks it as idle: it does not keep this process alive, and is ended after so long. */
   rest(ms: number): void;
-  /** It is needed again. */
+  /** Marks it as in use again. */
   wake(): void;
 }
 
-/** How long we wait for the last words of a command whose process is gone but whose pipes are still held open. */
+/** How long to wait for the last output of a command whose process is gone but whose pipes are still open. */
 const LAST_WORDS_MS = 500;
 
-/** In place of a line that is longer than what is kept. */
+/** Stands for a line that is longer than what is kept. */
 const TOO_LONG = "(a line that is too long)";
 
 /** How much of stderr is kept for its last line. */
@@ -71,21 +71,21 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
     cwd,
     env: childEnvironment(env, added),
     stdio: ["pipe", "pipe", "pipe", "pipe"],
-    // A group of its own: a signal to ours is for us to pass on, and it is ended with whatever it started.
+    // Its own group, because we pass on a signal to ours ourselves, and because it is ended with everything it started.
     detached: true,
     windowsHide: true,
   });
   const group = child.pid ?? 0;
   const unguard = group === 0 ? () => undefined : guardGroup(group, killAfterMs);
   const { tail, complaint } = hear(child, request, group);
-  // Whoever does not read its stdin to the end says so by its exit code, if that matters.
+  // A command that does not read its stdin to the end reports that by its exit code, if it matters.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
   let killing: NodeJS.Timeout | null = null;
   let resting: NodeJS.Timeout | undefined;
   const stop = (): void => {
     if (killing) return;
     signalGroup(group, "SIGTERM");
-    // Where we end before that, the guard does it.
+    // If this process ends before that, the guard kills the group.
     killing = setTimeout(() => signalGroup(group, "SIGKILL"), killAfterMs).unref();
   };
   const said = (code: number | null = null, signal: string | null = null): SubprocessEnd => {
@@ -94,7 +94,7 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
   const ended = endOf(child, said, () => {
     if (killing) clearTimeout(killing);
     clearTimeout(resting);
-    // What it left behind in its group goes with it.
+    // Processes that it left in its group end with it.
     signalGroup(group, "SIGKILL");
     unguard();
   });
@@ -122,14 +122,14 @@ export function startSubprocess(request: SubprocessRequest): Subprocess {
   };
 }
 
-/** Reads what a command prints: keeps the end of it, and passes its lines on. */
+/** Reads the output of a command: keeps the end of it, and passes its lines on. */
 function hear(
   child: ChildProcess,
   { outputBytes, onLine, onPrinted }: SubprocessRequest,
   group: number,
 ): Record<"tail" | "complaint", ReturnType<typeof openTail>> {
   const tail = openTail(outputBytes);
-  // What waits in a buffer of stdout comes after the error that ended the command, and would hide it.
+  // Kept separately: buffered stdout arrives after the error that ended the command, and would hide it.
   const complaint = openTail(COMPLAINT_BYTES);
   const [, stdout, stderr, outcomes] = child.stdio as unknown as [unknown, Readable, Readable, Readable];
   for (const stream of [stdout, stderr]) stream.on("data", (chunk: Buffer) => tail.add(chunk));
@@ -153,7 +153,7 @@ function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(-group, signal);
   } catch {
-    // Nobody is left in it.
+    // The group has no process left.
   }
 }
 
@@ -208,7 +208,7 @@ function openTail(most: number): Tail {
   };
 }
 
-/** Cuts a stream into lines; of one that is too long only its being there is told. */
+/** Cuts a stream into lines; for a line that is too long only its existence is reported. */
 function readLines(stream: Readable, most: number, onLine: ((line: string | null) => void) | undefined): void {
   if (!onLine) return void stream.resume();
   let rest: Buffer[] = [];

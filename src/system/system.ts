@@ -1,7 +1,7 @@
-// Everything that waits, tells the time, rolls dice or makes ids, as one parameter. Production passes `realSystem`;
-// the simulation passes a world of its own, and the code in between cannot tell the difference.
+// Everything that waits, tells the time, draws random numbers or makes ids, as one parameter. Production passes
+// `realSystem`; the simulation passes its own, and the code in between cannot tell the difference.
 
-/** The outside world as the rest of the library sees it. */
+/** Clock, timers, randomness and ids as the rest of the library uses them. */
 export interface System {
   /** Epoch milliseconds. */
   now(): number;
@@ -9,7 +9,7 @@ export interface System {
   monotonic(): number;
   /** Resolves after the delay, or at once when the signal fires; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Calls back once after the delay; returns the way to take it back. */
+  /** Calls back once after the delay; returns a function that cancels it. */
   after(ms: number, callback: () => void): () => void;
   /** From 0 up to, but not including, 1. */
   random(): number;

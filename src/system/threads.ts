@@ -1,12 +1,12 @@
-// Threads: starting one, talking to it in batches, and blocking one on purpose.
+// Threads: starting one, exchanging messages with it in batches, and blocking one on purpose.
 import { type MessagePort, parentPort, receiveMessageOnPort, Worker, workerData } from "node:worker_threads";
 
-/** A thread that was started and can be talked to. */
+/** A started thread that takes messages. */
 export interface Thread {
   post(message: unknown): void;
   /** Whether an idle thread keeps the process alive. */
   keepAlive(on: boolean): void;
-  /** Asks the thread to finish what it has and end, and waits until it has. */
+  /** Asks the thread to finish its work and end, and waits until it has. */
   stop(): Promise<void>;
 }
 
@@ -14,18 +14,18 @@ export interface Thread {
 const STOP = "stop";
 
 /**
- * What a thread of ours makes is soon over, so V8 needs little room for it, and would take four times as
- * much in a long run. A third of it is used at a time.
+ * Most objects of our threads are short-lived, so V8 needs little room for them; left to itself it would take four
+ * times as much in a long run. A third of it is used at a time.
  */
 const YOUNG_MB = 12;
 
-/** Starts a thread from a module and listens to what it says and to its end. */
+/** Starts a thread from a module and listens for its messages and its end. */
 export function startThread(
   module: URL,
   data: unknown,
   on: { readonly message: (message: unknown) => void; readonly end: (reason: Error) => void },
 ): Thread {
-  // Flags of the process are not for a module of ours; some, such as --input-type, would keep it from loading.
+  // Flags of the process are not meant for our module; some, such as --input-type, would keep it from loading.
   const worker = new Worker(module, {
     workerData: data,
     execArgv: [],
@@ -46,7 +46,7 @@ export function startThread(
   return {
     post: (message) => worker.postMessage(message),
     keepAlive(alive) {
-      // Whoever waits for the end must not lose the process under their feet.
+      // A caller that waits for the end must not lose the process meanwhile.
       if (stopping) return;
       if (alive) worker.ref();
       else worker.unref();
@@ -60,18 +60,18 @@ export function startThread(
   };
 }
 
-/** What a thread does with its messages. */
+/** Handles the messages of a thread. */
 export interface ThreadListener {
-  /** Takes what has arrived since the last turn; true asks for another turn, whether or not something arrives. */
+  /** Takes the messages since the last turn; true asks for another turn, whether or not a message arrives. */
   turn(messages: unknown[]): boolean;
-  /** Called once, when the owner has asked for the end and the last turn wants no other. */
+  /** Called once, when the owner has asked for the end and the last turn asked for no other. */
   stop(): void;
 }
 
-/** Inside a thread: what it was started with, and the way to talk to its owner. */
+/** Inside a thread: its start data, and the way to send messages to its owner. */
 export function insideThread(): {
   readonly data: unknown;
-  /** Gives the listener its turns; between two of them timers and whatever was done beside have theirs. */
+  /** Gives the listener its turns; between two of them timers and other events run. */
   on(listener: ThreadListener): void;
   post(message: unknown): void;
 } {
@@ -95,7 +95,7 @@ export function insideThread(): {
         listener.stop();
         port.close();
       };
-      // Never within the event of a message: those follow one another without end while the owner is busy.
+      // Never within a message event: those follow one another without end while the owner is busy.
       const later = (): void => {
         if (!due) setImmediate(turn);
         due = true;
@@ -111,7 +111,9 @@ export function insideThread(): {
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Blocks the calling thread: a store thread, which has nothing else to do, or a program that makes one call and ends. */
+/**
+ * Blocks the calling thread: a store thread, which has nothing else to do, or a program that makes one call and exits.
+ */
 export function blockThread(ms: number): void {
   Atomics.wait(NEVER, 0, 0, ms);
 }

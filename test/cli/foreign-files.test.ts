@@ -100,14 +100,17 @@ describe.skipIf(process.platform === "win32")("anywhere", () => {
   it.each(USES)("a %s file that everybody may write is refused", async (_what, name, text, args, code) => {
     const bench = createBench();
     chmodSync(bench.write(name, text), 0o666);
-    expect(await bench.run(args)).toMatchObject({ code, err: expect.stringContaining("can be written by everybody") });
+    expect(await bench.run(args)).toMatchObject({ code, err: expect.stringContaining("can be written by every user") });
   });
 
   it("a database file that everybody may write is refused", async () => {
     const bench = createBench();
     await bench.run(["migrate"]);
     chmodSync(join(bench.folder, "redrive.db"), 0o666);
-    expect(await bench.run(["stats"])).toMatchObject({ code: 3, err: expect.stringContaining("written by everybody") });
+    expect(await bench.run(["stats"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("written by every user"),
+    });
   });
 
   it("what the group may write, or another user owns, is used, and doctor says so", async () => {

@@ -220,7 +220,7 @@ describe.each(KINDS)("a schema on %s", (kind) => {
         ],
       },
     });
-    expect(String(error)).toContain("The input of resize does not fit its schema: width: expected digits; and more.");
+    expect(String(error)).toContain("The input of resize does not match its schema: width: expected digits; and more.");
     const { id } = await redrive.enqueue(resize, { width: "5" });
     expect((await redrive.jobs.get(id))?.payload).toBe('{"width":"5"}');
   });

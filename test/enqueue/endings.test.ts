@@ -80,7 +80,7 @@ describe("a listener", () => {
     await redrive.enqueue(brief, {});
     await drain(redrive);
     await rest(5);
-    expect(log.said("a listener to events failed")).toHaveLength(1);
+    expect(log.said("an event listener failed")).toHaveLength(1);
   });
 });
 

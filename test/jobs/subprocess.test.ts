@@ -137,7 +137,7 @@ describe("the plain contract", () => {
     expect(wrong).toEqual([]);
     const found = jobs.find(({ payload }) => Number(payload) === bad[1])?.failure;
     expect(found).toMatchObject({ name: "ExitCode", code: "7", class: "transient" });
-    expect(found?.message).toContain("ended with exit code 7. Its last words: bad code");
+    expect(found?.message).toContain("ended with exit code 7. Its last output: bad code");
     const runs = readFileSync(journal, "utf8").trim().split("\n").length;
     if (process.env["REDRIVE_PROVE"] === "batch") console.log(`${kind}: all ${bad.length} found in ${runs} runs`);
     // The slack: the run that charges a bad one, alone, and batches of those that were put aside.
@@ -148,7 +148,7 @@ describe("the plain contract", () => {
 it("tells the error of a command, not what its stdout held back until the end", async () => {
   const script = `trap 'echo 3 files read' EXIT; echo "no video ABC" >&2; exit 1`;
   const { jobs } = await ran(["a"], { command: ["/bin/sh", "-c", script] });
-  expect(jobs[0]?.failure?.message).toMatch(/Its last words: no video ABC$/);
+  expect(jobs[0]?.failure?.message).toMatch(/Its last output: no video ABC$/);
   expect(jobs[0]?.failure?.stack).toContain("3 files read");
 });
 
@@ -354,7 +354,7 @@ describe("a command that misbehaves", () => {
     const { jobs } = await ran(["a"], { command, contract: "lines", ...options });
     expect(jobs[0]?.failure).toMatchObject({ name: kind, stack: expect.stringContaining(said) });
     expect(jobs[0]?.failure?.code).toBe(code);
-    expect(jobs[0]?.failure?.message).toContain("Its last words: lost it");
+    expect(jobs[0]?.failure?.message).toContain("Its last output: lost it");
   });
 
   it("cannot be started at all: the failure says so", async () => {

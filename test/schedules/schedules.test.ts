@@ -188,7 +188,7 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
     expect(await firings(world.store)).toHaveLength(6);
     expect(
       fleet.log
-        .said("a schedule cannot be kept")
+        .said("a schedule cannot run")
         .map(({ fields }) => String(fields.schedule))
         .toSorted((a, b) => (a < b ? -1 : 1)),
     ).toEqual(["bad", "worse"]);

@@ -335,7 +335,7 @@ describe("by hand, a breaker", () => {
     expect(() => createBreaker("a", { failures: 0 })).toThrow(/^breaker\.failures/);
     const breaker = createBreaker("a");
     expect(() => breaker.open("")).toThrow(/^breaker\.open: expected a reason/);
-    expect(() => breaker.open("why", 30_000)).toThrow(/a point in time to come.*got 30000; add Date\.now\(\)/);
+    expect(() => breaker.open("why", 30_000)).toThrow(/a point in time in the future.*got 30000; add Date\.now\(\)/);
     expect(() => breaker.open("why", new Date(Number.NaN))).toThrow(/a point in time/);
     expect(breaker.state).toBe("closed");
   });

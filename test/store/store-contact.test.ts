@@ -29,7 +29,7 @@ describe("a worker that was given up", () => {
     await bench.until(() => hired.heard("worker.given_up").length === 1);
     await bench.advance(100);
     expect(reasons).toEqual([
-      "AbortError: The lease was lost: the job was taken from this run, and may run elsewhere by now.",
+      "AbortError: The lease was lost: another process ended this run, and its job may run elsewhere by now.",
     ]);
     expect(hired.worker.id).not.toBe(before);
     await bench.add(quick);

@@ -216,7 +216,7 @@ describe("a run that was taken from its worker", () => {
     await bench.until(() => counts.retried === 1, 90_000);
     expect(await bench.until(() => reasons.length === 1)).toBeLessThanOrEqual(5_000);
     expect(reasons).toEqual([
-      "AbortError: The lease was lost: the job was taken from this run, and may run elsewhere by now.",
+      "AbortError: The lease was lost: another process ended this run, and its job may run elsewhere by now.",
     ]);
     await bench.until(() => owner.worker.counts.stale === 1);
     expect(said).toMatchObject([{ code: "lease_lost" }]);

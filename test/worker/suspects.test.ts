@@ -120,7 +120,7 @@ describe("a job with its last crash left, where there is a child process", () =>
         failure: {
           class: "crashed",
           code: "SIGKILL",
-          message: "The job's own process died with signal SIGKILL.",
+          message: "The child process of the job died with signal SIGKILL.",
           stack: "Last output:\nabout to allocate",
         },
       },

@@ -64,7 +64,7 @@ function refuseUnsafe(folder: string): void {
   const everybody = 0o002;
   const sticky = 0o1000;
   if ((found.mode & everybody) !== 0 && (found.mode & sticky) === 0) {
-    throw unsafe(folder, "can be written by everybody; take that right away (chmod o-w) or choose another folder");
+    throw unsafe(folder, "can be written by every user; remove that right (chmod o-w) or choose another folder");
   }
   if (NETWORK_FILE_SYSTEMS.has(statfsSync(folder).type)) {
     throw unsafe(

@@ -72,9 +72,7 @@ describe("unsafe folders", () => {
     chmodSync(folder, 0o777);
     const said = await refusal(join(folder, "jobs.db"));
     expect(said.code).toBe("store_unusable");
-    expect(said.message).toContain(
-      `The folder ${folder} can be written by everybody; take that right away (chmod o-w)`,
-    );
+    expect(said.message).toContain(`The folder ${folder} can be written by every user; remove that right (chmod o-w)`);
     expect(existsSync(join(folder, "jobs.db"))).toBe(false);
   });
 
