@@ -1,4 +1,4 @@
-// The ticks of a schedule. Cron expressions are croner's trade; it is loaded when the first one is met, and only here.
+// The ticks of a schedule. The package croner handles cron expressions; it is loaded with the first one, and only here.
 import type { Cron } from "croner";
 import { RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
@@ -9,11 +9,13 @@ type When = Pick<ScheduleDefinition, "cron" | "timezone" | "everyMs">;
 
 const EXPECTED =
   'a cron expression of 5 fields, or 6 with seconds first, such as "*/5 * * * *" or "0 30 8 * * MON-FRI"';
-/** Expressions in use at once; each keeps what it has worked out. */
+/** Most expressions cached at once; each keeps what it has computed. */
 const KEPT_MOST = 2_000;
 const kept = new Map<string, NextTick>();
 
-/** The ticks of a schedule; intervals are counted from the anchor. Throws `invalid_argument` for what never ticks. */
+/**
+ * The ticks of a schedule; intervals are counted from the anchor. Throws `invalid_argument` for one that never ticks.
+ */
 export async function ticksOf({ cron, timezone, everyMs }: When, anchor: number): Promise<NextTick> {
   if (cron === null) return everyTick(everyMs as number, anchor);
   const name = `${timezone} ${cron}`;
@@ -36,7 +38,7 @@ async function load(): Promise<{ readonly Cron: typeof Cron }> {
 
 function cronTicks(make: typeof Cron, cron: string, timezone: string): NextTick {
   checkZone(timezone);
-  // A date is no expression, and ? would be another time in every process.
+  // A date is not an expression, and `?` would mean another time in every process.
   if (!/^\s*(@\w+|\S+(\s+\S+){4,5})\s*$/.test(cron) || cron.includes("?"))
     throw invalid("cron", EXPECTED, cron, "write one of these");
   let job: Cron;
@@ -56,7 +58,7 @@ function checkZone(timezone: string): void {
     new Intl.DateTimeFormat("en", { timeZone: timezone });
     if (/^[A-Za-z]/.test(timezone)) return;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw invalid("timezone", 'the IANA name of a time zone, such as "Europe/Berlin" or "UTC"', timezone, "use one");
 }

@@ -1,4 +1,4 @@
-// What people say about a schedule, and its checks: everything that can be refused is refused before it is written.
+// The options of a schedule and their checks: every refusal happens before anything is written.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkOneOf, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
@@ -29,8 +29,8 @@ export interface ScheduleOptions<Input = unknown>
    */
   readonly catchUp?: CatchUp | undefined;
   /**
-   * If the job of the tick before has not ended: the next one waits for it (`queue`), is left out (`skip`), or takes
-   * its place (`replace`: a waiting job is cancelled, a running one is asked to stop); default `queue`.
+   * If the job of the last tick has not ended: the next one waits for it (`queue`), is left out (`skip`), or replaces
+   * it (`replace`: a waiting job is cancelled, a running one is asked to stop); default `queue`.
    */
   readonly overlap?: Overlap | undefined;
   /** Each job is due a random time after its tick, up to this long; default 0, at most 10 years. */
@@ -40,10 +40,10 @@ export interface ScheduleOptions<Input = unknown>
 const JOB_FIELDS = ["priority", "tenant", "queue", "service", "maxAttempts", "maxRetries", "deadline"] as const;
 const FIELDS = ["cron", "timezone", "every", "job", "input", "catchUp", "overlap", "jitter", ...JOB_FIELDS] as const;
 const EVERY_LEAST_MS = 1_000;
-/** Every worker reads its schedules often. */
+/** Limited, because every worker reads its schedules often. */
 const PAYLOAD_BYTES_MOST = 65_536;
 
-/** The definition that the options describe; the cron expression is not read here. */
+/** The definition that the options describe; the cron expression is not parsed here. */
 export async function definitionFrom(options: ScheduleOptions, known: KnownTypes): Promise<ScheduleDefinition> {
   const given = parseOptions(options, FIELDS, "schedule");
   const own = known(jobOf(given.job));
@@ -76,7 +76,7 @@ function timesOf({ cron, every, timezone }: { readonly [K in (typeof FIELDS)[num
     throw invalid("schedule", 'cron or every, such as { cron: "0 8 * * *" } or { every: "5m" }', came, "give one");
   }
   if (cron === undefined) {
-    if (timezone !== undefined) throw invalid("timezone", "cron beside it", timezone, "leave it out for an interval");
+    if (timezone !== undefined) throw invalid("timezone", "cron too", timezone, "leave it out for an interval");
     const range = { minMs: EVERY_LEAST_MS, maxMs: JOB_BOUNDS.delayMs };
     return { cron: null, timezone: null, everyMs: parseDuration(every, "every", range) };
   }

@@ -1,7 +1,7 @@
-// Makes the jobs of schedules. Every worker does this. Whoever finds a tick due writes down what it decides, by
-// compare-and-set, so that one of them decides; then it writes the jobs, then it notes that they are written. Who finds
-// decided ticks without that note, because somebody died in between, writes their jobs again: their ids are those of the
-// ticks, and a second one is a duplicate.
+// Makes the jobs of schedules. Every worker does this. A worker that finds a tick due writes its decision by
+// compare-and-set, so that only one worker decides; then it writes the jobs, then it notes that they are written. If a
+// worker dies in between, another finds the tick decided without that note and writes the jobs again: they have the ids
+// of the ticks, so a second write is a duplicate.
 import { isRedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
 import type { NewJob } from "../core/new-job.ts";
@@ -25,33 +25,35 @@ export interface SchedulerOptions {
   readonly events: Pick<Events, "emit" | "isHeard">;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
-  /** A number that is another one with every change of a schedule, and the store's time, where known without asking. */
+  /**
+   * A number that changes with every change of a schedule, and the store's time, where they are known without asking.
+   */
   readonly sign?: () => { readonly cells: number; readonly storeTime: number } | null;
 }
 
-/** How often a scheduler looks whether somebody has changed a schedule. */
+/** How often a scheduler checks for changed schedules. */
 const LOOK_MS = 1_000;
-/** How often it reads all of them, whatever it knows; seldomer where it is told of changes without asking. */
+/** How often it reads all schedules in any case; less often where it learns of changes without asking. */
 const READ_ALL_MS = { asked: 30_000, told: 120_000 } as const;
-/** Whoever decided a tick has this long to write its job, before others do. */
+/** The worker that decided a tick has this long to write its job before others do. */
 const TAKE_OVER_MS = 2_000;
-/** How soon to look again at what somebody else decides just now. */
+/** How soon to look again at a tick that another worker is deciding. */
 const SOON_MS = 100;
-/** Schedules decided and jobs written at once; a cron expression takes half a millisecond to think about. */
+/** Schedules decided and jobs written at once; a cron expression takes half a millisecond to compute. */
 const PAGE = 50;
 const RETRY_MS = 1_000;
 
-/** The service: as soon as a tick is due, and every second to hear of changes. */
+/** The service: runs as soon as a tick is due, and every second to see changes. */
 export function scheduleService(options: SchedulerOptions): Service {
   const scheduler = new Scheduler(options);
   return { name: "schedules", retryMs: RETRY_MS, step: (signal) => scheduler.step(signal) };
 }
 
-/** A schedule that was read, with the version of its cell. */
+/** A schedule as read, with the version of its cell. */
 interface Held {
   readonly name: string;
   readonly version: number;
-  /** When it was written last. */
+  /** When it was last written. */
   readonly since: number;
   readonly schedule: Schedule;
 }
@@ -59,16 +61,16 @@ interface Held {
 class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #known: KnownTypes;
-  /** When each schedule is to be looked at, in store time. */
+  /** When each schedule is next looked at, in store time. */
   readonly #dueAt = new Map<string, number>();
-  /** The version of the cell that tells of changes; null before the first look. */
+  /** The version of the cell that marks changes; null before the first look. */
   #changes: number | null = null;
   #readAllAt = 0;
-  /** The sign under which was read last. */
+  /** The sign at the last read. */
   #sign: number | null = null;
   /** Store time and our own at the last look. */
   #clock = { now: 0, at: 0 };
-  /** Schedules that could not be read or worked out, by the version of which that was said. */
+  /** Schedules that could not be read or computed, by the version that was reported. */
   readonly #complained = new Map<string, number>();
 
   constructor(options: SchedulerOptions) {
@@ -83,7 +85,7 @@ class Scheduler {
       for (let from = 0; from < cells.length && !signal.aborted; from += PAGE)
         await this.#handle(cells.slice(from, from + PAGE));
     } catch (error) {
-      // What we were about to do is not known any more; everything is read again.
+      // The state of this step is unknown, so everything is read again.
       this.#changes = null;
       throw error;
     }
@@ -91,7 +93,7 @@ class Scheduler {
     return Math.min(LOOK_MS, Math.max(0, next - this.#now()));
   }
 
-  /** Store time, as far as we know. */
+  /** Store time, as far as it is known. */
   #now(): number {
     return this.#clock.now + this.#options.system.monotonic() - this.#clock.at;
   }
@@ -102,7 +104,7 @@ class Scheduler {
     return cells;
   }
 
-  /** The cells of what is due; of all schedules where somebody has changed one, or for a while nobody has looked. */
+  /** The cells of due schedules; of all schedules after a change, or when the last full read is too old. */
   async #look(): Promise<readonly Cell[]> {
     const { sign, system } = this.#options;
     const told = sign?.() ?? null;
@@ -120,13 +122,13 @@ class Scheduler {
       this.#dueAt.clear();
       return all.filter(({ name }) => name !== "");
     }
-    // The store's clock may have been stepped; what is due by it now was not asked for.
+    // The store's clock may have stepped; schedules that are due by it now were not asked for.
     const late = this.#takeDue().map((name) => ({ kind: SCHEDULE_CELLS, name }));
     const more = late.length === 0 ? [] : await this.#read(late);
     return [...cells.filter(({ name }) => name !== ""), ...more];
   }
 
-  /** The names of what is due; whoever takes them plans them anew. */
+  /** The names of due schedules; the caller plans them again. */
   #takeDue(): string[] {
     const now = this.#now();
     const names = [...this.#dueAt].filter(([, at]) => at <= now).map(([name]) => name);
@@ -148,7 +150,7 @@ class Scheduler {
     await this.#write([...ours, ...orphaned].filter(({ schedule }) => schedule.state.pending.length > 0));
   }
 
-  /** Decides the ticks of what is due; answers the schedules for which nobody else did. */
+  /** Decides the ticks of due schedules; answers the schedules that no other worker decided first. */
   async #decide(due: readonly Held[]): Promise<Held[]> {
     const { now } = this.#clock;
     const busy = await this.#busy(due);
@@ -163,7 +165,7 @@ class Scheduler {
     return this.#put(decided);
   }
 
-  /** When to look at it again: at its next tick, or to see that the jobs of the last ones are written. */
+  /** When to look at it again: at its next tick, or to check that the jobs of the last ticks are written. */
   #plan({ name, schedule: { state } }: Held): void {
     const takeOver = state.pending.length > 0 ? this.#clock.now + TAKE_OVER_MS : Number.POSITIVE_INFINITY;
     const next = state.paused || state.next === null ? Number.POSITIVE_INFINITY : state.next;
@@ -173,7 +175,7 @@ class Scheduler {
   #held({ name, version, value, at }: Cell): Held[] {
     const schedule = scheduleFrom(value);
     if (schedule) return [{ name, version, since: at, schedule }];
-    this.#complain(name, version, "what is stored is no schedule; remove it, or set it again");
+    this.#complain(name, version, "the stored schedule is invalid; remove it, or set it again");
     return [];
   }
 
@@ -189,10 +191,10 @@ class Scheduler {
   #complain(name: string, version: number, error: string): void {
     if (this.#complained.get(name) === version) return;
     this.#complained.set(name, version);
-    this.#options.log.error({ schedule: name, error }, "a schedule cannot be kept");
+    this.#options.log.error({ schedule: name, error }, "a schedule cannot run");
   }
 
-  /** The last jobs that have not ended, of schedules that ask. */
+  /** The last jobs that have not ended, of schedules that need to know. */
   async #busy(due: readonly Held[]): Promise<ReadonlySet<string>> {
     const ids = due.flatMap(({ schedule: { definition, state } }) =>
       definition.overlap === "skip" && state.lastJob !== null ? [state.lastJob] : [],
@@ -201,7 +203,7 @@ class Scheduler {
     return new Set(jobs.flatMap((job) => (job?.state === "queued" || job?.state === "running" ? [job.id] : [])));
   }
 
-  /** Writes schedules back, each if nobody else has; answers those that were, with their new versions. */
+  /** Writes schedules back, each unless another worker changed it; answers those written, with their new versions. */
   async #put(changed: readonly Held[]): Promise<Held[]> {
     if (changed.length === 0) return [];
     const changes = changed.map(({ name, version, schedule }): CellChange => {
@@ -221,7 +223,7 @@ class Scheduler {
     for (const each of await this.#put(after)) this.#plan(each);
   }
 
-  /** Each one cancels that before it, which is there by then, whoever writes it. */
+  /** Each job cancels the one before it, which is already written, by whichever worker. */
   async #replace(held: Held): Promise<void> {
     let { replaces } = held.schedule.state;
     for (const tick of held.schedule.state.pending) {
@@ -237,7 +239,7 @@ class Scheduler {
     } catch (error) {
       if (!isRedriveError(error)) throw error;
       const about = { schedule: name, tick: new Date(tick).toISOString(), error: error.message };
-      this.#options.log.error(about, "the job of a schedule cannot be made; this tick is lost");
+      this.#options.log.error(about, "the job of a schedule cannot be made; its tick is skipped");
       return [];
     }
   }

@@ -1,5 +1,5 @@
-// Schedules as people see them, and upkeep's own services in the same form: when it ran last, how long, how it went, and
-// when it runs next.
+// Schedules as shown to people, and the upkeep services in the same form: when each ran last, how long, how it ended,
+// and when it runs next.
 import { type CatchUp, type Overlap, type Schedule, scheduleFrom } from "../core/schedule.ts";
 import type { Job } from "../core/job.ts";
 import type { Cell, Store } from "../store/store.ts";
@@ -7,7 +7,7 @@ import { isFresh, RECORD_CELLS, recordsFrom, type StepRecord } from "../upkeep/u
 import { SCHEDULE_CELLS } from "./schedule-jobs.ts";
 import { livingAmong } from "../services/holding.ts";
 
-/** What every row of the list says. */
+/** The common fields of every row. */
 interface Row {
   /** Its name. */
   readonly name: string;
@@ -23,7 +23,7 @@ interface Row {
 
 /** A schedule. */
 export interface ScheduleView extends Row {
-  /** Tells it from upkeep. */
+  /** Distinguishes it from upkeep. */
   readonly kind: "schedule";
   /** The cron expression; null for an interval. */
   readonly cron: string | null;
@@ -35,9 +35,9 @@ export interface ScheduleView extends Row {
   readonly job: string;
   /** JSON text of the input of its jobs. */
   readonly input: string;
-  /** What becomes of ticks that were missed. */
+  /** What happens to missed ticks. */
   readonly catchUp: CatchUp;
-  /** What becomes of a tick whose last job has not ended. */
+  /** What happens to a tick whose last job has not ended. */
   readonly overlap: Overlap;
   /** Jobs are due up to this long after their tick. */
   readonly jitterMs: number;
@@ -45,7 +45,7 @@ export interface ScheduleView extends Row {
   readonly options: Readonly<Record<string, unknown>>;
   /** The id of its last job; null before the first. */
   readonly lastJob: string | null;
-  /** The state of that job; null if there is none any more. */
+  /** The state of that job; null if the job no longer exists. */
   readonly result: Job["state"] | null;
   /** Jobs that its ticks have made. */
   readonly fired: number;
@@ -53,13 +53,13 @@ export interface ScheduleView extends Row {
   readonly skipped: number;
 }
 
-/** What upkeep does by itself. */
+/** An upkeep service of the workers. */
 export interface UpkeepView extends Row {
-  /** Tells it from a schedule. */
+  /** Distinguishes it from a schedule. */
   readonly kind: "upkeep";
   /** The worker that did it last. */
   readonly worker: string;
-  /** How it went; null if it has not ended. */
+  /** How it ended; null if it has not ended. */
   readonly result: "ok" | "failed" | null;
   /** What went wrong; null if nothing did. */
   readonly error: string | null;
@@ -68,7 +68,7 @@ export interface UpkeepView extends Row {
 /** A row of the list. */
 export type AnyScheduleView = ScheduleView | UpkeepView;
 
-/** Every schedule by name, and after them upkeep's own services. */
+/** Every schedule by name, followed by the upkeep services. */
 export async function readSchedules(store: Pick<Store, "cells" | "get" | "workers">): Promise<AnyScheduleView[]> {
   const [{ cells, now }, workers] = await Promise.all([
     store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]),
@@ -78,7 +78,7 @@ export async function readSchedules(store: Pick<Store, "cells" | "get" | "worker
   return [...(await viewsOf(store, cells)), ...upkeepViews(recordsFrom(cells), alive, now)];
 }
 
-/** The schedules in cells, each with what became of its last job. */
+/** The schedules in cells, each with the state of its last job. */
 export async function viewsOf(store: Pick<Store, "get">, cells: readonly Cell[]): Promise<ScheduleView[]> {
   const found = cells.flatMap(({ kind, name, value }) => {
     const schedule = kind === SCHEDULE_CELLS && name !== "" ? scheduleFrom(value) : null;
@@ -130,7 +130,7 @@ function upkeepViews(records: readonly StepRecord[], alive: ReadonlySet<string>,
   });
 }
 
-/** What is done often is told less often: it has been done since, and will be done again as long after. */
+/** Frequent steps are recorded less often: the step has run since, and runs again after the same time. */
 const nextOf =
   (now: number) =>
   ({ at, waitMs }: StepRecord): number => {

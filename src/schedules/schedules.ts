@@ -1,4 +1,4 @@
-// Schedules as people handle them: set, look at, pause, resume, run now, remove. What they do by themselves is upkeep's.
+// Schedules as people handle them: set, list, pause, resume, run now, remove. Upkeep makes their jobs.
 import { RedriveError } from "../core/errors.ts";
 import { checkName } from "../core/new-job.ts";
 import { didYouMean, objectOf } from "../core/options.ts";
@@ -25,18 +25,18 @@ import { type AnyScheduleView, readSchedules, type ScheduleView, viewsOf } from 
 export interface Schedules {
   /**
    * Makes a schedule, or changes the one of this name. The same definition again changes nothing; if its times differ,
-   * it goes on with the next one from now.
+   * it continues with the next tick from now.
    */
   set<Input>(name: string, options: ScheduleOptions<Input>): Promise<ScheduleView>;
-  /** Every schedule by name, and after them what upkeep does regularly. */
+  /** Every schedule by name, followed by the upkeep services. */
   list(): Promise<AnyScheduleView[]>;
   /** The schedule; null if there is none of this name. */
   get(name: string): Promise<ScheduleView | null>;
-  /** Pauses a schedule: it makes no jobs until `resume`, and the ticks of the pause are not made up for. */
+  /** Pauses a schedule: it makes no jobs until `resume`, and ticks during the pause make none later either. */
   pause(name: string): Promise<ScheduleView>;
   /** Ends the pause; the next tick is the next one from now. */
   resume(name: string): Promise<ScheduleView>;
-  /** Makes one more job now, beside the planned ones; answers its id. */
+  /** Makes one extra job now, besides the planned ones; answers its id. */
   run(name: string): Promise<{ readonly id: string }>;
   /** Removes the schedule; jobs that it has made stay. False if there was none. */
   remove(name: string): Promise<boolean>;
@@ -51,7 +51,7 @@ export interface ScheduleParts {
   readonly defaults: PolicyOptions;
 }
 
-/** Tries against others who change the schedule at the same time. */
+/** Most attempts against concurrent changes of the schedule. */
 const TRIES = 10;
 
 /** The schedules of a store. */
@@ -88,7 +88,7 @@ export function openSchedules(parts: ScheduleParts): Schedules {
       const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
       await store.enqueue([job]);
       events.emit({ kind: "job.enqueued", id, type: job.type });
-      // For overlaps and for people it is the last job now; the plan stays as it is.
+      // It becomes the last job, for overlaps and for lists; the planned ticks do not change.
       await change(store, name, async (found, now) => {
         return found && { ...found, state: { ...found.state, lastJob: id, lastAt: now } };
       });
@@ -105,7 +105,7 @@ export function openSchedules(parts: ScheduleParts): Schedules {
   };
 }
 
-/** The definition that the options describe; refuses whatever is wrong about it. */
+/** The definition that the options describe; refuses anything wrong in it. */
 export async function checkSchedule(
   name: string,
   options: ScheduleOptions,
@@ -117,10 +117,10 @@ export async function checkSchedule(
   return definition;
 }
 
-/** What is to become of a schedule; null deletes it, and itself leaves it as it is. */
+/** The new value of a schedule; null deletes it, and the same value leaves it unchanged. */
 type Change = (found: Schedule | null, now: number, cell: Cell | undefined) => Promise<Schedule | null>;
 
-/** Writes what becomes of a schedule, and that something was changed. */
+/** Writes the new value of a schedule, and that something has changed. */
 async function change(store: Store, name: string, next: Change): Promise<void> {
   checkName("schedule", name);
   for (let tries = 0; tries < TRIES; tries++) {
@@ -136,7 +136,10 @@ async function change(store: Store, name: string, next: Change): Promise<void> {
     ]);
     if (isDone) return;
   }
-  throw new RedriveError("conflict", `The schedule ${name} is being changed by others all the time. Try again.`);
+  throw new RedriveError(
+    "conflict",
+    `The schedule ${name} was changed by other processes during every attempt. Try again.`,
+  );
 }
 
 async function cellsOf(store: Store, name: string): Promise<readonly Cell[]> {
@@ -156,10 +159,10 @@ async function missing(store: Store, name: string): Promise<never> {
   throw await unknown(store, name);
 }
 
-/** The error for a schedule that is not there. */
+/** The error for an unknown schedule. */
 async function unknown(store: Store, name: string): Promise<RedriveError> {
   const { cells } = await store.cells([{ kind: SCHEDULE_CELLS }]);
   const names = cells.map((cell) => cell.name).filter((each) => each !== "");
-  const hint = didYouMean(name, names, "`schedules list` shows what there is");
+  const hint = didYouMean(name, names, "`schedules list` shows the existing ones");
   return new RedriveError("not_found", `There is no schedule ${JSON.stringify(name)}; ${hint}`, { details: { name } });
 }

@@ -1,5 +1,5 @@
-// Finds runs whose worker is gone, has core judge them, and settles them under the lease that was lost. Every worker
-// does this; two that find the same run are told apart by the fence, and one of them is stale.
+// Finds runs whose worker is gone, lets core judge them, and settles them under the lost lease. Every worker does this;
+// if two find the same run, the fence makes one of them stale.
 import type { Failure } from "../core/job.ts";
 import { lapsedWorkers, type TimeReading } from "../core/lapse.ts";
 import { type RetryPolicy, verdict } from "../core/verdict.ts";
@@ -11,28 +11,28 @@ import { type JudgedRun, settleJudged } from "./judged-runs.ts";
 /** Runs judged in one settle. */
 const PAGE = 200;
 
-/** What reaping needs to know. */
+/** What reaping needs. */
 export interface ReaperOptions {
   readonly store: Store;
   readonly system: System;
-  /** This worker's own id; it never gives itself up. */
+  /** This worker's id; it never gives itself up. */
   readonly self: string;
   readonly host: string;
   readonly isAlive: (pid: number) => boolean;
-  /** The policy of a type, or the default for one nobody here knows. */
+  /** The policy of a type, or the default for an unknown one. */
   readonly policyOf: (type: string) => RetryPolicy;
-  /** This worker's own lease. Runs whose worker is given up, or has no row, are left to their worker for as long. */
+  /** This worker's lease. Runs of a worker that is given up or has no row are left to that worker for as long. */
   readonly leaseMs: number;
-  /** True once contact has lasted for this lease, so that living workers that have it had the time to show themselves. */
+  /** True once contact has lasted for this lease, so that living workers with that lease had time for a heartbeat. */
   readonly hasLasted: (leaseMs: number) => boolean;
-  /** Hears the store's time before anyone is judged by it. */
+  /** Receives the store's time before any worker is judged by it. */
   readonly onTold: (reading: TimeReading) => void;
-  /** Hears which workers were known. */
+  /** Receives the known workers. */
   readonly onSeen?: (workers: readonly WorkerRecord[]) => void;
   readonly report: Reporter;
 }
 
-/** Judges everything that dead workers left behind; returns how many runs it settled. */
+/** Judges all runs that dead workers left; returns how many it settled. */
 export async function reap(
   options: ReaperOptions,
   evidence: ReadonlyMap<string, Failure> = new Map(),
@@ -56,7 +56,7 @@ export async function reap(
     settled += (await settleJudged(judged, options, refused)).length;
   }
   if (refused.length > 0) throw refused[0];
-  // Whoever was given up and holds nothing any more is of no use to anybody.
+  // A worker that was given up and holds no run has no further use.
   for (const { id } of workers.filter((worker) => worker.givenUp && worker.running === 0)) await store.leave(id);
   return settled;
 }

@@ -1,11 +1,11 @@
-// Settles runs over the heads of those who hold them, each under its own lease: whoever settles first is right, and the
-// other one is stale.
+// Settles runs without waiting for the workers that hold them, each under its own lease: the first to settle wins, and
+// the other is stale.
 import { isRedriveError } from "../core/errors.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { ExpiredRun, Store } from "../store/store.ts";
 import type { Reporter } from "../report/reporter.ts";
 
-/** A run of somebody else's, and what it deserves. */
+/** A run of another worker, and its verdict. */
 export interface JudgedRun {
   readonly run: ExpiredRun;
   readonly verdict: Verdict;
@@ -17,7 +17,9 @@ export interface SettlingOptions {
   readonly report: Reporter;
 }
 
-/** Settles these; answers which counted. One that the store refuses does not keep the others from it, and is put aside. */
+/**
+ * Settles these; answers which counted. A verdict that the store refuses is set aside and does not block the others.
+ */
 export async function settleJudged<J extends JudgedRun>(
   judged: readonly J[],
   options: SettlingOptions,
@@ -41,8 +43,8 @@ async function settleTogether<J extends JudgedRun>(judged: readonly J[], options
     verdict,
   }));
   const { stale, locked = [] } = await options.store.settle({ settlements });
-  // A stale one was settled by its own worker or by somebody like us in the meantime: theirs to report. One that somebody
-  // holds is found again by the next round.
+  // A stale one was meanwhile settled by its own worker or by another reaper, which reports it. One that another
+  // transaction holds is found again in the next round.
   const lost = new Set([...stale, ...locked].map(({ id }) => id));
   const counted = judged.filter(({ run }) => !lost.has(run.job.id));
   for (const { run, verdict } of counted) options.report(run.job, verdict, "counted");

@@ -1,18 +1,18 @@
-// How long each type keeps its ended jobs, as all programs on a store know it: a note per type of what was last said and
-// applied, and one per type whose dead letters go only through an archive. So a program that does not define a type still
-// deletes nothing of it too early.
+// How long each type keeps its ended jobs, known to all programs on a store: a note per type with the value last
+// applied, and one per type whose dead letters must go through an archive. So a program that does not define a type
+// still deletes nothing of it too early.
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Cell, CellChange, Keep, Store, TypeKeep } from "../store/store.ts";
 
 const KEEP_CELLS = "keep";
 const ARCHIVE_CELLS = "archive";
-/** Jobs looked at in one step of a move. */
+/** Jobs read in one step of a move. */
 const STEP = 1_000;
 
 /** What is known of the types on a store. */
 export interface KnownKeeps {
   readonly keeps: ReadonlyMap<string, NotedKeep>;
-  /** Types whose dead letters go only through an archive, and when somebody with that archive was last here. */
+  /** Types whose dead letters must go through an archive, and when a worker with that archive was last here. */
   readonly archived: ReadonlyMap<string, number>;
   readonly now: number;
 }
@@ -25,7 +25,7 @@ export interface NotedKeep extends SaidKeep {
   readonly at: number;
 }
 
-/** Reads what is known. */
+/** Reads the notes. */
 export async function readKeeps(store: Pick<Store, "cells">): Promise<KnownKeeps> {
   const { cells, now } = await store.cells([{ kind: KEEP_CELLS }, { kind: ARCHIVE_CELLS }]);
   const of = (wanted: string): Cell[] => cells.filter(({ kind }) => kind === wanted);
@@ -37,8 +37,8 @@ export async function readKeeps(store: Pick<Store, "cells">): Promise<KnownKeeps
 }
 
 /**
- * Has ended jobs of these types kept for as long as their definitions say, where something else was said before, and
- * writes it down. True when all is done; a move that was interrupted begins again.
+ * Moves the expiry of ended jobs of these types to what their definitions say, where the note said something else, and
+ * updates the note. True when all is done; an interrupted move begins again.
  */
 export async function applyKeeps(
   store: Pick<Store, "cells" | "setCells" | "retain">,
@@ -56,10 +56,12 @@ export async function applyKeeps(
   return true;
 }
 
-/** Notes that nobody writes for a month go; this one is written again by then, as it is, while a worker of the type lives. */
+/** Notes are deleted after a month without a write; while a worker of the type lives, it rewrites its note by then. */
 const REFRESH_MS = 86_400_000;
 
-/** Writes the notes about these types again that are a day old or gone. What another program said since stays. */
+/**
+ * Rewrites the notes of these types that are a day old or missing. A value that another program has set since stays.
+ */
 export async function refreshKeeps(
   store: Pick<Store, "setCells">,
   jobs: readonly JobDefinition[],
@@ -74,23 +76,23 @@ function noteOf({ type, finishedMs, deadMs }: SaidKeep & { readonly type: string
   return { kind: KEEP_CELLS, name: type, holder: "", version: null, value };
 }
 
-/** Says that the dead letters of these types have an archive, and that somebody with it is here. */
+/** Notes that the dead letters of these types have an archive, and that a worker with it is here. */
 export async function noteArchive(store: Pick<Store, "setCells">, jobs: readonly JobDefinition[]): Promise<void> {
   await store.setCells(
     jobs.map(({ type }) => ({ kind: ARCHIVE_CELLS, name: type, holder: "", version: null, value: "{}" })),
   );
 }
 
-/** Whoever has an archive comes at least every ten minutes; one that was not here for so long is away. */
+/** A worker with an archive notes it at least every ten minutes; after this long it counts as away. */
 const AWAY_MS = 3_600_000;
 
-/** Dead letters of a type that are over, and that only an archive lets go. */
+/** Expired dead letters of a type that only an archive may release. */
 export interface UnarchivedLetters {
   readonly type: string;
   readonly count: number;
 }
 
-/** Those of which nobody with their archive has been here for an hour. */
+/** The types for which no worker with their archive has been here for an hour. */
 export async function unarchivedLetters(store: Pick<Store, "cells" | "tally">): Promise<UnarchivedLetters[]> {
   const [{ byType }, { archived, now }] = await Promise.all([store.tally({ aside: true }), readKeeps(store)]);
   const isAway = (type: string): boolean => now - (archived.get(type) ?? 0) >= AWAY_MS;
@@ -103,8 +105,8 @@ export function typeKeep({ type, policy }: JobDefinition): SaidKeep & { readonly
 }
 
 /**
- * What a prune goes by for jobs that ended without a time: their own type, else the longest that is said of any. Dead ones
- * of a type with an archive are never left to a prune.
+ * How a prune treats jobs that ended without an expiry: by their own type, else by the longest time of any type. Dead
+ * ones of a type with an archive are never left to a prune.
  */
 export function retentionBy(
   { keeps, archived }: KnownKeeps,
@@ -129,7 +131,7 @@ function isSame(a: SaidKeep, b: SaidKeep | undefined): boolean {
   return a.finishedMs === b?.finishedMs && a.deadMs === b.deadMs;
 }
 
-/** What a note says; null for one that a program wrote which speaks otherwise. */
+/** The content of a note; null for one that another version wrote in another form. */
 function keepFrom(text: string): SaidKeep | null {
   try {
     const { finishedMs, deadMs } = JSON.parse(text) as Record<string, unknown>;

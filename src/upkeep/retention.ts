@@ -1,6 +1,6 @@
-// Deletes ended jobs whose time has come, in small steps. A job carries that time itself, so that whoever deletes need not
-// know its type. Nothing goes silently: whoever listens hears how many, and where an archive is set, the dead letters of the
-// types defined here are on disk before they are deleted.
+// Deletes ended jobs that have expired, in small steps. A job carries its expiry, so that the deleting process need not
+// know its type. Listeners learn how many were deleted, and where an archive is set, the dead letters of the types
+// defined here are on disk before they are deleted.
 import type { DeadLetter } from "../core/job.ts";
 import type { Policy } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -9,14 +9,14 @@ import type { System } from "../system/system.ts";
 import { applyKeeps, noteArchive, readKeeps, refreshKeeps, retentionBy, typeKeep } from "./keeps.ts";
 import type { Service } from "./upkeep.ts";
 
-/** What retention goes by. */
+/** What retention needs. */
 export interface RetentionOptions {
   readonly store: Store;
   readonly system: System;
   readonly jobs: readonly JobDefinition[];
-  /** For jobs that ended without a time, of types that no program has said anything about, unless others say longer. */
+  /** For jobs that ended without an expiry, of types without a note, unless another type keeps jobs longer. */
   readonly policy: Policy;
-  /** Keeps dead letters that are about to be deleted; null where there is no archive. */
+  /** Archives dead letters that are about to be deleted; null where there is no archive. */
   readonly archive: ((letters: readonly DeadLetter[]) => Promise<void>) | null;
   readonly onPruned: (pruned: Pruned) => void;
 }
@@ -24,19 +24,19 @@ export interface RetentionOptions {
 /** What was deleted. */
 export type Pruned = Omit<PruneAnswer, "more">;
 
-/** How long a key stays taken at least. */
+/** The least time that a key stays taken. */
 const KEY_MS = 86_400_000;
 const STEP = 1_000;
 const PAGE = 200;
 const EVERY_MS = 600_000;
-/** A worker whose store does not let it work says so before this. */
+/** A worker whose store refuses this step reports it within this time. */
 const SAY_AFTER_MS = 1_000;
-/** A one-shot cleans up for this long at most; the next one goes on. */
+/** A one-shot cleans up for at most this long; the next one continues. */
 const BRIEF_MS = 2_000;
 
 /**
- * The service. At its start it has jobs of its types kept as they say here; what is over goes every ten minutes, first a
- * moment after the start, so that a fleet does not do it in step.
+ * The service. At its start it applies the keep times of its types to their jobs. It deletes expired jobs every ten
+ * minutes, the first time a moment after the start, so that the workers of a fleet do not act in step.
  */
 export function retentionService(options: RetentionOptions): Service {
   const waitMs = (): number => EVERY_MS * (0.1 + 0.9 * options.system.random());
@@ -52,13 +52,15 @@ export function retentionService(options: RetentionOptions): Service {
   };
 }
 
-/** Tells every program on the store how long the types defined here are kept, and has ended jobs of theirs go by that. */
+/**
+ * Notes for every program on the store how long the types defined here are kept, and applies that to their ended jobs.
+ */
 async function sayKeeps({ store, jobs, archive }: RetentionOptions, signal?: AbortSignal): Promise<boolean> {
   if (archive) await noteArchive(store, jobs);
   return applyKeeps(store, jobs, signal);
 }
 
-/** What a one-shot does before it ends: nobody else may come to clean up. */
+/** The cleanup of a one-shot before it ends: no other process may come to do it. */
 export async function applyBriefly(options: RetentionOptions): Promise<void> {
   const enough = new AbortController();
   const forget = options.system.after(BRIEF_MS, () => enough.abort());
@@ -69,7 +71,7 @@ export async function applyBriefly(options: RetentionOptions): Promise<void> {
   await both().finally(forget);
 }
 
-/** Deletes everything that is over now, and tells what. */
+/** Deletes everything that has expired, and reports it. */
 export async function applyRetention(options: RetentionOptions, signal?: AbortSignal): Promise<Pruned> {
   const { store, jobs, policy, archive, onPruned } = options;
   if (archive) await noteArchive(store, jobs);
@@ -89,7 +91,9 @@ export async function applyRetention(options: RetentionOptions, signal?: AbortSi
   return sum;
 }
 
-/** Archives the letters of jobs of our types that are over, and deletes these; those of others have no archive, or another. */
+/**
+ * Archives the letters of expired jobs of our types, and deletes the jobs; other types have no archive, or another one.
+ */
 async function archiveDead(
   { store, jobs }: RetentionOptions,
   archive: (letters: readonly DeadLetter[]) => Promise<void>,
@@ -102,13 +106,13 @@ async function archiveDead(
       const page = await store.deadLetters({ type, limit: PAGE, cursor, oldest: true });
       const over = page.items.filter(({ job, diedAt }) => job.state === "dead" && diedAt <= now - deadMs);
       if (over.length > 0) {
-        // The letters of earlier deaths go with the job, so they are kept with it.
+        // The letters of earlier deaths are deleted with the job, so they are archived with it.
         const all = { redriven: true, oldest: true, limit: PAGE };
         const pages = await Promise.all(over.map(({ job }) => store.deadLetters({ ...all, jobId: job.id })));
         await archive(pages.flatMap(({ items }) => items));
         removed += await store.remove(over.map(({ job, generation }) => ({ id: job.id, generation })));
       }
-      // Letters lie in the order of their deaths: behind one that is not over there is none that is.
+      // Letters are in the order of their deaths: after one that has not expired there is none that has.
       if (page.next === null || over.length < page.items.length) break;
       cursor = page.next;
     }

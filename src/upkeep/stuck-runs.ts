@@ -1,6 +1,6 @@
-// Finds runs that take longer than they may, has core judge them, and settles them under their lease, so that whatever
-// they say later is refused. A worker ends its stuck runs itself; this is for those that do not: their event loop is
-// blocked, their clock is wrong, or somebody asks for it by hand.
+// Finds runs that exceed their stuck limit, lets core judge them, and settles them under their lease, so that the store
+// refuses whatever they report later. A worker ends its stuck runs itself; this is for workers that do not, because
+// their event loop is blocked or their clock is wrong, and for operators who ask for it.
 import type { Job } from "../core/job.ts";
 import { pausedMs } from "../core/paused.ts";
 import { parkedSpans, recordFrom } from "../core/service-record.ts";
@@ -13,19 +13,19 @@ import type { Service } from "./upkeep.ts";
 /** What judging stuck runs needs. */
 export interface StuckJudge {
   readonly system: Pick<System, "random">;
-  /** The policy of a type, or the default for one nobody here knows. */
+  /** The policy of a type, or the default for an unknown one. */
   readonly policyOf: (type: string) => RetryPolicy;
 }
 
 /** What the check needs. */
 export interface StuckCheckOptions extends StuckJudge, SettlingOptions {
-  /** So long after its limit a run is still left to its own worker. */
+  /** How long after its limit a run is still left to its own worker. */
   readonly graceMs: number;
   /** How many workers share the check, as far as is known; default 1. */
   readonly workers?: () => number;
 }
 
-/** A run that takes too long, and what it deserves. */
+/** A run that exceeds its limit, and its verdict. */
 export interface StuckJudgement {
   readonly run: OverdueRun;
   readonly verdict: Verdict;
@@ -33,10 +33,10 @@ export interface StuckJudgement {
 
 const PAGE = 200;
 const EVERY_MS = 10_000;
-/** Workers by whom the check is shared at most. */
+/** Most workers that share the check. */
 const SHARED_MOST = 6;
 
-/** The service: every ten seconds; where several workers share the check, each of them seldomer. */
+/** The service: every ten seconds; where several workers share the check, each of them less often. */
 export function stuckService(options: StuckCheckOptions): Service {
   return {
     name: "stuck check",
@@ -47,7 +47,7 @@ export function stuckService(options: StuckCheckOptions): Service {
   };
 }
 
-/** Settles every run that is over its limit and its grace; answers how many. */
+/** Settles every run that is over its limit and the grace; answers how many. */
 export async function checkStuck(options: StuckCheckOptions, signal?: AbortSignal): Promise<number> {
   let settled = 0;
   const refused: unknown[] = [];
@@ -59,7 +59,7 @@ export async function checkStuck(options: StuckCheckOptions, signal?: AbortSigna
   return settled;
 }
 
-/** Runs that take too long with what they deserve, page by page. */
+/** Runs that exceed their limit, with their verdicts, page by page. */
 export async function* judgedPages(
   request: Pick<OverdueRequest, "byMs" | "ranMs">,
   options: StuckJudge & { readonly store: Store },
@@ -69,7 +69,7 @@ export async function* judgedPages(
     const last = found.at(-1);
     if (!last) return;
     after = last.position;
-    // A job that was enqueued by name has the limits of its type only here, and these may be longer, or say never.
+    // A job that was enqueued by name gets the limits of its type only here, and these may be longer, or none.
     const { ranMs: least, byMs = 0 } = request;
     const isStuck = ({ job, ranMs }: OverdueRun): boolean => job.stuckMs !== null && ranMs >= job.stuckMs + byMs;
     const runs = least === undefined ? found.filter(isStuck) : found;
@@ -83,13 +83,13 @@ function judge(
   heldMs: (job: Job, until: number) => number,
   { policyOf, system }: StuckJudge,
 ): Verdict {
-  // What was fetched ahead and never started did nothing wrong.
+  // A job that was fetched ahead and never started is not at fault.
   const outcome: Outcome = started ? { kind: "stuck", ranMs } : { kind: "released", reason: "not_started", delayMs: 0 };
   const now = (job.startedAt ?? 0) + ranMs;
   return verdict(job, outcome, policyOf(job.type), now, system.random, heldMs(job, now));
 }
 
-/** The time that a job was held back, which no deadline counts; asked for only where there is a deadline. */
+/** The time that a job was held back, which deadlines do not count; read only where there is a deadline. */
 async function heldBy(runs: readonly OverdueRun[], store: Store): Promise<(job: Job, until: number) => number> {
   if (runs.every(({ job }) => job.deadlineMs === null)) return () => 0;
   const { pauses, services } = await store.control();

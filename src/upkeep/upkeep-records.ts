@@ -1,5 +1,5 @@
-// What upkeep did last, told to everybody: each worker keeps a cell per service with when it ran, how long, how it went
-// and when it runs next. Without these, nobody could tell a fleet that has nothing to do from one that nobody looks after.
+// What upkeep did last, published for every process: each worker keeps a cell per service with when it ran, how long,
+// how it ended and when it runs next. Without these, an idle fleet would look like one without upkeep.
 import { fieldsFrom, hasNumbers } from "../core/options.ts";
 import type { Cell, CellChange, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
@@ -9,7 +9,7 @@ export const RECORD_CELLS = "upkeep";
 
 /** One step of a service. */
 export interface Step {
-  /** How long it took; null if it has not run yet and only says when it will. */
+  /** How long it took; null if it has not run yet and only announces its first step. */
   readonly ms: number | null;
   /** What went wrong; null if nothing did. */
   readonly error: string | null;
@@ -17,25 +17,25 @@ export interface Step {
   readonly waitMs: number;
 }
 
-/** A step as others read it; times are the store's. */
+/** A step as other processes read it, in store time. */
 export interface StepRecord extends Step {
   readonly service: string;
   readonly worker: string;
-  /** When it was told. */
+  /** When it was published. */
   readonly at: number;
 }
 
-/** Takes note of steps. */
+/** Records steps. */
 export interface Records {
   note(service: string, step: Step): void;
-  /** Leaves what was done last to nobody in particular, so that workers that come and go leave one record, not many. */
+  /** Moves the last records to the empty holder, so that workers that come and go leave one record, not many. */
   end(): Promise<void>;
 }
 
-/** How often a worker writes about a service at most, unless it begins to fail or to go well again. */
+/** How often a worker writes about a service at most, unless it begins to fail or to succeed again. */
 export const RECORD_EVERY_MS = 30_000;
 const ERROR_LENGTH = 300;
-/** Who holds the records of workers that have left. */
+/** The holder of the records of workers that have left. */
 const NOBODY = "";
 
 /** The records of one worker. */
@@ -61,7 +61,7 @@ export function openRecords({
       const failed = step.error !== null;
       untold.set(service, step);
       if (before && before.failed === failed && now - before.at < RECORD_EVERY_MS) return;
-      // What the others have to tell goes along: one write for all of them.
+      // The records of the other services go with it: one write for all of them.
       const changes = [...untold].map(([name, { error, ...rest }]) => {
         told.set(name, { at: now, failed: error !== null });
         const value = JSON.stringify({ ...rest, error: error && error.slice(0, ERROR_LENGTH), worker: worker() });
@@ -69,7 +69,7 @@ export function openRecords({
         return cell(name, worker(), value);
       });
       untold.clear();
-      // Where the store does not answer, the steps themselves say so.
+      // If the store does not answer, the steps themselves report it.
       store.setCells(changes).catch(() => undefined);
     },
     async end() {
@@ -80,7 +80,7 @@ export function openRecords({
   };
 }
 
-/** The records in cells; those that nobody can read are left out. */
+/** The records in cells; unreadable ones are left out. */
 export function recordsFrom(cells: readonly Cell[]): StepRecord[] {
   return cells.flatMap(({ kind, name, holder, value, at }) => {
     if (kind !== RECORD_CELLS) return [];
@@ -93,7 +93,7 @@ export function recordsFrom(cells: readonly Cell[]): StepRecord[] {
   });
 }
 
-/** True if whoever told it can be taken to do it still. */
+/** True if the worker that published it can be assumed to do it still. */
 export function isFresh({ at, waitMs }: StepRecord, now: number): boolean {
   return now - at <= 3 * Math.max(waitMs, RECORD_EVERY_MS);
 }

@@ -1,19 +1,19 @@
-// The loop that all services of upkeep share: a service does one step and says how long to wait; the loop waits, goes on
-// when a step fails, and stops when told to.
+// The loop that all upkeep services share: a service does one step and returns how long to wait; the loop waits,
+// continues when a step fails, and stops when asked.
 import { textOf } from "../core/failure.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Contact } from "../store/store-contact.ts";
 import type { Records } from "./upkeep-records.ts";
 
-/** Something that is done again and again. */
+/** Something that is done repeatedly. */
 export interface Service {
   readonly name: string;
   /** How long to wait before the first step, in milliseconds; default not at all. */
   readonly firstMs?: number;
   /** How long to wait after a step that failed; default 10 s. */
   readonly retryMs?: number;
-  /** One step; answers how long to wait before the next, in milliseconds. */
+  /** Does one step; answers how long to wait before the next, in milliseconds. */
   step(signal: AbortSignal): Promise<number>;
 }
 
@@ -25,11 +25,11 @@ export interface UpkeepOptions {
   readonly system: System;
   readonly log: Log;
   readonly records: Records;
-  /** The worker's own, which says for all of them that the store is away. */
+  /** The contact of the worker, which reports an outage once for all services. */
   readonly contact: Pick<Contact, "isAway">;
 }
 
-/** Runs services until stopped; `stop` waits for steps under way. Every step is told to the records. */
+/** Runs services until stopped; `stop` waits for steps under way. Every step is recorded. */
 export function startUpkeep(
   services: readonly Service[],
   { system, log, records, contact }: UpkeepOptions,
@@ -48,7 +48,7 @@ export function startUpkeep(
       } catch (cause) {
         error = textOf(cause);
         if (!contact.isAway(name, cause))
-          log.warn({ service: name, error }, "a step of upkeep failed; it is tried again");
+          log.warn({ service: name, error }, "an upkeep step failed; it will be retried");
       }
       records.note(name, { ms: Math.round(system.monotonic() - from), error, waitMs: Math.round(waitMs) });
       await system.sleep(waitMs, ending.signal);

@@ -1,5 +1,5 @@
-// A worker's part in the reservation for jobs with their last crash left: asks for it, renews it, lets go of it. What to
-// do is decided in core/reservation.ts; the reservation is a cell of the store, written by compare-and-set.
+// A worker's part in the reservation for jobs with one crash left: asks for it, renews it, gives it up.
+// core/reservation.ts decides; the reservation is a cell of the store, written by compare-and-set.
 import {
   isToBeAlone,
   mayReserve,
@@ -28,7 +28,7 @@ export interface AloneReservationOptions {
   readonly hands: Pick<InFlight, "isIdle" | "aloneMs" | "free">;
 }
 
-/** What this worker wrote when it last did. */
+/** The reservation as this worker last wrote it. */
 interface Held {
   readonly sinceMs: number;
   readonly version: number;
@@ -53,19 +53,22 @@ export class AloneReservation {
     return this.#held !== null || isToBeAlone(this.#options.hands.aloneMs);
   }
 
-  /** True if a job with its last crash left may be taken now. */
+  /** True if a job with one crash left may be taken now. */
   get mayTake(): boolean {
     const { hands } = this.#options;
     if (this.#held === null || hands.aloneMs !== null) return false;
     return hands.isIdle || (this.#beside === "may" && hands.free > 0);
   }
 
-  /** Such a job was taken. */
+  /** Records that such a job was taken. */
   taken(): void {
     if (this.#beside === "may") this.#beside = "has";
   }
 
-  /** Goes on after a look at the lanes: `dueMs` is how long such a job has been due, null for none; `now` the store's time. */
+  /**
+   * Decides again after a look at the lanes: `dueMs` is how long such a job has been due, null for none; `now` is the
+   * store's time.
+   */
   async look(dueMs: number | null, now: number): Promise<void> {
     const { hands, log, system } = this.#options;
     const nowMs = system.monotonic();
@@ -77,14 +80,14 @@ export class AloneReservation {
     if (step === "let go") return this.letGo();
     if (step === "run beside" && this.#beside === "no") {
       this.#beside = "may";
-      log.warn({ dueMs }, "a job with its last crash left has waited long enough: it runs beside what does not end");
+      log.warn({ dueMs }, "a job with one crash left has waited long enough: it runs beside the other runs");
     }
     const isWaiting = aloneMs === null && !isIdle;
     if (nowMs - held.writtenMs < RESERVED_MS / 2 && isWaiting === held.isWaiting) return;
     this.#held = await this.#write(held.version, held.sinceMs, now, isWaiting);
   }
 
-  /** Gives the reservation back, if there is one. */
+  /** Gives the reservation up, if there is one. */
   async letGo(): Promise<void> {
     const held = this.#held;
     if (held === null) return;
@@ -104,10 +107,10 @@ export class AloneReservation {
     const current = cell ? reservationFrom(cell.value) : null;
     if (!mayReserve(current, { worker: self.id, isIdle: hands.isIdle }, now)) return;
     this.#held = await this.#write(cell?.version ?? 0, nowMs, now, !hands.isIdle);
-    if (this.#held) log.info({}, "this worker takes no other work until it has run a job with its last crash left");
+    if (this.#held) log.info({}, "this worker takes no other work until it has run a job with one crash left");
   }
 
-  /** Says who has the reservation; null if another worker was faster. */
+  /** Writes the reservation; null if another worker was first. */
   async #write(version: number, sinceMs: number, now: number, isWaiting: boolean): Promise<Held | null> {
     const { store, system, self } = this.#options;
     const value = JSON.stringify({ worker: self.id, until: now + RESERVED_MS, isWaiting });

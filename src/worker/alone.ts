@@ -1,4 +1,5 @@
-// Inside the child of a last chance: a worker that takes one job of a lane, runs it and leaves.
+// The program of the child process for a job with one crash left: a worker that takes one job of a lane, runs it and
+// exits.
 import { countsAgainstService } from "../core/breaker.ts";
 import { textOf } from "../core/failure.ts";
 import type { Job } from "../core/job.ts";
@@ -29,7 +30,7 @@ export interface AloneOptions {
   readonly control: number;
   /** As in the request. */
   readonly held: Outcome | null;
-  /** Fires when the job is to be released. */
+  /** Fires when the job must be released. */
   readonly stop: AbortSignal;
   readonly jobs: readonly JobDefinition[];
   readonly settings: WorkerSettings;
@@ -38,7 +39,7 @@ export interface AloneOptions {
   readonly report: (report: AloneReport) => void;
 }
 
-/** Runs one job of the lane; returns false if there was none left, or it may not be taken any more. */
+/** Runs one job of the lane; returns false if there was none left, or it may no longer be taken. */
 export async function runAlone(options: AloneOptions): Promise<boolean> {
   const { store, system, worker, settings, lane, control } = options;
   const { leaseMs, release } = settings;
@@ -77,7 +78,7 @@ async function runOne(
   const executor = { system, log, report, store, settle: settler.settle, abortGraceMs, heldMs, gate };
   const taken = { store, worker, beganBefore: Number.POSITIVE_INFINITY, isSettling: settler.isSettling };
   let run: Run | null = null;
-  // Before the handler is called: it may block this thread for good.
+  // Before the handler is called, because the handler may block this thread permanently.
   const heartbeat = startHeartbeat({
     store,
     system,
@@ -104,8 +105,8 @@ async function runOne(
 }
 
 /**
- * The gate of the child. Its parent has decided whether the job may start, and hears how the run ended; what is left to know
- * here is whether a failure is charged: not that of a probe, nor one after the breaker has opened.
+ * The gate of the child. The parent has decided that the job may start, and learns how the run ended; this gate only
+ * decides whether a failure is charged: not that of a probe, nor one after the breaker has opened.
  */
 function gateOf(
   { store, held }: AloneOptions,
@@ -115,7 +116,7 @@ function gateOf(
   return {
     start: () => held,
     async heard({ service }, outcome) {
-      // The result is in the store, and may be large.
+      // Without the result, which is in the store and may be large.
       onHeard(outcome.kind === "completed" ? { kind: "completed", result: null } : outcome);
       if (outcome.kind !== "failed" || !countsAgainstService(outcome.failure.class)) return outcome;
       const after = await store.control().catch(() => before);

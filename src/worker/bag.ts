@@ -1,14 +1,15 @@
-// What comes and goes with every job is kept in an array in which each knows its place, not in a Set. A Set that is full
-// moves to a new table, and the old one keeps what it had and a way to the new one; once V8 has one of them among its old
-// objects, each keeps the next alive, and with them every job there ever was, until the next full collection.
+// A collection in an array in which each item knows its index, for items that come and go with every job. A Set would
+// leak: when full it moves to a new table, and the old table keeps its content and a link to the new one. Once V8 has
+// moved one table to its old objects, each keeps the next alive, and with them every job there ever was, until the next
+// full collection.
 
-/** Something that can be in one bag at a time. */
+/** An item that can be in one bag at a time. */
 export interface Bagged {
-  /** Where it is in its bag. */
+  /** Its index in the bag. */
   place: number;
 }
 
-/** Things in no order, of which any can be taken out at once. */
+/** Items in no order, any of which can be removed in constant time. */
 export class Bag<T extends Bagged> {
   readonly #items: T[] = [];
 
@@ -24,7 +25,7 @@ export class Bag<T extends Bagged> {
     if (!this.has(item)) item.place = this.#items.push(item) - 1;
   }
 
-  /** The last one takes its place. */
+  /** Removes the item; the last one moves to its index. */
   delete(item: T): boolean {
     if (!this.has(item)) return false;
     const last = this.#items.pop() as T;
@@ -38,7 +39,7 @@ export class Bag<T extends Bagged> {
     return this.#items.some(test);
   }
 
-  /** Those that are there now, whatever becomes of them meanwhile. */
+  /** The items that are in it now, even if some are removed during the iteration. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#items][Symbol.iterator]();
   }

@@ -1,17 +1,17 @@
-// Puts claimed jobs together into batches: how many at the head of what was fetched go into one, and which of them wait
-// in their slot for others to come. Batches are runs of neighbours, so that jobs still start in the order of their tickets.
+// Combines claimed jobs into batches: how many of the first fetched jobs go into one, and which of them wait in their
+// slot for more. A batch consists of adjacent jobs, so that jobs still start in the order of their tickets.
 import type { Job } from "../core/job.ts";
 import type { BatchSettings } from "../jobs/batch-handler.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
-/** A job in hand that has not started, with the time of its claim. */
+/** A held job that has not started, with the time of its claim. */
 export interface Fetched {
   readonly job: ClaimedJob;
   readonly claimedMs: number;
 }
 
-/** True for a job that failed before, or was in a batch of unknown outcome; one that died and was sent back has failed. */
+/** True for a job that failed before, or was in a batch of unknown outcome; a redriven job counts as failed. */
 export function isAgain({
   attempts,
   batchMost,
@@ -20,7 +20,7 @@ export function isAgain({
   return attempts > 0 || batchMost !== null || generation > 1;
 }
 
-/** How many jobs a batch with this one may have. */
+/** The largest batch that this job may be in. */
 export function mostWith(
   job: Pick<Job, "attempts" | "batchMost" | "generation">,
   { size, retrySize }: BatchSettings,
@@ -29,8 +29,8 @@ export function mostWith(
 }
 
 /**
- * How many jobs at the head of these make one batch: one type and service, never two of one group, and no more than any
- * of them allows.
+ * How many of the first of these jobs make one batch: one type and service, never two of one group, and no more than
+ * any of them allows.
  */
 export function headBatch(fetched: readonly Fetched[], batch: BatchSettings): number {
   const jobs: Job[] = [];
@@ -59,7 +59,7 @@ export class BatchForming {
   readonly #begin: (fetched: Fetched[]) => void;
   #waiting: Gathered[] = [];
 
-  /** `begin` gets each batch when it is full, or has waited long enough; its slot is free by then. */
+  /** `begin` gets each batch when it is full or has waited long enough; its slot is free by then. */
   constructor(system: System, begin: (fetched: Fetched[]) => void) {
     this.#system = system;
     this.#begin = begin;
@@ -70,7 +70,7 @@ export class BatchForming {
     return this.#waiting.length;
   }
 
-  /** Everything that waits here. */
+  /** All jobs that wait here. */
   get fetched(): readonly Fetched[] {
     return this.#waiting.flatMap(({ fetched }) => fetched);
   }
@@ -80,7 +80,7 @@ export class BatchForming {
     return this.#waiting.filter(({ fetched }) => fetched[0]?.job.type === type).length;
   }
 
-  /** True if the jobs, which make one batch, are to wait for more; then they are kept here. */
+  /** True if these jobs, which make one batch, must wait for more; then they are kept here. */
   keeps(fetched: Fetched[], batch: BatchSettings): boolean {
     const isOpen = fetched.every(({ job }) => mostWith(job, batch) === batch.size);
     if (batch.waitMs === 0 || !isOpen || fetched.length >= batch.size) return false;
@@ -90,7 +90,7 @@ export class BatchForming {
     return true;
   }
 
-  /** True if a batch was waiting for this job; it goes along. */
+  /** True if a waiting batch took this job. */
   joins(next: Fetched): boolean {
     for (const gathered of this.#waiting) {
       const { fetched, batch } = gathered;
@@ -102,7 +102,7 @@ export class BatchForming {
     return false;
   }
 
-  /** Gives up all that wait here; of one service where one is named. */
+  /** Gives up all jobs that wait here, or those of one service. */
   takeBack(service?: string): Fetched[] {
     const taken = this.#waiting.filter(({ fetched }) => service === undefined || fetched[0]?.job.service === service);
     this.#waiting = this.#waiting.filter((gathered) => !taken.includes(gathered));

@@ -1,6 +1,6 @@
-// Carries several jobs of a type through their handler. What it says of an item is settled at once; items that it says
-// nothing about are of unknown outcome: one alone is charged for it. Of several the bad one is looked for in further calls,
-// and the others go back uncharged; or all go back, to be run in smaller batches. Judging and settling are the executor's.
+// Runs several jobs of a type through their batch handler. A reported outcome is settled at once. Items without one
+// have an unknown outcome: a single one is charged for it; of several, further calls search for the bad one and the
+// others go back uncharged, or all go back, to run in smaller batches. The executor judges and settles.
 import { halfOf, type Search, searchAmong } from "../core/bisect.ts";
 import type { ItemOutcome } from "../core/item-outcome.ts";
 import { encodeResult } from "../core/payload.ts";
@@ -18,7 +18,10 @@ import { type ExecutorOptions, judgeThrown, makeReady, outcomeOfStop, settle } f
 import { type Fetched, isAgain } from "./batch-forming.ts";
 import { abortError, itemOf, Run, type StopReason } from "./run.ts";
 
-/** Hears of the end of items, and of the end of the batch: `returned` is false if its handler ignored the abort. */
+/**
+ * Called at the end of each item, and at the end of the batch: `returned` is false if its handler ignored the abort
+ * signal.
+ */
 export interface BatchEnds {
   item(run: Run): void;
   all(returned: boolean): void;
@@ -34,16 +37,16 @@ export class BatchRun {
   readonly #open: Map<string, Run>;
   readonly #started = new Set<string>();
   readonly #controller = new AbortController();
-  /** Ways to disarm what ends a call that takes too long. */
+  /** Functions that disarm the limits of a call. */
   readonly #timers: (() => void)[] = [];
   #giveUp: (() => void) | null = null;
   /** Items that are being settled. */
   readonly #settling: Promise<void>[] = [];
-  /** Which jobs the handler is called with, and which wait here for how that ends. */
+  /** Which jobs the handler is called with, and which wait for the result. */
   #search: Search<Run>;
-  /** Everything that ended since the last call began has ended well. */
+  /** Every item that ended since the last call began has succeeded. */
   #allGood = true;
-  /** Once a search has begun: how many of its jobs may go together in a batch when they are put back. */
+  /** Once a search has begun: how many of its jobs may share a batch when they are put back. */
   #most: number | null = null;
   #over = false;
 
@@ -67,7 +70,7 @@ export class BatchRun {
   async #work(): Promise<void> {
     for (;;) {
       const thrown = await this.#call(this.#search.next);
-      // It has returned: nobody has to go over its head any more.
+      // The handler has returned, so its run need not be given up.
       this.#giveUp?.();
       const search = await this.#judge(thrown);
       if (!search || this.#over) break;
@@ -76,7 +79,7 @@ export class BatchRun {
     this.#finish(true);
   }
 
-  /** Calls the handler with some of the jobs; what it threw, or that it said too little, is the answer. */
+  /** Calls the handler with some of the jobs; answers what it threw, or that outcomes are missing. */
   async #call(runs: readonly Run[]): Promise<unknown> {
     const { definition } = this;
     const { log } = this.#options;
@@ -103,7 +106,7 @@ export class BatchRun {
     return noOutcome();
   }
 
-  /** What the handler gets: items that the gate lets through and whose input is as it should be. */
+  /** The items for the handler: those that the gate lets through and whose input is valid. */
   async #items(runs: readonly Run[]): Promise<BatchItem[]> {
     const { gate } = this.#options;
     const items: BatchItem[] = [];
@@ -129,7 +132,7 @@ export class BatchRun {
     this.#settleOne(run, { kind: "failed", failure: judgeThrown(run, outcome, this.#options) });
   }
 
-  /** Settles an item by its own outcome; the gate hears of it first, as of any run. */
+  /** Settles an item by its own outcome; the gate learns it first, as for any run. */
   #settleOne(run: Run, outcome: Outcome): void {
     if (!this.#open.delete(run.job.id)) return;
     if (run.job.service === null) return this.#end(run, outcome);
@@ -144,7 +147,10 @@ export class BatchRun {
     this.#ends.item(run);
   }
 
-  /** Settles what the last call left open, `thrown` being why; answers where to go on, or null if nothing is left. */
+  /**
+   * Settles what the last call left open, for the reason `thrown`; answers where to continue, or null if nothing is
+   * left.
+   */
   async #judge(thrown: unknown): Promise<Search<Run> | null> {
     const { next, rest, aside } = this.#search;
     const { suspects, isShared } = this.#suspectsOf(next);
@@ -153,7 +159,7 @@ export class BatchRun {
     if (!first && rest.length > 0 && this.#allGood && this.#mayStay(rest, aside)) return searchAmong(rest, aside);
     if (suspects.length > 1 && this.#mayStay(suspects, others)) {
       this.#most ??= halfOf(suspects.length);
-      this.#tell(suspects, thrown, "the bad one is looked for half by half");
+      this.#tell(suspects, thrown, "searching for the bad one by halves");
       return searchAmong(suspects, others);
     }
     if (first && suspects.length === 1 && !isShared)
@@ -164,7 +170,10 @@ export class BatchRun {
     return null;
   }
 
-  /** Those of a call that may be to blame for its end, and whether one of the others may be too; these are settled. */
+  /**
+   * The runs of a call that may have caused its end, and whether one of the others may have too; the others are
+   * settled.
+   */
   #suspectsOf(called: readonly Run[]): { readonly suspects: Run[]; readonly isShared: boolean } {
     const unknown = called.filter(({ job }) => this.#open.has(job.id));
     const began = ({ job }: Run): boolean => this.#started.size === 0 || this.#started.has(job.id);
@@ -183,9 +192,9 @@ export class BatchRun {
   }
 
   /**
-   * True if the search may go on in this slot. Whatever was asked to stop goes back. So do jobs of a service or a tenant,
-   * because runs of these may be limited; jobs with a stuck limit, because a search takes as long as several runs; and what
-   * is to be run again later, or in batches smaller than half of this one.
+   * True if the search may continue in this slot. Jobs that were asked to stop go back. So do jobs of a service or a
+   * tenant, because their runs may be limited; jobs with a stuck limit, because a search takes as long as several runs;
+   * and jobs that must run later, or in batches smaller than half of this one.
    */
   #mayStay(bad: readonly Run[], others: readonly Run[]): boolean {
     const { onUnknown, retrySize, splitDelayMs } = this.definition.batch as BatchSettings;
@@ -198,7 +207,7 @@ export class BatchRun {
     });
   }
 
-  /** One that failed alone stays alone: in company it would spoil the run of others once more. */
+  /** A job that failed alone stays alone: in a batch it would spoil the run of others again. */
   #blame(run: Run, thrown: unknown, isAlone: boolean): Outcome {
     const outcome: Outcome = run.stopped
       ? outcomeOfStop(run, run.stopped, this.#options)
@@ -206,7 +215,7 @@ export class BatchRun {
     return isAlone && outcome.kind === "failed" ? { ...outcome, batchMost: 1 } : outcome;
   }
 
-  /** A job that nobody blames goes back; once a search has begun, to be run in smaller batches. */
+  /** A job without blame goes back; once a search has begun, to run in smaller batches. */
   #putBack(run: Run): Outcome {
     const { splitDelayMs } = this.definition.batch as BatchSettings;
     const outcome: Outcome = run.stopped
@@ -215,7 +224,7 @@ export class BatchRun {
     return outcome.kind === "released" && this.#most !== null ? { ...outcome, batchMost: this.#most } : outcome;
   }
 
-  /** Nobody knows who is to blame: all go back uncharged, to be run in smaller batches. One word to the gate is enough. */
+  /** The cause is unknown: all go back uncharged, to run in smaller batches. The gate is told once. */
   async #split(suspects: readonly Run[], thrown: unknown): Promise<void> {
     const { gate } = this.#options;
     const { onUnknown, retrySize, splitDelayMs } = this.definition.batch as BatchSettings;
@@ -225,9 +234,9 @@ export class BatchRun {
     const heard = first.job.service === null ? blamed : await gate.heard(first.job, blamed);
     const most = Math.min(retrySize, onUnknown === "single" ? 1 : halfOf(suspects.length));
     const again: Outcome = { kind: "released", reason: "split", delayMs: splitDelayMs, batchMost: most };
-    // A breaker that has just opened has the last word: the service is to blame, and the batch stays together.
+    // If the breaker has just opened, the service is to blame, and the batch stays together.
     const outcome = heard.kind === "released" ? heard : again;
-    if (outcome === again) this.#tell(suspects, thrown, `they are run again by ${most}`);
+    if (outcome === again) this.#tell(suspects, thrown, `they run again in batches of ${most}`);
     this.#end(first, outcome);
     for (const run of others) {
       if (run.job.service !== null) void gate.heard(run.job, outcome);
@@ -241,11 +250,11 @@ export class BatchRun {
     const jobs = suspects.length;
     this.#options.log.warn(
       { type: this.definition.type, jobs },
-      `the outcome of ${jobs} jobs of a batch is unknown (${why}); ${then}, and nobody is charged`,
+      `the outcome of ${jobs} jobs of a batch is unknown (${why}); ${then}, and no attempt is charged`,
     );
   }
 
-  /** The timeout is the batch's; a stuck limit is as short as the shortest of its jobs'. */
+  /** The timeout applies to the batch; the stuck limit is the shortest of its jobs'. */
   #arm(): void {
     const { system } = this.#options;
     const { timeoutMs } = this.definition.policy;
@@ -264,7 +273,10 @@ export class BatchRun {
     return this.#search.next.filter(({ job }) => this.#open.has(job.id));
   }
 
-  /** Once nobody waits for any item, the handler is told; what does not stop then is settled over its head. */
+  /**
+   * Once no item is needed any more, the handler's signal fires; a handler that ignores it is settled without waiting
+   * for it.
+   */
   #onStop(): void {
     const open = this.#called();
     const reason = open[0]?.stopped;

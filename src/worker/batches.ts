@@ -1,4 +1,4 @@
-// The batches that a worker has in its hands: which slots they take, and how many jobs a slot takes in turn.
+// The batches that a worker holds: which slots they take, and how many jobs a slot takes.
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import type { Bag } from "./bag.ts";
@@ -11,26 +11,26 @@ import type { Run } from "./run.ts";
 export interface BatchesOptions {
   readonly executor: ExecutorOptions;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
-  /** All runs of the worker; those of batches are among them. */
+  /** All runs of the worker, including those of batches. */
   readonly running: Bag<Run>;
-  /** A batch that has waited for more jobs is to begin; its slot is free. */
+  /** Called when a batch that waited for more jobs must begin; its slot is free. */
   readonly onGathered: (fetched: Fetched[]) => void;
-  /** A batch has ended, told by its first run. */
+  /** Called at the end of a batch, with its first run. */
   readonly onEnd: (first: Run, returned: boolean) => void;
-  /** The last job of a batch is settled. */
+  /** Called when the last job of a batch is settled. */
   readonly onSettled: () => void;
 }
 
 /** The batches of one worker. */
 export class Batches {
   readonly gathering: BatchForming;
-  /** False where no type of the worker is run in batches. */
+  /** False where no type of the worker runs in batches. */
   readonly areUsed: boolean;
   readonly #options: BatchesOptions;
   readonly #running = new Set<BatchRun>();
-  /** How many runs are in them. */
+  /** How many runs are in batches. */
   #together = 0;
-  /** How many jobs of a type a slot took when some were last claimed: after a bad batch they go in small ones. */
+  /** How many jobs of a type a slot took at the last claim: after a bad batch they run in small ones. */
   readonly #perSlot = new Map<string, number>();
 
   constructor(options: BatchesOptions) {
@@ -40,7 +40,7 @@ export class Batches {
     for (const { type, batch } of options.definitions.values()) if (batch) this.#perSlot.set(type, batch.size);
   }
 
-  /** Slots in which something runs. */
+  /** Slots with runs in them. */
   get taken(): number {
     return this.#options.running.size - this.#together + this.#running.size;
   }
@@ -50,7 +50,7 @@ export class Batches {
     return this.#perSlot.get(type) ?? 1;
   }
 
-  /** How many jobs a slot takes at most, of any type. */
+  /** The most jobs that a slot takes, of any type. */
   get widest(): number {
     return Math.max(1, ...this.#perSlot.values());
   }
@@ -61,7 +61,7 @@ export class Batches {
     return Math.ceil(fetched.reduce((slots, { job }) => slots + 1 / this.perSlot(job.type), 0));
   }
 
-  /** Slots that a type takes, batches that wait for more jobs among them. */
+  /** Slots that a type takes, including batches that wait for more jobs. */
   slotsOf(type: string): number {
     let count = this.gathering.slotsOf(type);
     for (const run of this.#options.running) if (run.job.type === type && !run.isTogether) count += 1;
@@ -69,7 +69,7 @@ export class Batches {
     return count;
   }
 
-  /** Takes note of what was claimed: the next of a type will be like the last. */
+  /** Records what was claimed: the next jobs of a type will be like the last. */
   claimed(jobs: readonly ClaimedJob[]): void {
     if (!this.areUsed) return;
     for (const job of jobs) {
@@ -78,7 +78,7 @@ export class Batches {
     }
   }
 
-  /** Runs several jobs of a type together. */
+  /** Runs several jobs of a type as a batch. */
   begin(fetched: readonly Fetched[], definition: JobDefinition): void {
     const { executor, running, onEnd, onSettled } = this.#options;
     let unsettled = fetched.length;

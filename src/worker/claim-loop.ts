@@ -1,5 +1,5 @@
-// Takes work: carries out what core/next-step.ts decides, and rests until a slot is free, something falls due, or a hint
-// comes. Polling is the truth that all hints only hurry.
+// Takes work: carries out the steps that core/next-step.ts decides, and rests until a slot is free, work becomes due,
+// or a hint comes. Polling alone finds all work; hints only make it faster.
 //
 //   state ──► nextStep ──► ask │ look │ take │ isolate ──► state …
 //     ▲                 └► rest, which ends the turn
@@ -40,13 +40,13 @@ import type { Reaping } from "./reaping.ts";
 import type { Settler } from "./settler.ts";
 import type { WakeableSleep } from "./wakeable-sleep.ts";
 
-/** The parts of a worker that its claims concern. */
+/** The parts of a worker that claims need. */
 export interface ClaimLoopParts extends WorkerDependencies {
   readonly contact: Contact;
   readonly self: WorkerIdentity;
   readonly sleep: WakeableSleep;
   readonly counts: WorkerCounts;
-  /** Hears the signs of every look. */
+  /** Receives the signs of every look. */
   readonly signs: LastSigns;
   readonly hands: InFlight;
   readonly settler: Settler;
@@ -54,16 +54,18 @@ export interface ClaimLoopParts extends WorkerDependencies {
   readonly presence: Presence;
   readonly reaping: Reaping;
   readonly alone: AloneReservation;
-  /** Fires when nothing more is to be taken. */
+  /** Fires when nothing more may be taken. */
   readonly claiming: AbortSignal;
 }
 
-/** Where there are so many lanes that a look takes its time, it may take this share of ours, but nobody waits longer. */
+/**
+ * A look over many lanes takes time: it may take this share of the worker's time, within a limit on the wait for work.
+ */
 const LOOK_SHARE = 0.1;
 const LOOK_LATEST_MS = 200;
-/** Lanes that are taken from without a look. */
+/** Most lanes that are claimed from without a look. */
 const BEFORE_MOST = 20;
-/** What holds work back is read again after this long, whatever signs say: a database that was set back may repeat them. */
+/** Pauses and breakers are read again after this long, whatever the signs say: a restored database may repeat them. */
 const CONTROL_MS = 60_000;
 
 /** A loop that takes work until its signal fires. */
@@ -74,7 +76,7 @@ export class ClaimLoop {
   readonly #lasts: LastLanes;
   #seen: LanesSeen = NOTHING_SEEN;
   #turn: Turn = NEW_TURN;
-  /** When what holds work back was read, and whether looks tell of its changes. */
+  /** When pauses and breakers were read, and whether looks report their changes. */
   #controlMs = NEVER;
   #hasSigns = false;
   #isUnanswered = false;
@@ -90,7 +92,7 @@ export class ClaimLoop {
     this.#askedMs = system.monotonic();
   }
 
-  /** What the last look found; null before the first. */
+  /** The result of the last look; null before the first. */
   get look(): Look | null {
     return this.#seen.look;
   }
@@ -103,7 +105,7 @@ export class ClaimLoop {
       let rest: Rest | null = null;
       try {
         const first = this.#decide();
-        // Whoever asks nothing hears nothing of the store.
+        // A rest makes no call, so it says nothing about the store.
         rest = first.do === "rest" ? first : await contact.attempt("claim", () => this.#carryOut(first));
       } catch (error) {
         contact.complain("claim", error);
@@ -114,7 +116,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Does one thing after another until there is a rest. */
+  /** Carries out one step after another until there is a rest. */
   async #carryOut(first: WorkerStep): Promise<Rest> {
     for (let step = first; ; step = this.#decide()) {
       if (step.do === "rest") return step;
@@ -131,9 +133,9 @@ export class ClaimLoop {
     const step = nextStep(state, system.random);
     const isBeginning = state.turn.stage === "begin" || state.turn.stage === "ask";
     const isForSlots = step.do === "rest" ? step.until === "either" : step.do === "take" && step.stage === "ordinary";
-    // In between, what becomes free is counted by the next decision, and a hint still counts.
+    // The next decision counts slots that become free in between, and a hint still counts.
     if (isBeginning || isForSlots) sleep.awaitsSlot = wanted(state) === 0;
-    // A hint is for the next turn that does not wait for a slot; one that comes during a turn is for the one after it.
+    // A hint is for the next turn that does not wait for a slot; one that comes during a turn is for the turn after it.
     const isWaiting = step.do === "ask" || (step.do === "rest" && step.until === "slot");
     if (isBeginning && !isWaiting) sleep.isWoken = false;
     return step;
@@ -157,23 +159,23 @@ export class ClaimLoop {
       isControlKnown: this.#planning.control !== null,
       isSpread: spread !== null,
       spreadMost: spread?.most(Number.POSITIVE_INFINITY) ?? Number.POSITIVE_INFINITY,
-      // Only rests ask for it, and there may be many lanes.
+      // A getter, because only rests need it, and there may be many lanes.
       get nextGrantMs() {
         return services.nextMs(seen.lanes);
       },
-      // A job with its last crash left that must run in this process runs alone, in one worker of the fleet at a time.
+      // A job with one crash left that must run in this process runs alone, in one worker of the fleet at a time.
       isReserved: isolation === null && alone.isReserved,
       last: mayIsolate ? "isolate" : isolation === null && alone.mayTake ? "take" : null,
       turn: this.#turn,
     };
   }
 
-  /** The picture of the lanes is old. */
+  /** Marks the lanes as outdated. */
   #forget(): void {
     this.#seen = { ...this.#seen, atMs: NEVER };
   }
 
-  /** A claim was written or not: hands back what is held without our knowledge. */
+  /** After a claim without an answer: releases the jobs that are held without our knowledge. */
   async #ask(): Promise<void> {
     const { store, system, self, log, hands, settler } = this.#parts;
     this.#askedMs = system.monotonic();
@@ -194,7 +196,7 @@ export class ClaimLoop {
     const goodMs = Math.max(LOOK_AGAIN_MS, Math.min(LOOK_LATEST_MS, (atMs - began) / LOOK_SHARE));
     const before = lanes.length === 0 ? this.#seen.before : isPlain(lanes) ? lanes : [];
     await services.probe(lanes, control);
-    // What is spread over time counts as due: its turn comes by itself. But nobody keeps hands free for it before.
+    // Work under a rate limit counts as due: its start comes with time. But no slots are reserved for it before.
     const mayStart = planning.plan(lanes, 1, 1).length > 0;
     const hasMore = page.next !== null;
     const suspect = planning.dueAt("suspect", lanes) !== null;
@@ -210,7 +212,7 @@ export class ClaimLoop {
     if (isolation === null) await alone.look(lastDueMs, now);
   }
 
-  /** What holds work back, and the lanes: both anew, unless the look tells that the former is as it was. */
+  /** Reads pauses and breakers, and the lanes; the former only if the look says that they have changed. */
   async #see(want: number): Promise<[Control, LanePage]> {
     const { store, system, contact, signs } = this.#parts;
     const asked = system.monotonic();
@@ -225,7 +227,7 @@ export class ClaimLoop {
     return [told ?? (await store.control()), page];
   }
 
-  /** Has a child process run a job with its last crash left. */
+  /** Lets a child process run a job with one crash left. */
   async #isolate(lanes: readonly ActiveLane[]): Promise<void> {
     const planning = this.#planning;
     const [quota] = await planning.quotas(lanes, 1, 1);
@@ -235,7 +237,7 @@ export class ClaimLoop {
       planning.control = null;
   }
 
-  /** Takes what is planned; suspects go in a claim of their own. */
+  /** Takes what is planned; suspects go in a separate claim. */
   async #take(step: Take): Promise<void> {
     const { stage, lanes, slots } = step;
     const planning = this.#planning;
@@ -243,7 +245,7 @@ export class ClaimLoop {
     const planned =
       stage === "unseen" ? planning.plan(lanes, slots, 0) : await planning.quotas(lanes, slots, isSingle ? 1 : 0);
     const quotas = isSingle ? planned.slice(0, 1) : planned;
-    // Whoever had a turn in this claim goes behind the others.
+    // Lanes that had a turn in this claim go behind the others.
     if (stage === "unseen") planning.turn += quotas.length;
     else if (!isSingle) planning.turn += Math.max(1, new Set(quotas.map(({ lane }) => lane)).size);
     const { isSpentUp } = planning;
@@ -291,7 +293,7 @@ export class ClaimLoop {
     const dropped = before.dropped || isDropped;
     let { took } = before;
     for (const { priority } of jobs) took = Math.max(priority, took ?? priority);
-    // Whatever was not there when we asked makes the picture of the lanes old.
+    // If a lane had fewer jobs than expected, the lanes are outdated.
     const wished = quotas.reduce((sum, quota) => sum + quota.limit, 0);
     const isShort = jobs.length < Math.min(limit, wished);
     const isOld = isShort && !(dropped && left.length > 0);
@@ -305,7 +307,7 @@ export class ClaimLoop {
   }
 }
 
-/** True for a few lanes that can be taken from in any order. */
+/** True for a few lanes that can be claimed from in any order. */
 function isPlain(lanes: readonly ActiveLane[]): boolean {
   const [first] = lanes;
   if (lanes.length > BEFORE_MOST) return false;

@@ -1,4 +1,4 @@
-// What a handler gets beside its input. Everything costly is made when it is first asked for.
+// What a handler gets besides its input. Everything costly is created on first use.
 import { RedriveError } from "../core/errors.ts";
 import { resultOf } from "../core/item-outcome.ts";
 import type { Job, Lease } from "../core/job.ts";
@@ -24,7 +24,7 @@ export class RunContext implements JobContext {
     return this.#parts.log;
   }
 
-  /** Bound, because handlers like to take their context apart. */
+  /** Bound, because handlers often destructure their context. */
   get progress(): JobContext["progress"] {
     return (value) => this.#progress(value);
   }
@@ -74,7 +74,7 @@ export class RunContext implements JobContext {
         store.name,
         "return the result instead",
       );
-    // What says that the work failed is thrown, and the transaction is rolled back.
+    // A result that reports a failure is thrown, so that the transaction is rolled back.
     const result = encodeResult(await resultOf(await value));
     if (!(await store.within(tx).complete(this.lease, result, this.#run.job.said))) throw leaseLost(this.job.id);
     this.#run.completion = { kind: "complete", result };

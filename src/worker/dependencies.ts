@@ -1,4 +1,4 @@
-// What a worker is made of; whoever composes one (the command line, a test, the simulation) brings these.
+// The parts of a worker. The composing code (the command line, a test, the simulation) supplies them.
 import type { Limits } from "../core/service.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Store } from "../store/store.ts";
@@ -9,29 +9,29 @@ import type { Isolation } from "./isolation.ts";
 import type { WorkerEvents } from "../report/reporter.ts";
 import type { WorkerSettings } from "./settings.ts";
 
-/** What every part of a worker says of it when it writes: one record that all of them share. */
+/** The identity of a worker in its writes: one record that all of its parts share. */
 export interface WorkerIdentity {
-  /** Its present id; one that was given up comes back under a new one. */
+  /** Its present id; a worker that was given up comes back under a new one. */
   id: string;
   /** Every run up to this ticket may have started. */
   startedThrough: number;
-  /** It begins nothing more. */
+  /** The worker starts nothing more. */
   isStopping: boolean;
 }
 
-/** What a worker is made of. */
+/** The parts of a worker. */
 export interface WorkerDependencies {
   readonly store: Store;
   readonly system: System;
   readonly jobs: readonly JobDefinition[];
   readonly settings: WorkerSettings;
-  /** What is configured for services, tenants and job types. */
+  /** The configuration of services, tenants and job types. */
   readonly limits: Limits;
   readonly log: Log;
   readonly events: WorkerEvents;
-  /** Hears of what upkeep does; absent where nobody asks. */
+  /** Records what upkeep does; absent where it is not published. */
   readonly records?: Records;
   readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };
-  /** Runs jobs with their last crash left in a child process; null where there is no way to: they run alone here. */
+  /** Runs jobs with one crash left in a child process; null where that is not possible: they run alone here. */
   readonly isolation: Isolation | null;
 }

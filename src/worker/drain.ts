@@ -1,5 +1,5 @@
-// Decides when a drain is done: nothing held, nothing due, nothing falling due within the grace. Runs that a worker
-// left behind when it died are waited for, at most one lease and saying so, and taken over by the reaper.
+// Decides when a drain is done: no job held, none due, none due within the grace. It waits for the runs of a dead
+// worker, at most one lease and with a log line, until the reaper takes them over.
 import type { Store, WorkerRecord } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -27,7 +27,7 @@ export interface DrainOptions {
   readonly reaping: Pick<Reaping, "isolated">;
   readonly process: { readonly host: string; readonly isAlive: (pid: number) => boolean };
   readonly sleep: Pick<WakeableSleep, "wake">;
-  /** Fires when the worker is stopped in the middle of it. */
+  /** Fires when the worker is stopped during the drain. */
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +41,7 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
     await system.sleep(CHECK_EVERY_MS, options.signal);
     const seen = loop.look;
     if (hands.isSpent && busy(options) === 0)
-      return log.error({}, "drain ended early: every slot is lost to a handler that ignores its abort");
+      return log.error({}, "drain ended early: every slot is lost to a handler that ignores its abort signal");
     if (!seen || busy(options) > 0 || seen.due) continue;
     if (seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs) continue;
     const lost = await options.contact.attempt("drain", () =>
@@ -53,7 +53,7 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
       if (orphansSince === null)
         log.warn({ runs }, "waiting for runs whose worker seems to have died, at most one lease");
       orphansSince ??= system.monotonic();
-      // The reaper takes over what a worker left only after that worker's lease.
+      // The reaper takes over the runs of a worker only after that worker's lease.
       const patience = Math.max(settings.leaseMs, ...lost.map(leaseOf)) + 2_000;
       if (system.monotonic() - orphansSince < patience) continue;
     }
@@ -63,7 +63,7 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
   }
 }
 
-/** Jobs and verdicts in hand. */
+/** Jobs and verdicts in progress. */
 function busy({ hands, settler, reaping }: DrainOptions): number {
   return hands.jobs + settler.size + reaping.isolated;
 }
@@ -81,7 +81,7 @@ async function staysQuiet(options: DrainOptions, before: Look, graceMs: number):
   return false;
 }
 
-/** A heartbeat comes at least three times in a lease, so one that is silent for this part of it has missed one. */
+/** A heartbeat comes at least three times per lease, so a worker that is silent for this part of it has missed one. */
 const SILENT = 5 / 12;
 
 const leaseOf = ({ leaseEnd, beatAt }: WorkerRecord): number => leaseEnd - beatAt;

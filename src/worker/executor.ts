@@ -1,5 +1,5 @@
 // Carries one job through its run: start → run → judge → settle → report, each a function of a few lines over one
-// record. It waits and calls; what a run deserves is decided in core/verdict.ts and nowhere else.
+// record. It waits and calls; only core/verdict.ts decides what follows a run.
 import { classify } from "../core/classify.ts";
 import { formatDuration } from "../core/duration.ts";
 import { failureFrom, textOf } from "../core/failure.ts";
@@ -19,27 +19,29 @@ import type { Reporter } from "../report/reporter.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Done, Settler } from "./settler.ts";
 
-/** How long a job waits for a worker that knows its version; longer than anybody lets a drain wait for what falls due. */
+/** How long a job waits for a worker that knows its version; longer than the grace of any drain. */
 export const NEWER_WORKER_MS = 30_000;
 
 /** What the executor works with. */
 export interface ExecutorOptions {
   readonly system: System;
   readonly log: Log;
-  /** How long a handler that was asked to stop may take before its slot is given up as leaked. */
+  /** How long a handler may take after its abort signal before its slot counts as leaked. */
   readonly abortGraceMs: number;
-  /** Time a job was parked or paused until this store time, which no deadline counts. */
+  /** Time a job was parked or paused until this store time, which deadlines do not count. */
   readonly heldMs: (job: Job, until: number) => number;
   readonly settle: Settler["settle"];
   readonly store: Pick<Store, "name" | "within">;
   readonly report: Reporter;
-  /** Between jobs and the services they depend on. */
+  /** The gate between jobs and the services they depend on. */
   readonly gate: Pick<Gate, "start" | "heard">;
-  /** True once the worker begins nothing more. */
+  /** True once the worker starts nothing more. */
   readonly isStopping?: () => boolean;
 }
 
-/** Hears that a run is settled: `returned` is false if its handler ignored the abort and still holds the slot. */
+/**
+ * Called when a run is settled: `returned` is false if its handler ignored the abort signal and still holds the slot.
+ */
 export type Ended = (run: Run, returned: boolean) => void;
 
 /** Runs a claimed job and settles it; `claimedMs` is when its claim was answered, on the monotonic clock. */
@@ -55,7 +57,7 @@ export function execute(
   let open = true;
   let giveUp: (() => void) | null = null;
   const held = job.service === null ? null : options.gate.start(job);
-  // Whoever comes first, the handler or the one who gives it up, is heard, and nobody after.
+  // The first to finish counts, the handler or the code that gives it up; later calls are ignored.
   const finish = (outcome: Outcome, returned = true): Promise<void> | void => {
     if (!open) return;
     open = false;
@@ -83,7 +85,7 @@ export function abandon(run: Run, options: ExecutorOptions): void {
   settle(run, { kind: "released", reason: "shutdown", delayMs: 0 }, options);
 }
 
-/** Arms the timeout and the stuck limit; returns the way to disarm them. */
+/** Arms the timeout and the stuck limit; returns a function that disarms them. */
 function arm(run: Run, { system }: ExecutorOptions): (() => void) | null {
   const { timeoutMs } = run.definition.policy;
   const { stuckMs } = run.job;
@@ -96,7 +98,10 @@ function arm(run: Run, { system }: ExecutorOptions): (() => void) | null {
   };
 }
 
-/** After the grace a run that was asked to stop is settled over its handler's head. A shutdown has a grace of its own. */
+/**
+ * After the grace, settles a run that was asked to stop without waiting for its handler. A shutdown has a separate
+ * grace.
+ */
 function giveUpLater(
   run: Run,
   reason: StopReason,
@@ -107,10 +112,10 @@ function giveUpLater(
   return options.system.after(options.abortGraceMs, () => void finish(outcomeOfStop(run, reason, options), false));
 }
 
-/** What a handler is called with; or, where it cannot be called, the outcome of the run. */
+/** The input for the handler; or, where it cannot be called, the outcome of the run. */
 export type Ready = { readonly input: unknown; readonly outcome?: undefined } | { readonly outcome: Outcome };
 
-/** Makes a run ready: its deadline, its version, its input. Waits only where there is a schema. */
+/** Prepares a run: checks its deadline, its version, its input. Waits only where there is a schema. */
 export function makeReady(run: Run, options: ExecutorOptions): Ready | Promise<Ready> {
   const { job, definition } = run;
   if (job.deadlineMs !== null && isLate(run, options)) return { outcome: tooLate(job) };
@@ -119,7 +124,7 @@ export function makeReady(run: Run, options: ExecutorOptions): Ready | Promise<R
   try {
     input = JSON.parse(job.payload);
   } catch (error) {
-    return { outcome: unfit("UnreadablePayload", `The payload is not JSON any more: ${textOf(error)}`) };
+    return { outcome: unfit("UnreadablePayload", `The stored payload is not valid JSON: ${textOf(error)}`) };
   }
   if (!definition.input) return { input };
   return validated(definition.input, input, job.type)
@@ -128,23 +133,24 @@ export function makeReady(run: Run, options: ExecutorOptions): Ready | Promise<R
       (error: unknown) => ({ outcome: misfit(run, error, options) }),
     )
     .then((ready) => {
-      // Whoever gave the run up while it was being checked may have given the job to somebody else.
+      // If the run was given up during the check, another worker may have the job by now.
       return run.stopped ? { outcome: outcomeOfStop(run, run.stopped, options) } : ready;
     });
 }
 
 async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome> {
   const { job, definition } = run;
-  // From here on the stack is the handler's own: one that throws takes none of our frames along, which cost more than a turn.
+  // From here on the stack is the handler's own: an error it throws carries none of our frames, which would cost more
+  // than a turn.
   const ready = await makeReady(run, options);
   if (ready.outcome) return ready.outcome;
-  // Whoever gave the run up meanwhile may have given the job to somebody else.
+  // If the run was given up meanwhile, another worker may have the job by now.
   if (run.stopped) return outcomeOfStop(run, run.stopped, options);
   if (isLogged(options.log, "info"))
     options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
     const given = definition.run(ready.input, new RunContext(run, options));
-    // To wait for what is there already would cost as much as the rest of this function.
+    // Awaiting a plain value would cost as much as the rest of this function.
     const value = isPromise(given) ? await given : given;
     const delayMs = snoozeMs(value);
     if (delayMs !== null) return { kind: "released", reason: "snooze", delayMs };
@@ -158,13 +164,16 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
   }
 }
 
-/** The end of a run whose handler threw, or returned that it failed. */
+/** The outcome of a run whose handler threw, or returned a failure. */
 function failed(run: Run, thrown: unknown, options: ExecutorOptions): Outcome {
   if (run.stopped) return outcomeOfStop(run, run.stopped, options);
   return { kind: "failed", failure: judgeThrown(run, thrown, options) };
 }
 
-/** The store's time, as far as we know it: what the claim said, and what has passed since. Our own clock may be wrong. */
+/**
+ * The store's time, as far as it is known: the time of the claim, and what has passed since. Our own clock may be
+ * wrong.
+ */
 function storeNow({ job, claimedMs }: Run, { system }: ExecutorOptions): number {
   return (job.startedAt ?? 0) + Math.round(system.monotonic() - claimedMs);
 }
@@ -179,26 +188,26 @@ function tooLate({ deadlineMs, type }: Job): Outcome {
   return { kind: "late", failure: runtimeFailure("timeout", "DeadlinePassed", message) };
 }
 
-/** Whoever enqueued it is ahead of this worker; one that is up to date will come, and nobody is to blame. */
+/** The producer is newer than this worker; a worker of the new version will come, so the job is not charged. */
 function tooNew({ job, definition }: Run, { log }: ExecutorOptions): Outcome {
   const about = { job: job.id, type: job.type, version: job.version, known: definition.version };
   log.warn(about, "the payload is of a newer version than this worker knows; left to a newer worker");
   return { kind: "released", reason: "newer_version", delayMs: NEWER_WORKER_MS };
 }
 
-/** An input that its schema refuses is no use to anybody; a schema that fails itself is a failure like any other. */
+/** An input that its schema refuses can never run; a schema that fails itself is a failure like any other. */
 function misfit(run: Run, error: unknown, options: ExecutorOptions): Outcome {
   if (isMisfit(error, run.job.type)) return unfit("InvalidInput", error.message);
   return { kind: "failed", failure: judgeThrown(run, error, options) };
 }
 
-/** A payload that was damaged in the store, or does not fit the schema (any more); its text stays in the job. */
+/** A payload that was damaged in the store, or does not match the schema; its text stays in the job. */
 function unfit(name: string, message: string): Outcome {
   const error = Object.assign(new Error(message), { name, stack: undefined });
   return { kind: "failed", failure: failureFrom(error, { class: "validation", severity: "error" }) };
 }
 
-/** What a run that was asked to stop amounts to when it did not complete all the same. */
+/** The outcome of a run that was asked to stop and did not complete anyway. */
 export function outcomeOfStop(run: Run, reason: StopReason, { system }: ExecutorOptions): Outcome {
   switch (reason) {
     case "timeout": {
@@ -216,15 +225,15 @@ export function outcomeOfStop(run: Run, reason: StopReason, { system }: Executor
   }
 }
 
-/** The failure that a run left, from whatever its handler threw or said. */
+/** The failure of a run, from what its handler threw or returned. */
 export function judgeThrown({ job, definition }: Run, thrown: unknown, { system }: ExecutorOptions): Failure {
   const { type, service, tenant } = job;
   return failureFrom(thrown, classify(thrown, { type, service, tenant }, definition.rules, system.now()));
 }
 
 /**
- * Has core judge the run, and hands its verdict to the settler and what became of that to the reporter; once, because a
- * handler may return after its run was released over its head.
+ * Lets core judge the run, hands the verdict to the settler and its result to the reporter. Only once, because a
+ * handler may return after its run was settled without it.
  */
 export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): void {
   if (run.isSettled) return;
@@ -233,7 +242,7 @@ export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): vo
   const now = storeNow(run, options);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
-  // No progress: that is never sent from here.
+  // Never for progress, which is not sent from here.
   const done: Done = (settled, counted) => {
     run.onSettled?.();
     options.report(job, counted as Verdict, settled);

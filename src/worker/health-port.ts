@@ -1,11 +1,11 @@
-// A port for the probes of whoever runs worker processes: `/live` while the event loop turns and the worker need not be
-// replaced, `/ready` while it is in contact with the store and takes work. No details, so it needs no secret.
+// A port for the probes of an orchestrator: `/live` while the event loop turns and the worker need not be replaced,
+// `/ready` while it is in contact with the store and takes work. It shows no details, so it needs no secret.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { RedriveError } from "../core/errors.ts";
 import { checkInteger } from "../core/new-job.ts";
 
-/** Where and about what to answer. */
+/** Where to listen and what to report. */
 export interface HealthOptions {
   /** 0 lets the system choose one. */
   readonly port: number;
@@ -49,7 +49,7 @@ export async function serveHealth(options: HealthOptions): Promise<HealthPort> {
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        // A probe that holds its connection must not hold the worker.
+        // A probe that keeps its connection open must not keep the worker alive.
         server.closeAllConnections();
       }),
   };

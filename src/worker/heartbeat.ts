@@ -1,10 +1,10 @@
-// Keeps a worker's lease. Beats come from the store's own thread where it has one, else from this event loop; either
-// way the worker learns whether it still is one, which runs to cancel, and when it has been out of contact for so long
-// that others may already have its jobs.
+// Keeps a worker's lease. Heartbeats come from the store's own thread where it has one, else from this event loop.
+// Either way the worker learns whether it is still registered, which runs to cancel, and when it has been out of
+// contact for so long that other workers may have its jobs.
 import type { BeatAnswer, PulseListener, Pulse, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
-/** What a heartbeat needs to know and whom it tells. */
+/** What a heartbeat needs, and its callbacks. */
 export interface HeartbeatOptions {
   readonly store: Store;
   readonly system: System;
@@ -15,23 +15,23 @@ export interface HeartbeatOptions {
   readonly startedThrough: () => number;
   readonly onAnswer: (answer: BeatAnswer) => void;
   readonly onFailure: (error: unknown) => void;
-  /** Contact was lost for so long that the lease is about to end. */
+  /** Called when contact was lost for so long that the lease is about to end. */
   readonly onSilence: () => void;
 }
 
-/** A heartbeat that was started. */
+/** A started heartbeat. */
 export interface Heartbeat {
   stop(): void;
 }
 
-/** Part of the lease kept back for stopping in time. */
+/** Part of the lease that is reserved for stopping in time. */
 const MARGIN = 0.2;
 const READ_ON_MS = 10;
 
-/** Starts beating; the first beat comes after one interval, because registering was one. */
+/** Starts the heartbeat; the first one comes after one interval, because registering counted as one. */
 export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { store, system, worker, leaseMs, everyMs, stallMs, startedThrough, onAnswer, onFailure, onSilence } = options;
-  // After a blocked event loop the timer fires before the answers that wait behind it are read: look once more.
+  // After a blocked event loop the timer fires before the waiting answers are read: check once more.
   const silent = (): void => {
     takeBack = system.after(READ_ON_MS, onSilence);
   };
@@ -55,7 +55,7 @@ export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   };
 }
 
-/** Shows the event loop's sign of life to a pulse that beats elsewhere. */
+/** Shows a pulse in another thread that the event loop is alive. */
 function showing(pulse: Pulse, system: System, everyMs: number, startedThrough: () => number): Heartbeat {
   const ending = new AbortController();
   const show = async (): Promise<void> => {
@@ -73,7 +73,7 @@ function showing(pulse: Pulse, system: System, everyMs: number, startedThrough: 
   };
 }
 
-/** Beats from this event loop. */
+/** Sends heartbeats from this event loop. */
 function beating(
   { store, system, worker, leaseMs, everyMs, startedThrough }: HeartbeatOptions,
   listener: PulseListener,
@@ -91,7 +91,7 @@ function beating(
         listener.answer(answer);
         if (!answer.alive) return;
       } catch (error) {
-        // Sooner than usual: the lease is running out.
+        // Sooner than usual, because the lease is running out.
         waitMs = Math.min(everyMs, leaseMs / 10) * (0.5 + system.random());
         listener.failure(error as Error);
       }

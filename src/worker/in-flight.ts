@@ -1,5 +1,5 @@
-// What a worker has in its hands, and how it gets out of them: runs in their slots, jobs fetched ahead, slots lost to
-// handlers that ignore their abort. Jobs start in the order of their tickets, so one number says which have started.
+// The jobs that a worker holds: runs in their slots, jobs fetched ahead, slots lost to handlers that ignore their abort
+// signal. Jobs start in the order of their tickets, so one number tells which have started.
 import { fillable, wantedNow, type WorkInHand } from "../core/in-hand.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { jobsIn, type Quota } from "../core/plan.ts";
@@ -18,7 +18,7 @@ import { isUnder, type Run, type StopReason } from "./run.ts";
 import type { Settler } from "./settler.ts";
 import type { WakeableSleep } from "./wakeable-sleep.ts";
 
-/** What hands need to work. */
+/** What it needs. */
 export interface InFlightOptions extends Pick<WorkerDependencies, "system" | "store" | "settings" | "log" | "events"> {
   readonly self: WorkerIdentity;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
@@ -26,24 +26,24 @@ export interface InFlightOptions extends Pick<WorkerDependencies, "system" | "st
   readonly services: Services;
   readonly report: Reporter;
   readonly counts: WorkerCounts;
-  /** Hears of free slots. */
+  /** Woken when slots become free. */
   readonly sleep: WakeableSleep;
 }
 
-/** What was fetched ahead and has not started after this long goes back. */
+/** Jobs that were fetched ahead and have not started after this long go back. */
 const AHEAD_MOST_MS = 500;
-/** Timers of Node may fire this much before their time by the clock that counts. */
+/** Node's timers may fire this much too early by the monotonic clock. */
 const TIMER_SLACK_MS = 2;
-/** What starts within this time starts at once, as far as limits go. */
+/** For rate limits, a start within this time counts as now. */
 const SOON_MS = 20;
 
-/** The hands of a worker; what is in them can be read as `WorkInHand`. */
+/** The jobs that a worker holds; readable as `WorkInHand`. */
 export class InFlight implements WorkInHand {
   readonly running = new Bag<Run>();
   readonly concurrency: number;
-  /** Slots kept free for suspects that are due. */
+  /** Slots reserved for suspects that are due. */
   reserved = 0;
-  /** Jobs that are on their way back without having started. */
+  /** Jobs being released without having started. */
   returning = 0;
   readonly self: WorkerIdentity;
   /** Jobs fetched ahead, in the order in which they will start, with the time of their claim. */
@@ -52,7 +52,7 @@ export class InFlight implements WorkInHand {
   readonly #executor: ExecutorOptions;
   /** Runs of suspects: claimed singly, in a slot beside the others. */
   readonly #singles = new Set<Run>();
-  /** Runs that were settled over the heads of handlers that go on. */
+  /** Runs that were settled while their handlers still run. */
   readonly #leaks = new Set<Run>();
   readonly #pace = openPrefetch();
   /** The same by the clock of the settler. */
@@ -60,7 +60,7 @@ export class InFlight implements WorkInHand {
   readonly #batches: Batches;
   /** The next ticket to give out. */
   #ticket = 1;
-  /** Slots whose jobs have begun and are not all settled, whether they still run or not. */
+  /** Slots whose jobs have started and are not all settled, whether they still run or not. */
   #unsettled = 0;
   #emptied: (() => void) | null = null;
   readonly #ended = (run: Run, returned: boolean): void => this.#finish(run, returned);
@@ -68,7 +68,7 @@ export class InFlight implements WorkInHand {
   #answered = 0;
   readonly #settled = (): void => {
     this.#unsettled -= 1;
-    // All that one write settled counts at once: what it takes to read the clocks is much, for each job.
+    // Everything that one write settled is counted at once, because reading the clocks for each job is expensive.
     if (this.#answered++ === 0) queueMicrotask(this.#count);
   };
   readonly #count = (): void => {
@@ -105,7 +105,7 @@ export class InFlight implements WorkInHand {
     });
   }
 
-  /** Jobs in hand, in all. */
+  /** The number of held jobs. */
   get jobs(): number {
     return this.running.size + this.#fetched.length + this.#batches.gathering.fetched.length;
   }
@@ -116,18 +116,18 @@ export class InFlight implements WorkInHand {
     return Array.from(this.#singles, ({ startedMs }) => nowMs - startedMs);
   }
 
-  /** How long the job with its last crash left has been running that began last; null where none runs. */
+  /** How long the job with one crash left that began last has been running; null where none runs. */
   get aloneMs(): number | null {
     const began = [...this.#singles].filter(({ job }) => job.crashes >= job.maxCrashes - 1).map((run) => run.startedMs);
     return began.length === 0 ? null : this.#options.system.monotonic() - Math.max(...began);
   }
 
-  /** True if nothing at all is claimed and not settled. */
+  /** True if every claimed job is settled. */
   get isIdle(): boolean {
     return this.jobs + this.#unsettled + this.returning === 0;
   }
 
-  /** True once no slot is left but those of handlers that ignore their abort. */
+  /** True once all slots are lost to handlers that ignore their abort signal. */
   get isSpent(): boolean {
     return this.#leaks.size >= this.concurrency;
   }
@@ -153,7 +153,7 @@ export class InFlight implements WorkInHand {
     return this.#batches.perSlot(type);
   }
 
-  /** Slots that any job may have now. */
+  /** Slots that any job may take now. */
   get #open(): number {
     return Math.max(0, this.free - this.reserved);
   }
@@ -163,7 +163,7 @@ export class InFlight implements WorkInHand {
     return this.#batches.gathering.slots;
   }
 
-  /** Slots of what was fetched ahead. */
+  /** Slots of the jobs fetched ahead. */
   get ahead(): number {
     return this.#batches.slotsFor(this.#fetched);
   }
@@ -183,13 +183,13 @@ export class InFlight implements WorkInHand {
     return this.#settling.read(this.#options.settler.settlingMs());
   }
 
-  /** Keeps so many slots free for suspects that are due; with fewer than before, what waits may start. */
+  /** Reserves so many slots for suspects that are due; with fewer than before, waiting jobs may start. */
   reserve(slots: number): void {
     this.reserved = slots;
     this.#fill();
   }
 
-  /** Slots that a type takes or will take, for types with a limit of their own. */
+  /** Slots that a type takes or will take, for types with a concurrency limit. */
   countOf(type: string): number {
     return this.#slotsOf(type) + this.#batches.slotsFor(this.#fetched.filter(({ job }) => job.type === type));
   }
@@ -199,19 +199,19 @@ export class InFlight implements WorkInHand {
   }
 
   /**
-   * Tickets for a claim of this size and these quotas. Jobs that go straight into free slots are marked as started by the claim itself,
-   * because they may kill us before the next write.
+   * Tickets for a claim of this size and these quotas. The claim itself marks jobs that go straight into free slots as
+   * started, because they may kill this process before the next write.
    */
   tickets(limit: number, quotas: readonly Quota[]): { ticket: number; startedThrough: number } {
     const ticket = this.#ticket;
     const atOnce = this.#fetched.length > 0 ? 0 : Math.min(limit, jobsIn(quotas, fillable(this)));
-    // Numbers that the claim does not use are not used again: they may count as started by now.
+    // Unused numbers of the claim are not used again: they may already count as started.
     this.#ticket += limit;
     if (atOnce > 0) this.self.startedThrough = Math.max(this.self.startedThrough, ticket + atOnce - 1);
     return { ticket, startedThrough: this.self.startedThrough };
   }
 
-  /** Takes over what was claimed; a single one starts at once, the others as slots are free. */
+  /** Takes over claimed jobs; a single one starts at once, the others as slots become free. */
   accept(jobs: readonly ClaimedJob[], single: boolean, stopping: boolean): void {
     const claimedMs = this.#options.system.monotonic();
     this.#batches.claimed(jobs);
@@ -227,7 +227,7 @@ export class InFlight implements WorkInHand {
     }
   }
 
-  /** Hands back, uncharged, what was fetched ahead; of one service where one is named. */
+  /** Releases, uncharged, the jobs fetched ahead, or those of one service. */
   releaseAhead(service?: string): void {
     const { settle, report } = this.#executor;
     const all = [...this.#batches.gathering.takeBack(service), ...this.#fetched.splice(0)];
@@ -244,7 +244,7 @@ export class InFlight implements WorkInHand {
     }
   }
 
-  /** True for a job that was claimed and is still in hand. */
+  /** True for a claimed job that is still held. */
   holds(lease: Lease): boolean {
     for (const { job } of this.running) if (isUnder(job, lease)) return true;
     return [...this.#batches.gathering.fetched, ...this.#fetched].some(({ job }) => isUnder(job, lease));
@@ -255,14 +255,14 @@ export class InFlight implements WorkInHand {
     for (const run of this.running) run.stop(reason);
   }
 
-  /** Asks those runs to stop that somebody has cancelled. */
+  /** Asks cancelled runs to stop. */
   cancel(leases: readonly Lease[]): void {
     for (const run of this.running) {
       if (leases.some((lease) => isUnder(run.job, lease))) run.stop("cancel");
     }
   }
 
-  /** Resolves when nothing runs any more, at the latest after the time given or when asked to hurry. */
+  /** Resolves when nothing runs any more, at the latest after the given time or when asked to hurry. */
   async empty(withinMs: number, hurry: AbortSignal): Promise<void> {
     if (this.#batches.taken === 0) return;
     const done = new AbortController();
@@ -270,7 +270,7 @@ export class InFlight implements WorkInHand {
     await this.#options.system.sleep(withinMs, AbortSignal.any([done.signal, hurry]));
   }
 
-  /** Releases over their handlers' heads what still runs. */
+  /** Releases the runs that still run, without waiting for their handlers. */
   abandon(): void {
     for (const run of this.running) abandon(run, this.#executor);
   }
@@ -309,7 +309,7 @@ export class InFlight implements WorkInHand {
     }
   }
 
-  /** A claim for one slot may bring jobs that have to go in several; the type's own limit holds for these too. */
+  /** A claim for one slot may bring jobs that need several; the type's concurrency limit applies to these too. */
   #mayBegin({ job }: Fetched): boolean {
     const { batch, concurrency, type } = this.#definitionOf(job);
     return this.#open > 0 && (batch === null || this.#slotsOf(type) < concurrency);
@@ -329,7 +329,7 @@ export class InFlight implements WorkInHand {
     if (!returned) this.#leak(run);
     if (this.#batches.taken === 0) this.#emptied?.();
     this.#fill();
-    // A slot of a suspect or of a limited type may be all that was missing, however many others are free.
+    // A slot of a suspect or of a limited type may be the only one missing, however many others are free.
     const special = single || Number.isFinite(run.definition.concurrency);
     if (special) this.#options.sleep.ring();
     else this.#freed();
@@ -340,7 +340,10 @@ export class InFlight implements WorkInHand {
     if (sleep.awaitsSlot && wantedNow(this, store.remote) > 0) sleep.ring();
   }
 
-  /** Hands back, uncharged, what was fetched ahead too long ago: the work has become slow, others may be free. */
+  /**
+   * Releases, uncharged, jobs that were fetched ahead too long ago: the work has become slow, and other workers may be
+   * free.
+   */
   #releaseOld(): void {
     const [next] = this.#fetched;
     const before = this.#options.system.monotonic() - AHEAD_MOST_MS;
@@ -358,7 +361,7 @@ export class InFlight implements WorkInHand {
     const { counts, log, events } = this.#options;
     const { id, type } = run.job;
     counts.leaked += 1;
-    log.error({ job: id, type }, "the handler ignored its abort; its slot is lost until it returns");
+    log.error({ job: id, type }, "the handler ignored its abort signal; its slot is lost until it returns");
     const leaked = this.#leaks.size;
     if (leaked * 2 >= this.concurrency) events.emit({ kind: "worker.spent", worker: this.self.id, leaked });
   }

@@ -1,18 +1,18 @@
-// Finds jobs with their last crash left where there are more lanes than a look shows. The window of a look moves on as
-// others have their turns; a worker that keeps its hands free for such a job, or should, must not lose sight of it. So
-// beside the windows these lanes are searched for a page at a time, and those that were found are shown with every look.
+// Finds jobs with one crash left where there are more lanes than a look shows. The window of a look moves on; a worker
+// that reserves slots for such a job, or should, must keep seeing it. So these lanes are also searched a page at a
+// time, and the found ones are shown with every look.
 import type { ActiveLane } from "../core/lane.ts";
 import type { Store } from "../store/store.ts";
 import type { Served } from "./planning.ts";
 
-/** How often a page is searched, and what was found is read again. */
+/** How often a page is searched, and found lanes are read again. */
 const SEARCH_MS = 1_000;
 const PAGE = 1_000;
-/** Lanes that are kept in sight at most; each is read with a call of its own. */
+/** Most lanes that are kept in view; each is read with a separate call. */
 const IN_SIGHT = 5;
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** The lanes of such jobs that one worker knows of. */
+/** The lanes of such jobs that one worker knows. */
 export class LastLanes {
   readonly #store: Pick<Store, "lanes">;
   readonly #served: Served;
@@ -27,7 +27,7 @@ export class LastLanes {
     this.#monotonic = monotonic;
   }
 
-  /** These lanes, and those of last chances elsewhere. */
+  /** These lanes, and the known lanes of jobs with one crash left elsewhere. */
   async beside(shown: readonly ActiveLane[]): Promise<readonly ActiveLane[]> {
     if (this.#monotonic() - this.#searchedAt >= SEARCH_MS) await this.#search();
     const numbers = new Set(shown.map(({ lane }) => lane));
@@ -43,7 +43,7 @@ export class LastLanes {
       if (one?.lane === lane) again.push(one);
     }
     const found = new Map([...again, ...lanes.filter((lane) => this.#isOurs(lane))].map((lane) => [lane.lane, lane]));
-    // The newest find stays: one that may not start now must not hide the others.
+    // The newest finds stay: one that may not start now must not hide the others.
     this.#known = [...found.values()].slice(-IN_SIGHT);
     this.#after = next;
     this.#searchedAt = this.#monotonic();

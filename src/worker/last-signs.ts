@@ -1,12 +1,12 @@
-// The signs of the last look, for every loop of a worker that waits for a change: as long as they are fresh and as before,
-// none of them asks the store.
+// The signs of the last look, for every loop of a worker that waits for a change: while they are fresh and unchanged,
+// no loop reads the store.
 import type { LanePage, Signs } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
-/** Signs older than this are of no use: the worker may be too busy to look. */
+/** Older signs are not used: the worker may be too busy to look. */
 const FRESH_MS = 3_000;
 
-/** The signs of the last look, and what it was like in the store by them. */
+/** The signs of the last look, with their time. */
 export class LastSigns {
   readonly #system: Pick<System, "monotonic">;
   #last: { readonly signs: Signs; readonly storeTime: number; readonly at: number } | null = null;
@@ -15,12 +15,12 @@ export class LastSigns {
     this.#system = system;
   }
 
-  /** Takes note of a look. */
+  /** Stores the signs of a look. */
   see({ signs, now }: Pick<LanePage, "signs" | "now">): void {
     this.#last = signs ? { signs, storeTime: now, at: this.#system.monotonic() } : null;
   }
 
-  /** The signs, with the store's time as far as it is known; null where there are none that are fresh. */
+  /** The signs, with the store's time as far as it is known; null where none are fresh. */
   read(): (Signs & { readonly storeTime: number }) | null {
     if (!this.#last) return null;
     const { signs, storeTime, at } = this.#last;

@@ -1,21 +1,21 @@
-// Verdicts about jobs that somebody holds in an open transaction. They are tried again beside the others and not among
-// them: whoever shares a write with one that is still held waits with it.
+// Verdicts about jobs that another open transaction holds. They are retried separately from the others, because a
+// verdict that shares a write with a held one would wait with it.
 
-/** How long a job that is held is left alone before its verdict is tried again. */
+/** How long to wait before the verdict about a held job is tried again. */
 const AGAIN_MS = 1_000;
 
-/** Keeps what waits for the transactions of others. */
+/** Keeps the verdicts that wait for other transactions. */
 export interface LockedVerdicts<T> {
   add(verdict: T): void;
-  /** It was written, or nobody wants it any more. */
+  /** It was written, or is no longer wanted. */
   delete(verdict: T): void;
   some(test: (verdict: T) => boolean): boolean;
-  /** Resolves when nothing waits. */
+  /** Resolves when no verdict waits. */
   idle(): Promise<void>;
   readonly size: number;
 }
 
-/** Hands what waits to `write` again and again, which deletes what it could write; at most so many at once. */
+/** Passes waiting verdicts to `write` again and again, which deletes those it could write; at most so many at once. */
 export function openLocked<T>(
   write: (verdicts: T[]) => Promise<void>,
   most: number,

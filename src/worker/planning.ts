@@ -1,5 +1,5 @@
-// What a claim asks for: core plans the quotas from lanes and grants, and of what is spread over time only so much is planned
-// as was withdrawn for the lanes that the claim can reach.
+// Plans a claim: core makes the quotas from lanes and grants. Of work under rate limits or budgets, only as much is
+// planned as was withdrawn for the lanes that the claim can reach.
 import type { ActiveLane, LaneKind } from "../core/lane.ts";
 import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
 import type { Limits } from "../core/service.ts";
@@ -7,7 +7,7 @@ import type { Services } from "../services/services.ts";
 import type { Control } from "../store/store.ts";
 import type { InFlight } from "./in-flight.ts";
 
-/** What a worker serves at all. */
+/** The types and queues that a worker serves. */
 export type Served = Pick<Appetite, "serves" | "queues">;
 
 /** What planning needs. */
@@ -20,16 +20,16 @@ export interface PlanningOptions {
 
 type Lower = (grants: ReadonlyMap<string, number>) => ReadonlyMap<string, number>;
 
-/** Plans in one turn, where what comes first turns out to be used up. */
+/** Most plans in one turn, where the first lanes turn out to be used up. */
 const PASSES = 3;
 
 /** The plans of one worker. */
 export class Planning {
-  /** What holds work back, as the store last told; null where that has to be read again: then nothing is planned. */
+  /** Pauses and breakers as last read; null where they must be read again: then nothing is planned. */
   control: Control | null = null;
   /** Counts the turns that lanes were given. */
   turn = 0;
-  /** All that was asked for is spread over time, and none of it may start now. */
+  /** Everything asked for is under a limit, and none of it may start now. */
   isSpentUp = false;
   readonly #options: PlanningOptions;
   readonly #weightOf: (tenant: string) => number;
@@ -43,12 +43,12 @@ export class Planning {
     this.#perSlot = (type) => options.hands.perSlot(type);
   }
 
-  /** The quotas for so many slots; what is spread over time is withdrawn first. */
+  /** The quotas for so many slots; slots and tokens of limits are withdrawn first. */
   async quotas(lanes: readonly ActiveLane[], want: number, suspects: number): Promise<Quota[]> {
     const spread = this.#options.services.spread();
     this.isSpentUp = false;
     if (!spread || lanes.length === 0) return this.plan(lanes, want, suspects);
-    // What turns out to be used up does not hide what is behind it.
+    // Lanes that turn out to be used up must not hide those behind them.
     for (let pass = 0; pass < PASSES; pass++) {
       const wished = this.plan(lanes, want, suspects, this.#withoutSpent);
       const reached = jobsByLane(wished);
@@ -64,7 +64,7 @@ export class Planning {
     return [];
   }
 
-  /** The same without a withdrawal: what is spread over time counts, for its turn comes by itself. */
+  /** The same without a withdrawal: limited work is included, because its start comes with time. */
   plan(lanes: readonly ActiveLane[], want: number, suspects: number, lower: Lower = (grants) => grants): Quota[] {
     if (!this.control || lanes.length === 0) return [];
     const { served, services } = this.#options;
@@ -79,7 +79,7 @@ export class Planning {
     });
   }
 
-  /** Since when a suspect of the kind has been due that may start now; null where none may. */
+  /** Since when a suspect of the kind that may start now has been due; null where there is none. */
   dueAt(kind: LaneKind, all: readonly ActiveLane[]): number | null {
     const lanes = all.filter((lane) => lane.kind === kind);
     const open = jobsByLane(this.plan(lanes, lanes.length, lanes.length, this.#withoutSpent));

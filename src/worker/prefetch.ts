@@ -1,26 +1,26 @@
-// Counts what was settled in the last tenth of a second of some clock; how much is claimed by it is said in core/in-hand.ts.
-// What one write settled that took longer counts for the tenth of a second's part of it: else slow writes would make for
-// large ones, and these for more claims.
+// Counts what was settled in the last tenth of a second of a clock; core/in-hand.ts decides how much is claimed by it.
+// Of a write that took longer, only the tenth of a second's share counts: otherwise slow writes would lead to larger
+// ones, and these to more claims.
 
-/** What was settled lately. */
+/** The count of recently settled slots. */
 export interface Prefetch {
-  /** The jobs of so many slots are settled, by a write that took so long; default no time at all. */
+  /** The jobs of so many slots were settled, by a write that took so long; default no time. */
   settled(nowMs: number, slots: number, tookMs?: number): void;
   /** Slots that were settled within the last `HORIZON_MS`. */
   read(nowMs: number): number;
 }
 
-/** Only what will start within this time is fetched ahead. */
+/** Only jobs that will start within this time are fetched ahead. */
 export const HORIZON_MS = 100;
 const STEPS = 10;
 const STEP_MS = HORIZON_MS / STEPS;
 
-/** A pace that begins at nothing. */
+/** A counter that begins at zero. */
 export function openPrefetch(): Prefetch {
   const counts = Array.from({ length: STEPS }, () => 0);
   let last = 0;
   let sum = 0;
-  /** Forgets the steps that lie longer ago than the horizon; answers the place of the present one. */
+  /** Drops the steps older than the horizon; answers the index of the present one. */
   const passTo = (nowMs: number): number => {
     const step = Math.floor(nowMs / STEP_MS);
     for (let passed = Math.max(last + 1, step - STEPS + 1); passed <= step; passed++) {
@@ -39,7 +39,7 @@ export function openPrefetch(): Prefetch {
     },
     read(nowMs) {
       passTo(nowMs);
-      // Parts do not add up exactly.
+      // Fractions do not add up exactly.
       return Math.floor(sum + 1e-6);
     },
   };

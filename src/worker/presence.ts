@@ -1,5 +1,5 @@
-// A worker's presence in the store: registered, with a notice of what it serves, beating, told what to cancel, and coming
-// back under a new id when the others have given it up.
+// A worker's presence in the store: it registers, publishes what it serves, sends heartbeats, learns what to cancel,
+// and comes back under a new id when the fleet has given it up.
 import { isRedriveError } from "../core/errors.ts";
 import type { BeatAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -16,7 +16,7 @@ import type { Settler } from "./settler.ts";
 import { PublishedLoad, type PublishedLoadOptions } from "./published-load.ts";
 import type { WorkerSettings } from "./settings.ts";
 
-/** Whom presence speaks for and to. */
+/** What presence needs, and its callbacks. */
 export interface PresenceOptions extends PublishedLoadOptions {
   readonly store: Store;
   readonly system: System;
@@ -25,7 +25,7 @@ export interface PresenceOptions extends PublishedLoadOptions {
   readonly log: Log;
   readonly process: { readonly pid: number; readonly host: string };
   readonly events: WorkerEvents;
-  /** Gets a new id when the others have given us up. */
+  /** Gets a new id when the fleet has given us up. */
   readonly self: WorkerIdentity;
   readonly hands: InFlight;
   readonly settler: Pick<Settler, "isSettling">;
@@ -34,7 +34,7 @@ export interface PresenceOptions extends PublishedLoadOptions {
 }
 
 const BEATS_HERE =
-  "the pool connects by a stream or certificates that cannot go to a thread: a handler that blocks the event loop for longer than the lease loses its job";
+  "the pool connects with a stream or certificates that cannot be passed to a thread: a handler that blocks the event loop for longer than the lease loses its job";
 
 /** The presence of one worker. */
 export class Presence {
@@ -49,8 +49,8 @@ export class Presence {
   }
 
   /**
-   * Registers and begins to beat; waits for the store until the signal fires. One that is unusable at the very start is told:
-   * nobody has worked with it yet, so it will not be mended by waiting.
+   * Registers and starts the heartbeat; waits for the store until the signal fires. A store that is unusable at the
+   * start is an error: it never worked, so waiting does not help.
    */
   async begin({ isStart, until }: { readonly isStart: boolean; readonly until: AbortSignal }): Promise<void> {
     const { store, system, contact, settings, process, ending, self } = this.#options;
@@ -69,7 +69,7 @@ export class Presence {
     const registered = await contact.insist("register", register, until);
     if (registered?.refused) throw registered.refused;
     if (!registered) return;
-    // Stopped while we waited: what was written must not outlive us.
+    // Stopped while we waited: the registration must not outlive the worker.
     if (ending.aborted) return void (await contact.attempt("leave", () => store.leave(id)));
     this.#heardAt = system.monotonic();
     this.#heartbeat = startHeartbeat({
@@ -86,11 +86,11 @@ export class Presence {
     });
     if (isStart && store.remote && !store.pulse) this.#options.log.warn({ worker: id }, BEATS_HERE);
     this.#notice = new PublishedLoad(id, this.#options);
-    // Nobody waits for it: whoever is given up meanwhile must be able to come back.
+    // Not awaited: a worker that is given up meanwhile must be able to come back.
     void this.#notice.begin();
   }
 
-  /** Begins again as somebody new; callers that come together share one beginning. */
+  /** Registers again under a new id; concurrent callers share one registration. */
   comeBack(): Promise<void> {
     this.#comingBack ??= this.#comeBack().finally(() => {
       this.#comingBack = null;
@@ -98,7 +98,7 @@ export class Presence {
     return this.#comingBack;
   }
 
-  /** Stops beating and leaves; what the worker still holds will be found by others. */
+  /** Stops the heartbeat and leaves; other workers will find what this worker still holds. */
   async end(): Promise<void> {
     const { contact, store, self } = this.#options;
     this.#heartbeat?.stop();
@@ -110,7 +110,7 @@ export class Presence {
     const { log, system, ending, events, self } = this.#options;
     log.warn(
       { worker: self.id },
-      "this worker was given up by the others: its runs are aborted, it comes back under a new id",
+      "the fleet gave up this worker: its runs are aborted, and it comes back under a new id",
     );
     this.#heartbeat?.stop();
     void this.#notice?.end();
@@ -120,7 +120,9 @@ export class Presence {
     if (!ending.aborted) await this.begin({ isStart: false, until: ending });
   }
 
-  /** True while our own beats are answered in time. Whoever cannot beat must not judge others by their beats. */
+  /**
+   * True while our own heartbeats are answered in time. A worker without heartbeats must not judge others by theirs.
+   */
   get isHeard(): boolean {
     return this.#options.system.monotonic() - this.#heardAt < this.#options.settings.leaseMs / 2;
   }
@@ -137,7 +139,7 @@ export class Presence {
     }
   }
 
-  /** Runs that somebody gave up are told so with the next beat. */
+  /** Runs that another process gave up are stopped with the next heartbeat. */
   async #stopRevoked(): Promise<void> {
     const { store, system, settings, contact, self, hands, settler } = this.#options;
     const beganBefore = system.monotonic() - 2 * settings.heartbeatMs;
@@ -146,7 +148,7 @@ export class Presence {
     await contact.attempt("held", () => stopRevoked(look)).catch((error: unknown) => contact.complain("held", error));
   }
 
-  /** Contact was lost for almost a lease: others may soon have our jobs. */
+  /** Contact was lost for almost a lease: other workers may soon have our jobs. */
   #silent(): void {
     const { settings, log, self } = this.#options;
     if (settings.onContactLost === "continue") return;
@@ -159,7 +161,7 @@ export class Presence {
     this.#options.hands.stop(reason);
   }
 
-  /** Counts as a broken contact; what is no outage is a defect and said so. */
+  /** Counts as broken contact; an error that is not an outage is a defect and is logged as one. */
   async #complain(error: unknown): Promise<void> {
     const { contact, log } = this.#options;
     try {

@@ -1,6 +1,6 @@
-// What a worker writes down for people who ask: what it was configured with, and what it serves and how much at a time.
-// Only what is not as before is written, because every write wakes the other processes of a file. All of it goes with the
-// worker: what it was told holds for nobody else.
+// What a worker publishes for operators: its configuration, what it serves and how many slots it has. It writes only
+// changes, because every write wakes the other processes of a file. Everything is removed with the worker: its
+// configuration holds for no other.
 import type { WorkerLoad } from "../core/load.ts";
 import type { Limits } from "../core/service.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -9,10 +9,10 @@ import type { System } from "../system/system.ts";
 import type { Contact } from "../store/store-contact.ts";
 import type { WorkerSettings } from "./settings.ts";
 
-/** Written again this often though it is as before: a store forgets after a day what nobody writes any more. */
+/** How often it is written again though unchanged: a store deletes cells after a day without a write. */
 const AGAIN_MS = 3_600_000;
 
-/** What a notice is made from. */
+/** What the published load is made from. */
 export interface PublishedLoadOptions {
   readonly store: Pick<Store, "setCells">;
   readonly system: System;
@@ -20,11 +20,11 @@ export interface PublishedLoadOptions {
   readonly settings: Pick<WorkerSettings, "queues" | "heartbeatMs">;
   readonly jobs: readonly JobDefinition[];
   readonly limits: Limits;
-  /** Says how many slots it can use now. */
+  /** Tells how many slots it can use now. */
   readonly hands: { readonly slots: number };
 }
 
-/** The notice of a worker under one id. */
+/** The published load of a worker under one id. */
 export class PublishedLoad {
   readonly #options: PublishedLoadOptions;
   readonly #worker: string;
@@ -37,13 +37,13 @@ export class PublishedLoad {
     this.#options = options;
   }
 
-  /** Writes everything once, then what changes, as often as the worker beats. */
+  /** Writes everything once, then changes, as often as the worker sends heartbeats. */
   async begin(): Promise<void> {
     await this.#write();
     void this.#goOn();
   }
 
-  /** Takes back what was written about the worker. */
+  /** Deletes what was published about the worker. */
   async end(): Promise<void> {
     this.#ending.abort();
     if (this.#written === null) return;
@@ -81,7 +81,7 @@ export class PublishedLoad {
     if (this.#ending.signal.aborted) await this.end();
   }
 
-  /** What the worker was configured with, name by name; or that it is to be forgotten. */
+  /** The configuration of the worker, name by name; or its deletion. */
   #settings(isSaid: boolean): CellChange[] {
     return [...this.#options.limits.said].map(([name, said]) => {
       const value = isSaid ? JSON.stringify(said) : null;
@@ -93,7 +93,7 @@ export class PublishedLoad {
     return { kind: "load", name: "", holder: this.#worker, version: null, value };
   }
 
-  /** True if it was written. Nobody's work depends on it: what cannot be written now is written with the next beat. */
+  /** True if it was written. No work depends on it: what cannot be written now is written with the next heartbeat. */
   async #set(changes: readonly CellChange[]): Promise<boolean> {
     const { contact, store } = this.#options;
     try {

@@ -1,4 +1,4 @@
-// Looks after the dead: runs the reaper once a second, and starts the child process for jobs with their last crash left.
+// Runs the reaper once a second, and starts the child process for jobs with one crash left.
 import { textOf } from "../core/failure.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { Outcome } from "../core/verdict.ts";
@@ -37,34 +37,34 @@ export interface ReapingOptions {
   readonly records?: Records;
   /** Fires when the worker has ended. */
   readonly ending: AbortSignal;
-  /** Hears where work may have become due. */
+  /** Woken where work may have become due. */
   readonly sleep: Pick<WakeableSleep, "wake">;
 }
 
 const REAP_EVERY_MS = 1_000;
-/** Signs or not, the store is asked this often. */
+/** Whatever the signs say, the store is read this often. */
 const REAP_ANYWAY_MS = 120_000;
-/** After a child that died before it took its job (it could not even load), the next one waits, twice as long each time. */
+/** If a child died before it took its job (it could not even load), the next one waits, twice as long each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** A run of which nobody heard: its child died, or found nothing to do. It says nothing about its service. */
+/** A run without a report: its child died, or found nothing to do. It says nothing about its service. */
 const UNHEARD: Outcome = { kind: "released", reason: "not_started", delayMs: 0 };
 
-/** A child that runs a last chance. */
+/** A child that runs a job with one crash left. */
 interface Child {
   readonly end: AbortController;
   readonly ended: Promise<void>;
-  /** It had registered when we last looked. */
+  /** It had registered at the last check. */
   seen: boolean;
 }
 
-/** Looks after dead workers and last chances. */
+/** Handles dead workers and jobs with one crash left. */
 export class Reaping {
   readonly #options: ReapingOptions;
   readonly #children = new Map<string, Child>();
   readonly #stopped = new AbortController();
-  /** What the last reap saw, once others had the time to show themselves; null before. */
+  /** What the last reap saw, once others had time for a heartbeat; null before. */
   #seen: { readonly at: number; readonly mark: string; readonly workers: readonly WorkerRecord[] } | null = null;
   #pauseMs = 0;
   #notBefore = 0;
@@ -92,7 +92,8 @@ export class Reaping {
       const from = system.monotonic();
       const note = (error: string | null): void =>
         records?.note("expired runs", { ms: Math.round(system.monotonic() - from), error, waitMs });
-      // A jump of our own clock (a stopped process, a sleeping machine) means that the others may just be waking too.
+      // A jump of our own clock (a stopped process, a sleeping machine) means that other workers may also just be
+      // waking.
       contact.heldUp(Math.abs(system.now() - last - waitMs));
       if (this.#isQuiet()) {
         note(null);
@@ -110,7 +111,7 @@ export class Reaping {
     }
   }
 
-  /** Reaps, and remembers whom it saw, under the signs that were told before. */
+  /** Reaps, and remembers the workers it saw, with the signs from before. */
   async #reap(): Promise<number> {
     const { contact, settings, signs, system } = this.#options;
     const told = signs.read();
@@ -121,7 +122,7 @@ export class Reaping {
     return settled;
   }
 
-  /** True if nobody came or went since the last reap, no lease has ended and no process of this host is gone. */
+  /** True if no worker came or went since the last reap, no lease has ended and no process of this host is gone. */
   #isQuiet(): boolean {
     const { contact, settings, signs, system } = this.#options;
     const [seen, told] = [this.#seen, signs.read()];
@@ -131,7 +132,7 @@ export class Reaping {
     return lostProcesses(seen.workers, this.#reaper()).length === 0;
   }
 
-  /** A child that was given up (it hangs) has lost its job; its process is of no use any more. */
+  /** A child that was given up (it hangs) has lost its job; its process has no further use. */
   async #endLostChildren(): Promise<void> {
     const workers = await this.#options.store.workers();
     for (const [id, child] of this.#children) {
@@ -141,14 +142,17 @@ export class Reaping {
     }
   }
 
-  /** Runs one job of the lane in a child of its own; it costs what any other retry does. False where `control` is old. */
+  /**
+   * Runs one job of the lane in a child process; it costs as much as any other retry. False where `control` is
+   * outdated.
+   */
   isolate(lane: ActiveLane, control: number): boolean {
     const { services, system, log, sleep } = this.#options;
-    // The child would be refused its claim, and a probe would be lost with it.
+    // The store would refuse the child's claim, and a probe would be lost with it.
     if (!services.isCurrent(control)) return false;
     const run = { service: lane.service };
     const held = services.start(run);
-    // What is to wait waits, as it would anywhere.
+    // A job that must wait waits here too.
     if (held?.kind === "released") return true;
     const worker = system.workerId();
     const end = new AbortController();
@@ -162,7 +166,7 @@ export class Reaping {
       stop: this.#stopped.signal,
     })
       .catch((error: unknown) => {
-        log.error({ error: textOf(error) }, "a job with its last crash left could not be run on its own");
+        log.error({ error: textOf(error) }, "a job with one crash left could not run in a child process");
       })
       .then((heard) => {
         if (held === null) void services.heard(run, heard ?? UNHEARD);
@@ -173,7 +177,7 @@ export class Reaping {
     return true;
   }
 
-  /** Has the children release what they hold. */
+  /** Lets the children release what they hold. */
   stop(): void {
     this.#stopped.abort();
   }
@@ -199,7 +203,7 @@ export class Reaping {
     };
   }
 
-  /** If the child dies, the crash is its job's alone, with the child's end as evidence. Answers how its run ended. */
+  /** If the child dies, only its job is charged, with the child's end as evidence. Answers how its run ended. */
   async #runChild(request: Parameters<Isolation>[0]): Promise<Outcome | null> {
     const { system, contact, log, isolation } = this.#options;
     if (!isolation) return null;
@@ -208,22 +212,23 @@ export class Reaping {
     const reports = reportsOf(ending);
     for (const { job, verdict, settled } of reports) this.#options.report(job, verdict, settled);
     const evidence = evidenceOf(ending);
-    // One that ended well without a word about a job found none: the next one need not hurry either.
+    // A child that ended well without a report found no job: the next one need not hurry either.
     const blamed = evidence
       ? await contact.insist("reap", () => reap(this.#reaper(), new Map([[worker, evidence]])), this.#options.ending)
       : 0;
-    // A child that we ended ourselves had taken its job; somebody has judged it already.
+    // A child that we ended ourselves had taken its job; another worker has already judged it.
     const took = blamed !== 0 || end.aborted || reports.length > 0;
     const longer = evidence ? this.#pauseMs * 2 : 0;
     this.#pauseMs = took ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, longer));
     this.#notBefore = system.monotonic() + this.#pauseMs;
     const about = { output: ending.output, pauseMs: this.#pauseMs };
-    if (!took && evidence) log.error(about, "the child for a last chance died before it took its job");
+    if (!took && evidence)
+      log.error(about, "the child process for a job with one crash left died before it took the job");
     return reports[0]?.heard ?? null;
   }
 }
 
-/** Another text with every worker that comes or goes. */
+/** A text that changes with every worker that comes or goes. */
 function markOf({ workers, newest }: Signs): string {
   return `${workers} ${newest}`;
 }

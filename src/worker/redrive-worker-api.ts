@@ -1,4 +1,4 @@
-// A worker as users of the library see it: what they say about it, and what it answers. The root puts it together.
+// A worker as users of the library see it: its options and its methods. The root composes it.
 import type { Duration } from "../core/duration.ts";
 import type { WorkerCounts } from "../report/reporter.ts";
 import type { Isolation } from "./isolation.ts";
@@ -7,7 +7,7 @@ import type { WorkerOptions, WorkerSettings } from "./settings.ts";
 /** Options of a worker in your program; durations as `"5s"` or milliseconds. */
 export interface RedriveWorkerOptions extends WorkerOptions {
   /**
-   * Opens an HTTP port that answers `/live` and `/ready`, on this host alone unless `host` is given; port 0 lets the
+   * Opens an HTTP port that answers `/live` and `/ready`, on this host only unless `host` is given; port 0 lets the
    * system choose. Default none.
    */
   readonly health?: { readonly port: number; readonly host?: string };
@@ -17,12 +17,12 @@ export interface RedriveWorkerOptions extends WorkerOptions {
    */
   readonly archive?: string;
   /**
-   * The file that exports these job definitions. With it, a job that has one crash left runs in a process of its own;
+   * The file that exports these job definitions. With it, a job that has one crash left runs in a child process;
    * without it, such a job runs alone in this process. Needs a store given by its URL. Middleware and defaults of this
    * program do not reach that process. Default none.
    */
   readonly jobsFile?: string;
-  /** Starts such a process in a way of yours, instead of `jobsFile`; default none. */
+  /** Starts such a process in your own way, instead of `jobsFile`; default none. */
   readonly isolation?: (settings: WorkerSettings) => Isolation;
 }
 

@@ -1,5 +1,5 @@
-// Runs that somebody else has settled while their worker lives: stuck ones that the check or a person gave up. What they
-// say is refused anyway; here they learn that nobody waits for them any more.
+// Stops runs that another process has settled while their worker lives: stuck runs that the check or an operator gave
+// up. The store refuses their reports anyway; here their handlers learn that the run is over.
 import type { Lease, Store } from "../store/store.ts";
 import type { Run } from "./run.ts";
 
@@ -11,13 +11,13 @@ export interface RevokedOptions {
   readonly store: Pick<Store, "held">;
   readonly worker: string;
   readonly runs: LiveRuns;
-  /** Only runs that began before this, on the monotonic clock: short ones are over before it matters. */
+  /** Only runs that began before this, on the monotonic clock: shorter ones end before it matters. */
   readonly beganBefore: number;
   /** True while a verdict about the run is on its way. */
   readonly isSettling: (lease: Lease) => boolean;
 }
 
-/** Stops the runs whose lease the worker does not hold any more. */
+/** Stops the runs whose lease the worker no longer holds. */
 export async function stopRevoked({ store, worker, runs, beganBefore, isSettling }: RevokedOptions): Promise<void> {
   const long = [...runs].filter(({ claimedMs, job }) => claimedMs < beganBefore && job.worker === worker);
   if (long.length === 0) return;

@@ -1,4 +1,4 @@
-// One run of one job while it is in the hands of a worker: why it was asked to stop, and the signal that tells it.
+// One run of one job while a worker holds it: why it was asked to stop, and the signal that tells its handler.
 import type { Lease } from "../core/job.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { BatchItem } from "../jobs/batch-handler.ts";
@@ -13,14 +13,14 @@ const WORDS: Readonly<Record<StopReason, string>> = {
   stuck: "The run took longer than its stuck limit.",
   shutdown: "The worker is stopping.",
   cancel: "The job was cancelled.",
-  lease_lost: "The lease was lost: the job was taken from this run, and may run elsewhere by now.",
+  lease_lost: "The lease was lost: another process ended this run, and its job may run elsewhere by now.",
   contact_lost: "Contact with the store was lost for too long.",
 };
 
-/** A run in progress. A class because there is one per job and most of them use nothing of it. */
+/** A run in progress. A class, because there is one per job and most of them use few of its fields. */
 export class Run {
   place = 0;
-  /** It has no slot of its own, because it is in a batch. */
+  /** It has no slot for itself, because it is in a batch. */
   isTogether = false;
   readonly job: ClaimedJob;
   readonly definition: JobDefinition;
@@ -29,13 +29,13 @@ export class Run {
   readonly startedMs: number;
   /** The first reason given to stop; later ones change nothing. */
   stopped: StopReason | null = null;
-  /** Its verdict was handed over; one that comes later has nobody to go to. */
+  /** Its verdict was handed over; a later one is dropped. */
   isSettled = false;
-  /** Hears that the run was asked to stop. */
+  /** Called when the run was asked to stop. */
   onStop: ((reason: StopReason) => void) | null = null;
-  /** Hears that the store has answered its verdict, or that it was given up. */
+  /** Called when the store has answered its verdict, or the verdict was given up. */
   onSettled: (() => void) | null = null;
-  /** What the handler completed inside a transaction of its own; whether that committed, only the store knows. */
+  /** What the handler completed inside its own transaction; whether that committed, only the store knows. */
   completion: Extract<Verdict, { readonly kind: "complete" }> | null = null;
   /** Resolves when the handler has really returned, however long after its run was settled. */
   returned: Promise<void> = Promise.resolve();
@@ -48,7 +48,7 @@ export class Run {
     this.startedMs = startedMs;
   }
 
-  /** Tells the handler; made when first asked for, because most handlers never look. */
+  /** The handler's signal; created on first use, because most handlers never read it. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -73,12 +73,15 @@ export function abortError(reason: StopReason): Error {
   return error;
 }
 
-/** True for a job that is held under this lease; epoch and nonce, because a crashed server may give out an epoch again. */
+/**
+ * True for a job that is held under this lease; compares epoch and nonce, because a crashed server may give out an
+ * epoch again.
+ */
 export function isUnder({ id, epoch, nonce }: ClaimedJob, lease: Lease): boolean {
   return id === lease.id && epoch === lease.epoch && nonce === lease.nonce;
 }
 
-/** What the handler of a batch gets of a run. */
+/** The batch item of a run. */
 export function itemOf(run: Run, input: unknown): BatchItem {
   const { id, epoch, nonce, attempts, maxAttempts, payload } = run.job;
   return {

@@ -1,4 +1,4 @@
-// The settings of a worker: what users write, resolved once.
+// The settings of a worker: its options, resolved once.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkName } from "../core/new-job.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
@@ -7,10 +7,11 @@ import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 export interface WorkerOptions {
   /** Jobs run at the same time; default 50, from 1 to 10,000. */
   readonly concurrency?: number;
-  /** How long the fleet trusts this worker without a heartbeat; default 30 s, from 100 ms to 1 d. */
+  /** How long the worker keeps its jobs without a heartbeat; default 30 s, from 100 ms to 1 d. */
   readonly lease?: Duration;
   /**
-   * How often it sends one; default 5 s, or a sixth of the lease if that is less; from 10 ms to a third of the lease.
+   * How often it sends a heartbeat; default 5 s, or a sixth of the lease if that is less; from 10 ms to a third of the
+   * lease.
    */
   readonly heartbeat?: Duration;
   /** How often it looks for work when the store sends no wake-up; default 1 s, from 1 ms to 1 d. */
@@ -18,7 +19,7 @@ export interface WorkerOptions {
   /** Queues to serve; default all. */
   readonly queues?: readonly string[];
   /**
-   * How long a blocked event loop may block before the worker loses its jobs; default five leases, from one lease to 1
+   * How long the event loop may be blocked before the worker loses its jobs; default five leases, from one lease to 1
    * d.
    */
   readonly stallLimit?: Duration;
@@ -32,7 +33,7 @@ export interface WorkerOptions {
   readonly release?: string;
 }
 
-/** The same, complete. */
+/** The complete settings. */
 export interface WorkerSettings {
   readonly concurrency: number;
   readonly leaseMs: number;
@@ -54,7 +55,7 @@ export const WORKER_DEFAULTS = {
   abortGrace: "5s",
 } as const;
 
-/** The names of what users may write. */
+/** The names of the options. */
 export const WORKER_FIELDS = [
   "concurrency",
   "lease",
@@ -79,7 +80,7 @@ export function resolveWorker(options: WorkerOptions = {}): WorkerSettings {
   const leaseMs = duration("lease", WORKER_DEFAULTS.lease, 100);
   const heartbeatMs = duration("heartbeat", Math.min(5_000, Math.floor(leaseMs / 6)), 10);
   if (heartbeatMs * 3 > leaseMs) {
-    const remedy = "a lease must survive two lost heartbeats";
+    const remedy = "lower it, or raise the lease: a lease must survive two lost heartbeats";
     throw invalid("worker.heartbeat", `at most a third of the lease (${leaseMs} ms)`, heartbeatMs, remedy);
   }
   const { queues, onContactLost = "abort", release = null } = given;
@@ -105,7 +106,7 @@ export function resolveWorker(options: WorkerOptions = {}): WorkerSettings {
 
 function text(release: unknown): string {
   if (typeof release !== "string")
-    throw invalid("worker.release", "text", release, "for example the commit or version");
+    throw invalid("worker.release", "text", release, "pass a commit or version, or leave it out");
   return release;
 }
 

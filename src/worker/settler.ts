@@ -1,6 +1,6 @@
-// Carries verdicts to the store in shared commits. A stale lease is an answer like any other; an outage is waited out,
-// because a lease stays good until somebody else has judged the run. A job that somebody holds in an open transaction is
-// waited for beside all others.
+// Writes verdicts to the store in shared commits. A stale lease is an answer like any other. An outage is waited out,
+// because a lease stays valid until another process has judged the run. A verdict about a job that another open
+// transaction holds waits separately.
 import { textOf } from "../core/failure.ts";
 import type { Lease } from "../core/job.ts";
 import { isSettledBy, type Settled } from "../core/after-verdict.ts";
@@ -14,30 +14,30 @@ import { type LockedVerdicts, openLocked } from "./locked-verdicts.ts";
 import { isUnder } from "./run.ts";
 import { type GroupCommit, groupCommit, type Weight, WRITE_LENGTH } from "../store/group-commit.ts";
 
-/** Verdicts per commit at most; bounds how long a heartbeat can wait behind one. */
+/** Most verdicts per commit; bounds how long a heartbeat waits behind one. */
 const GROUP = 1_000;
 
-/** Length of what a verdict says; the lists of a large group would be sent, and read, as one. */
+/** The length of a verdict's texts; a large group would be sent, and parsed, as one list. */
 const WEIGHT: Weight<Entry> = { of: ({ settlement }) => lengthOf(settlement.verdict), most: WRITE_LENGTH };
 
-/** Hears what became of a verdict, and which one it was that counted. */
+/** Called with the result of a verdict, and the verdict that counted. */
 export type Done = (settled: Settled, counted: Settlement["verdict"]) => void;
 
-/** What a handler completed its job with, in a transaction that may have been rolled back. */
+/** The completion that a handler made in a transaction, which may have been rolled back. */
 export type Completion = Extract<Settlement["verdict"], { readonly kind: "complete" }>;
 
-/** Takes verdicts and says what became of each. */
+/** Takes verdicts and reports the result of each. */
 export interface Settler {
   /**
-   * Hands over a verdict about the run that the job was claimed for; `done` hears what became of it. Where the handler
-   * completed the job in a transaction of its own and that committed, it hears that this completion counted instead.
+   * Hands over a verdict about the run that the job was claimed for; `done` gets the result. Where the handler
+   * completed the job in its own transaction and that committed, `done` learns that this completion counted instead.
    */
   settle(job: ClaimedJob, verdict: Settlement["verdict"], done: Done, completion?: Completion | null): void;
   idle(): Promise<void>;
   readonly size: number;
-  /** How long the store has been at work on verdicts so far, those under way included. */
+  /** How long the store has worked on verdicts so far, including those under way. */
   settlingMs(): number;
-  /** How long the write has taken so far that is under way; it is until all of its answers were told. */
+  /** How long the write under way has taken so far; it lasts until all of its answers were reported. */
   writingMs(): number;
   /** True while a verdict about this run is on its way. */
   isSettling(lease: Lease): boolean;
@@ -48,9 +48,9 @@ export interface SettlerOptions {
   readonly store: Store;
   readonly system: Pick<System, "sleep" | "monotonic">;
   readonly contact: Contact;
-  /** Who writes, and what has started; goes along with every write. */
+  /** The identity that goes with every write. */
   readonly self: Readonly<Pick<WorkerIdentity, "id" | "startedThrough">>;
-  /** Fires when what is still unwritten may be dropped: the process ends and the leases will be reaped. */
+  /** Fires when unwritten verdicts may be dropped: the process ends and the leases will be reaped. */
   readonly giveUp: AbortSignal;
   readonly onError: (error: unknown) => void;
 }
@@ -61,7 +61,7 @@ interface Entry {
   readonly settlement: Settlement;
   readonly done: Done;
   readonly completion: Completion | null;
-  /** It was sent before, and nobody knows whether that counted. */
+  /** It was sent before, and whether it counted is unknown. */
   unanswered: boolean;
 }
 
@@ -74,7 +74,7 @@ export function openSettler(options: SettlerOptions): Settler {
     try {
       entry.done(settled, counted);
     } catch (error) {
-      // Whoever listens must not keep the verdicts of others from being written.
+      // A failing callback must not keep the verdicts of others from being written.
       options.onError(error);
     }
   };
@@ -114,7 +114,7 @@ export function openSettler(options: SettlerOptions): Settler {
       if (isProgress && underWay.some((entry) => entry.job === job)) return done("stale", verdict);
       const entry = { place: 0, job, settlement: settlementOf(job, verdict), done, completion, unanswered: false };
       if (!isProgress) underWay.add(entry);
-      // What a run said first is written first.
+      // The reports of a run are written in their order.
       (locked.some((each) => each.job === job) ? locked : shared).add(entry);
     },
     settlingMs: clock.read,
@@ -131,20 +131,20 @@ function settlementOf({ id, epoch, nonce, group }: ClaimedJob, verdict: Settleme
   return { id, epoch, nonce, verdict, grouped: group !== null && verdict.kind !== "progress" };
 }
 
-/** What was locked may be shared again, and the other way round. */
+/** Locked verdicts may be shared again, and the other way round. */
 async function bothIdle(shared: GroupCommit<Entry>, locked: LockedVerdicts<Entry>): Promise<void> {
   for (await shared.idle(); locked.size > 0; await shared.idle()) await locked.idle();
 }
 
 interface Stopwatch {
-  /** What all took together. */
+  /** The total time. */
   read(): number;
-  /** What the one under way has taken. */
+  /** The time of the call under way. */
   current(): number;
   during(call: () => Promise<void>): Promise<void>;
 }
 
-/** Adds up how long calls took that come one after another, the one under way included. */
+/** Adds up the time of calls that come one after another, including the one under way. */
 function openStopwatch(nowMs: () => number): Stopwatch {
   let totalMs = 0;
   let since: number | null = null;
@@ -163,8 +163,8 @@ function openStopwatch(nowMs: () => number): Stopwatch {
 }
 
 /**
- * The verdicts by kind. A server writes each kind by a statement of its own: at the same time, because together they would
- * be a transaction of several trips. What a run said of its progress comes before its verdict, so that goes together.
+ * The verdicts by kind. A server writes each kind with a separate statement, at the same time, because together they
+ * would be a transaction of several trips. Progress of a run comes before its verdict, so these stay together.
  */
 function apart(group: Entry[], { remote }: Store): Entry[][] {
   if (!remote) return [group];
@@ -179,7 +179,7 @@ function apart(group: Entry[], { remote }: Store): Entry[][] {
   return [...kinds.values()];
 }
 
-/** Those of the group that an answer names. */
+/** The entries of the group that an answer names. */
 function named(group: readonly Entry[], leases: readonly Lease[] = []): ReadonlySet<Entry> {
   const names = new Set(leases.map(name));
   return new Set(names.size > 0 ? group.filter(({ job }) => names.has(name(job))) : []);
@@ -201,12 +201,13 @@ async function send(group: readonly Entry[], options: SettlerOptions): Promise<S
   return answer;
 }
 
-/** What became of a verdict, and the one that counted where it was another. */
+/** The result of a verdict, and the verdict that counted where it was another. */
 type Fate = readonly [Settled, counted?: Settlement["verdict"]];
 
 /**
- * What really became of verdicts that were refused. One may have counted when it was sent the first time, and only the
- * answer was lost; or the handler's own completion did. The store knows: the job is as that verdict would have left it.
+ * The real results of refused verdicts. A verdict may have counted when it was first sent, with only the answer lost;
+ * or the handler's own completion did. The store tells: the job is in the state in which that verdict would have left
+ * it.
  */
 async function fatesOf(refused: readonly Entry[], options: SettlerOptions): Promise<ReadonlyMap<Entry, Fate>> {
   const { store, contact, giveUp, onError } = options;
@@ -238,7 +239,7 @@ function lengthOf(verdict: Settlement["verdict"]): number {
   if (verdict.kind === "progress") return verdict.value.length;
   if (verdict.kind !== "retry" && verdict.kind !== "dead") return 0;
   const { message, stack } = verdict.failure;
-  // The message goes twice: for people, and within the whole failure.
+  // The message is sent twice: for people, and within the whole failure.
   return 2 * message.length + (stack?.length ?? 0);
 }
 

@@ -1,6 +1,7 @@
-// A job carries its limits from the moment it was enqueued, so that anybody can judge it. Where whoever enqueued it knew
-// only the name of its type, the word of the worker that runs it counts, which knows the type and tells what it serves; and
-// so it does for whether the handler runs in a process of its own, which is the worker's business and not the job's.
+// Supplies the limits of job types. A job carries its limits from its enqueue, so that any process can judge it. If the
+// producer knew only the name of the type, the declared limits of the worker that runs it apply, because it knows the
+// type and publishes its limits. The same holds for whether the handler runs in a child process, which the worker
+// decides and not the job.
 import type { Job } from "../core/job.ts";
 import { loadFrom } from "../core/load.ts";
 import { limitsFrom, type DeclaredByType, termsFor } from "../core/declared-limits.ts";
@@ -8,7 +9,7 @@ import type { JudgedBy } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Store } from "../store/store.ts";
 
-/** The store, handing out jobs enqueued by name with the limits that their type says to whoever runs them. */
+/** The store, which returns jobs enqueued by name with the declared limits of their type. */
 export function withTypeLimits(store: Store, definitions: readonly JobDefinition[]): Store {
   const own: ByType = new Map(
     definitions.map(({ type, limits, batch, policy: { keepFinishedMs, keepDeadMs } }) => {
@@ -39,7 +40,7 @@ export function withTypeLimits(store: Store, definitions: readonly JobDefinition
   };
 }
 
-/** The job as it is judged; what it does not carry itself is written with the verdict. */
+/** The job with the terms to judge it by; terms that it does not carry itself are written with the verdict. */
 function judgeable<J extends Job>(job: J, word: Word | undefined): J & JudgedBy {
   const terms = word ? termsFor(job, word) : null;
   if (terms === null) return job;
@@ -60,19 +61,19 @@ function judgeable<J extends Job>(job: J, word: Word | undefined): J & JudgedBy 
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** What a worker says of a type. */
+/** What a worker declares about a type. */
 interface Word extends DeclaredByType {
   readonly isOutside: boolean;
 }
 
 type ByType = ReadonlyMap<string, Word>;
 
-/** What every worker says of its types, and what is said here. */
+/** What every worker declares about its types, and what is declared here. */
 async function wordsOf(
   store: Pick<Store, "cells">,
   own: ByType,
 ): Promise<{
-  /** By the worker that runs the job, else here, else by whoever gives it the least time. */
+  /** Declared by the worker that runs the job, else here, else by the worker that gives it the least time. */
   readonly of: (job: Pick<Job, "type" | "worker">) => Word | undefined;
   /** The shortest stuck limit of each type. */
   readonly named: readonly { readonly type: string; readonly stuckMs: number }[];

@@ -1,5 +1,5 @@
-// A rest that can be rung out of, and that no ring is lost to: one that comes between looking and resting counts too. Every
-// part of a worker that frees a slot or hears of work has it.
+// A rest that can be interrupted without losing an interruption: one that comes between a look and the rest counts too.
+// Every part of a worker that frees a slot or learns of work holds it.
 import type { System } from "../system/system.ts";
 
 /** The rest of one claim loop. */
@@ -16,15 +16,15 @@ export class WakeableSleep {
     this.#system = system;
   }
 
-  /** From now on a ring ends the next rest, even one that has not begun. */
+  /** From now on an interruption ends the next rest, even one that has not begun. */
   listen(): void {
     this.#rung = false;
   }
 
-  /** Go on, whatever we rest for. */
+  /** Ends the rest, whatever its reason. */
   readonly ring = (): void => {
     this.#rung = true;
-    // The reason spares the making of an exception that nobody reads.
+    // A reason given here avoids creating an exception, which would go unread.
     this.#resting?.abort("rung");
     this.#resting = null;
   };
@@ -36,7 +36,7 @@ export class WakeableSleep {
     this.ring();
   };
 
-  /** A slot is free: go on where only that was missing. */
+  /** A slot is free: ends the rest where only that was missing. */
   nudge(): void {
     if (this.awaitsSlot) this.ring();
   }

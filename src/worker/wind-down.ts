@@ -1,13 +1,16 @@
-// How a worker gets out of its work: give back what has not started, let runs finish, then abort them, then release them
-// over their heads; nothing is charged on the way.
+// Empties a worker: releases jobs that have not started, lets runs finish, then aborts them, then releases them without
+// waiting for their handlers. No attempt is charged.
 import type { System } from "../system/system.ts";
 import type { InFlight } from "./in-flight.ts";
 import type { Reaping } from "./reaping.ts";
 import type { Settler } from "./settler.ts";
 
-/** How long a stop waits for runs before it aborts them, unless told otherwise. */
+/** How long a stop waits for runs before it aborts them, by default. */
 export const STOP_WITHIN_MS = 25_000;
-/** How long an aborted run may take to end before it is released over its head, and the store to hear of the end. */
+/**
+ * How long an aborted run may take to end before it is released without waiting for it, and the store to take its
+ * verdict.
+ */
 export const LAST_WORDS_MS = 1_000;
 
 /** Waits for the work, at most so long; `hurry` cuts the wait short. */
@@ -17,7 +20,7 @@ export async function atMost(system: System, work: Promise<unknown>, ms: number,
   done.abort();
 }
 
-/** Empties a worker's hands within the time; `hurry` cuts every wait short. */
+/** Empties a worker within the time; `hurry` cuts every wait short. */
 export async function windDown(
   worker: {
     readonly hands: InFlight;
@@ -39,6 +42,6 @@ export async function windDown(
   hands.stop("shutdown");
   await Promise.all([hands.empty(LAST_WORDS_MS, hurry), wait(reaping.empty(), LAST_WORDS_MS)]);
   hands.abandon();
-  // A store that is away gets the same time once more: a verdict that is written spares a run.
+  // A store that is away gets the same time once more: every verdict that is written saves a run.
   await wait(settler.idle(), Math.max(withinMs, LAST_WORDS_MS));
 }

@@ -1,5 +1,5 @@
-// A worker: one process that takes work. Puts the parts together (claim loop, hands, settler, presence, reaping) and
-// owns their common life: start, stop, drain.
+// A worker: one process that takes work. It composes the parts (claim loop, held jobs, settler, presence, reaping) and
+// owns their lifecycle: start, stop, drain.
 import { textOf } from "../core/failure.ts";
 import { openReporter, unbreakable, type WorkerCounts, zeroCounts } from "../report/reporter.ts";
 import { Services } from "../services/services.ts";
@@ -20,9 +20,9 @@ import { atMost, LAST_WORDS_MS, STOP_WITHIN_MS, windDown } from "./wind-down.ts"
 export class QueueWorker {
   /** What it has done so far. */
   readonly counts: WorkerCounts = zeroCounts();
-  /** Its contact with the store, shared with whoever works beside it. */
+  /** Its contact with the store, shared with the services beside it. */
   readonly contact: Contact;
-  /** The signs of its last look, for whoever works beside it. */
+  /** The signs of its last look, for the services beside it. */
   readonly signs: LastSigns;
   readonly #parts: ClaimLoopParts;
   readonly #loop: ClaimLoop;
@@ -56,7 +56,7 @@ export class QueueWorker {
     };
     const onError = (error: unknown): void => log.error({ error: textOf(error) }, "a verdict could not be written");
     const settler = openSettler({ ...shared, giveUp: shared.ending, onError });
-    // Slots and services know each other: services say what may start, and ask what is in hand.
+    // Slots and services depend on each other: services decide what may start, and ask which jobs are held.
     const services: Services = new Services({
       ...shared,
       worker: () => self.id,
@@ -79,13 +79,13 @@ export class QueueWorker {
     return this.#parts.self.id;
   }
 
-  /** In contact with the store and taking work. */
+  /** True while in contact with the store and taking work. */
   get isReady(): boolean {
     return this.#loop.look !== null && !this.#claiming.signal.aborted && this.contact.isUp();
   }
 
   start(): Promise<void> {
-    // Stopped before it began: it does not begin.
+    // If it was stopped before it began, it does not begin.
     if (!this.#started && this.#claiming.signal.aborted) return Promise.resolve();
     return (this.#started ??= this.#start().catch((error: unknown) => {
       this.#started = null;
@@ -102,13 +102,13 @@ export class QueueWorker {
     return this.#stopping;
   }
 
-  /** Whoever asks again with less time is in a hurry. */
+  /** A second stop with less time shortens the first. */
   #hurryUp(withinMs: number, stopping: Promise<void>): void {
     const forget = this.#parts.system.after(withinMs, () => this.#hurry.abort());
     void stopping.finally(forget);
   }
 
-  /** Works until nothing is held, nothing is due and nothing falls due within the grace; then stops. */
+  /** Works until no job is held, none is due and none falls due within the grace; then stops. */
   async drain({ graceMs }: { readonly graceMs: number }): Promise<WorkerCounts> {
     await this.start();
     await drained({ ...this.#parts, loop: this.#loop, signal: this.#claiming.signal }, graceMs);
@@ -130,12 +130,12 @@ export class QueueWorker {
 
   async #stop(withinMs: number): Promise<void> {
     const { system, events, services, alone, presence } = this.#parts;
-    // The start and a claim may be under way; what the claim brings is released as it comes.
+    // The start and a claim may be under way; jobs that the claim brings are released as they arrive.
     const claimed = Promise.resolve(this.#started).then(() => this.#claimed);
     await windDown({ ...this.#parts, claimed }, { system, withinMs, hurry: this.#hurry.signal });
     this.#ending.abort();
     services.stop();
-    // A store that does not answer now does not keep us; what we hold will be found by others.
+    // A store that does not answer now must not hold us up; other workers will find the jobs that we hold.
     await atMost(system, Promise.all([this.#claimed, this.#reaped]), LAST_WORDS_MS);
     await atMost(
       system,
@@ -147,7 +147,7 @@ export class QueueWorker {
   }
 }
 
-/** Puts a worker together. */
+/** Composes a worker. */
 export function createWorker(parts: WorkerDependencies): QueueWorker {
   return new QueueWorker(parts);
 }
