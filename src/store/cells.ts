@@ -1,5 +1,5 @@
-// Small values that processes share and that no claim has to name: what a worker saw of a service, a bucket of start
-// slots, a retry budget, what workers were configured with. The store keeps the text and counts its versions.
+// Small values that processes share and that no claim names: what a worker saw of a service, a bucket of start slots, a
+// retry budget, the configuration of workers. The store keeps the text and counts its versions.
 
 /** Which cells to read: all of a kind, or those of one name. */
 export interface CellQuery {
@@ -7,11 +7,14 @@ export interface CellQuery {
   readonly name?: string;
 }
 
-/** What a cell is known by; the name and the holder may be empty. */
+/** The key of a cell; name and holder may be empty. */
 export interface CellKey {
   readonly kind: string;
   readonly name: string;
-  /** Whose cell it is: one that nobody writes any more goes with the next prune. Empty for one that all share. */
+  /**
+   * The owner of the cell: an owned cell that is no longer written is deleted by a later prune. Empty for a shared
+   * cell.
+   */
   readonly holder: string;
 }
 
@@ -26,16 +29,16 @@ export interface Cell extends CellKey {
 
 /** A write of one cell. */
 export interface CellChange extends CellKey {
-  /** The version it is to follow: 0 for a cell that is not there, null for whatever is there. */
+  /** The version it must follow: 0 for a new cell, null for any. */
   readonly version: number | null;
   /** Null deletes. */
   readonly value: string | null;
 }
 
-/** Cells that people write: the schedules they set, the batches they begin. All others say what workers saw. */
+/** Cells that people write: the schedules they set, the batches they begin. All others hold what workers saw. */
 const LASTING_KINDS: ReadonlySet<string> = new Set(["schedule", "batch"]);
 
-/** True for writes of which one must outlast a power loss once it is answered. */
+/** True if one of these writes must survive a power loss once it is answered. */
 export function mustLast(changes: readonly CellKey[]): boolean {
   return changes.some(({ kind }) => LASTING_KINDS.has(kind));
 }
@@ -49,7 +52,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** One text for each key, and another for every other. */
+/** A text that is unique for each key. */
 export function cellName({ kind, name, holder }: CellKey): string {
   return JSON.stringify([kind, name, holder]);
 }

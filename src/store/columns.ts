@@ -1,6 +1,6 @@
-// The columns of a job, said once for every store that speaks SQL: which field, its name in SQL, where it stands, and what
-// a job has that was never run and sets nothing. Lists of columns, rows, inserts and what a claim reads follow from here; hot
-// statements stay written by hand around them. A new field of a job is a row here.
+// The columns of a job, once for every SQL store: the field, its SQL name, its table, and its value in a job that never
+// ran and sets nothing. Column lists, rows, inserts and what a claim reads follow from here; hot statements stay
+// written by hand around them. A new field of a job is a row here.
 import { type Job, TERM_NAMES, TERMS, type Terms } from "../core/job.ts";
 
 /** A value of a row. */
@@ -9,17 +9,17 @@ export type Value = string | number | null;
 /** One field of a job. */
 export interface JobColumn {
   readonly field: keyof Job;
-  /** Its name in the table of jobs, or in that of lanes. */
+  /** Its name in the job table, or in the lane table. */
   readonly sql: string;
-  /** `j` for the table of jobs, `l` for that of lanes. */
+  /** `j` for the job table, `l` for the lane table. */
   readonly in: "j" | "l";
   readonly isBoolean?: true;
   /**
-   * The value of a job that was never run and sets nothing. A claim reads such columns only of jobs in which one of them
+   * Its value in a job that never ran and sets nothing. A claim reads such columns only of jobs in which one of them
    * differs, so that most jobs are short.
    */
   readonly plain?: number | null;
-  /** It cannot differ while the others do not, so it need not be compared. */
+  /** It cannot differ unless another one does, so it need not be compared. */
   readonly follows?: true;
 }
 
@@ -31,7 +31,7 @@ const own = (field: keyof Job, sql: string, more: Partial<JobColumn> = {}): JobC
 });
 const ofLane = (field: keyof Job, sql: string): JobColumn => ({ field, sql, in: "l" });
 
-/** Every field of a job in the order in which rows have them; the stack of its failure comes last. */
+/** Every field of a job in the order of the row; the stack of its failure comes last. */
 export const JOB_COLUMNS: readonly JobColumn[] = [
   own("id", "id"),
   ofLane("type", "type"),
@@ -78,10 +78,10 @@ export const JOB_COLUMNS: readonly JobColumn[] = [
 /** How many values the row of a job has. */
 export const JOB_WIDTH = JOB_COLUMNS.length + 1;
 
-/** Which of them says when it is due. */
+/** The index of the due time. */
 export const RUN_AT = JOB_COLUMNS.findIndex(({ field }) => field === "runAt");
 
-/** The columns of a job for a select, with those that a store reads in a way of its own. */
+/** The columns of a job for a select, with the expressions that a store uses instead of some of them. */
 export function selectJob(special: { readonly [F in keyof Job]?: string } & { readonly stack: string }): string {
   const columns = JOB_COLUMNS.map(({ field, sql, in: table }) => special[field] ?? `${table}.${sql}`);
   return [...columns, special.stack].join(", ");
@@ -102,25 +102,25 @@ export function termValues(terms: Terms): (number | null)[] {
   return READERS.map((of) => of(terms));
 }
 
-/** True if both are judged by the same. */
+/** True if both have the same terms. */
 export function hasSameTerms(a: Terms, b: Terms): boolean {
   return READERS.every((of) => of(a) === of(b));
 }
 
-/** Adds them to others. */
+/** Appends the terms to values. */
 export function pushTerms(values: Value[], terms: Terms): void {
   for (const of of READERS) values.push(of(terms));
 }
 
-/** The terms among values, from this place on. */
+/** The terms among values, from this index on. */
 export function termsAt(values: readonly Value[], at: number): Terms {
   return Object.fromEntries(TERM_NAMES.map((name, place) => [name, values[at + place]])) as unknown as Terms;
 }
 
-/** What a claim reads only of jobs that are not plain. */
+/** The columns that a claim reads only of jobs that are not plain. */
 export const REST_COLUMNS: readonly JobColumn[] = JOB_COLUMNS.filter(({ plain }) => plain !== undefined);
 
-/** The condition for a job of which nothing in `REST_COLUMNS` says anything; of an alias, or without one. */
+/** The condition for a job with default values in all `REST_COLUMNS`; with or without an alias. */
 export function isPlainJob(alias = ""): string {
   const compared = REST_COLUMNS.filter(({ follows }) => !follows);
   return compared.map(({ sql, plain }) => `${alias}${sql} ${plain === null ? "is null" : `= ${plain}`}`).join(" and ");

@@ -34,17 +34,17 @@ export interface Control {
   readonly services: readonly ServiceState[];
 }
 
-/** What a store answers that was told what is known: null where that is still all. */
+/** The answer of a store that was told the known version: null where nothing has changed. */
 export interface ControlNews extends Pick<Control, "version" | "now"> {
   readonly held: Pick<Control, "pauses" | "services"> | null;
 }
 
-/** How long what was read counts as known: a database that was set back may count the same versions once more. */
+/** How long a read counts as known: a restored database may count the same versions again. */
 const KNOWN_MS = 5_000;
 
 /**
- * Remembers what holds work back. Workers ask many times a second, there may be thousands of pauses and services, and
- * nearly always nothing has changed: then a version is all that is read.
+ * Caches the control. Workers read it many times a second, there may be thousands of pauses and services, and nearly
+ * always nothing has changed: then only a version is read.
  */
 export function rememberControl(ask: (known: number, until: number) => Promise<ControlNews>): () => Promise<Control> {
   let last: (Control & { readonly readAt: number }) | null = null;

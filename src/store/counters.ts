@@ -1,5 +1,5 @@
-// What the counters of a job may be, the same in every database: what does not fit is refused where it is written, by a
-// hand or by a restore, not when others are claimed with it. No run makes one of them reach its end.
+// The range of a job's counters, the same in every database: a value outside is refused when it is written, by hand or
+// by a restore, not when other jobs are claimed with it. No run reaches the end of a range.
 import { JOB_BOUNDS } from "../core/new-job.ts";
 
 const MANY = 1_000_000;

@@ -1,10 +1,13 @@
-// Cursors of lists: the position of the last item of a page, as text that callers hand back as it is.
+// Cursors of lists: the position of the last item of a page, as text that callers pass back unchanged.
 import { RedriveError } from "../core/errors.ts";
 
-/** The error for a cursor that no list gave out. */
+/** The error for an invalid cursor. */
 export function cursorError(cursor: unknown): RedriveError {
   const shown = typeof cursor === "string" ? JSON.stringify(cursor.slice(0, 60)) : typeof cursor;
-  return new RedriveError("invalid_argument", `cursor must be the "next" of an earlier page; got ${shown}.`);
+  return new RedriveError(
+    "invalid_argument",
+    `cursor: expected the "next" of an earlier page; got ${shown}; leave it out for the first page`,
+  );
 }
 
 /** The last job of a page sorted by due time: when it is due, and its number. */
@@ -18,7 +21,7 @@ export function dueCursor({ runAt, seq }: DuePlace): string {
   return `${runAt}.${seq}`;
 }
 
-/** The place behind which such a page goes on; null for the first page. */
+/** The place after which such a page begins; null for the first page. */
 export function readDueCursor(cursor: string | null | undefined): DuePlace | null {
   if (cursor === null || cursor === undefined) return null;
   const [, runAt, seq] = /^([0-9]{1,16})\.([0-9]{1,15})$/.exec(cursor) ?? [];
@@ -26,7 +29,7 @@ export function readDueCursor(cursor: string | null | undefined): DuePlace | nul
   return { runAt: Number(runAt), seq: Number(seq) };
 }
 
-/** The position that a cursor names; a page goes on below it or, oldest first, above it. */
+/** The position that a cursor names; the page begins below it or, oldest first, above it. */
 export function readCursor(cursor: string | null | undefined, oldest = false): number {
   if (cursor === null || cursor === undefined) return oldest ? 0 : Number.MAX_SAFE_INTEGER;
   const position = /^[0-9]{1,15}$/.test(cursor) ? Number(cursor) : Number.NaN;

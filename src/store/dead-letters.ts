@@ -1,4 +1,4 @@
-// Dead letters as a store is asked for them: which ones, counted by what, and sent back to work.
+// Queries about dead letters: which ones, their counts, and requests to send them back to work.
 import type { DeathReason, FailureClass } from "../core/job.ts";
 
 /** Which dead letters are meant; every field narrows. */
@@ -25,7 +25,7 @@ export interface LetterFilter {
   readonly text?: string;
   /** True adds those that were sent back to work; default false. */
   readonly redriven?: boolean;
-  /** Only those that are over and wait for a worker with their archive. */
+  /** Only those that have expired and wait for a worker with their archive. */
   readonly aside?: boolean;
 }
 
@@ -74,7 +74,7 @@ export interface CauseCount {
   readonly lastAt: number;
 }
 
-/** A death that is meant: a job that came back to life since, or died anew, is another. */
+/** One death: a job that was redriven since, or died again, is another. */
 export interface DeadTarget {
   readonly id: string;
   readonly generation: number;
@@ -87,5 +87,5 @@ export interface RedriveRequest {
   readonly delayMs: number;
 }
 
-/** What a redrive did; `refused` means not dead, or another generation by now. */
+/** The result of a redrive; `refused` means not dead, or another generation by now. */
 export type RedriveAnswer = "redriven" | "refused" | "missing";

@@ -1,7 +1,7 @@
-// Writes that share commits: one is under way, and what arrives meanwhile goes with the next. Nothing waits when
-// nothing is under way, and under load the groups grow by themselves.
+// Writes that share commits: while one is under way, items that arrive go with the next. Without a write under way
+// nothing waits; under load the groups grow.
 
-/** Hands items to `write` in groups. */
+/** Passes items to `write` in groups. */
 export interface GroupCommit<T> {
   add(item: T): void;
   /** Resolves when nothing is under way or waiting. */
@@ -9,22 +9,25 @@ export interface GroupCommit<T> {
   readonly size: number;
 }
 
-/** Characters of payloads per write, about: a store sends a write as one, and its server reads it while others wait. */
+/**
+ * About how many characters of payloads one write has: a store sends a write as one, and its server reads it while
+ * others wait.
+ */
 export const WRITE_LENGTH = 8 * 1024 * 1024;
 
-/** What a group may weigh; an item that weighs more goes alone. */
+/** The most that a group may weigh; a heavier item goes alone. */
 export interface Weight<T> {
   readonly of: (item: T) => number;
   readonly most: number;
 }
 
-/** A crowd smaller than this goes as a whole. */
+/** A smaller number of items goes as one group. */
 const SMALL = 16;
 
 /**
- * Writes groups of at most `most`, and no heavier than they may be, at most `inFlight` at once. With two in flight, callers
- * who ask again as soon as they are answered do so while the other half is being written. `write` must not throw; an item it
- * could not write is its own business.
+ * Writes groups of at most `most` items within their weight, at most `inFlight` at once. With two in flight, callers
+ * that ask again as soon as they are answered do so while the other half is being written. `write` must not throw; it
+ * handles items that it could not write itself.
  */
 export function groupCommit<T>(
   write: (items: T[]) => Promise<void>,
@@ -55,7 +58,7 @@ export function groupCommit<T>(
     for (const tell of onIdle) tell();
     onIdle = [];
   };
-  /** A turn of the microtask queue later, so that what one event brings travels together. */
+  /** A turn of the microtask queue later, so that the items of one event go together. */
   const later = (): void => {
     if (due) return;
     due = true;
@@ -77,7 +80,7 @@ export function groupCommit<T>(
   };
 }
 
-/** How many of the first items, this many at most, go together by their weight; one at least. */
+/** How many of the first items, at most so many, fit together by weight; at least one. */
 function fitting<T>(items: readonly T[], most: number, weight: Weight<T> | null): number {
   if (!weight) return most;
   let [count, sum] = [0, 0];

@@ -1,7 +1,7 @@
-// How the owner of a heartbeat shows to the thread that beats for it that its event loop still turns: by counting up in
-// shared memory. As long as the count moves, the thread beats, however busy that loop is in between.
+// Shows a heartbeat thread that its owner's event loop still turns, by a counter in shared memory. While the count
+// moves, the thread sends heartbeats, however busy that loop is in between.
 
-/** The owner's side: memory of two numbers, how often it showed itself, and how far its runs have started. */
+/** The owner's side: two numbers in memory, how often it showed itself, and how far its runs have started. */
 export function openShared(): { readonly shared: SharedArrayBuffer; show(startedThrough: number): void } {
   const shared = new SharedArrayBuffer(16);
   const view = new Float64Array(shared);
@@ -16,12 +16,12 @@ export function openShared(): { readonly shared: SharedArrayBuffer; show(started
 
 /** The thread's side. */
 export interface LivenessWatch {
-  /** True once it has not shown itself for this long; asked before every beat. */
+  /** True once the owner has not counted for this long; asked before every heartbeat. */
   isStalled(): boolean;
   startedThrough(): number;
 }
 
-/** Watches an owner through what it shares. */
+/** Watches an owner through the shared memory. */
 export function watchLiveness(shared: SharedArrayBuffer, stallMs: number, monotonic: () => number): LivenessWatch {
   const view = new Float64Array(shared);
   let shown = -1;

@@ -1,5 +1,5 @@
-// How long ended jobs are kept, and what a prune does with those that are over. The same for every store, so that all of
-// them delete the same jobs.
+// How long ended jobs are kept, and what a prune does with expired ones. The same for every store, so that all of them
+// delete the same jobs.
 import { type Job, LATEST_INSTANT, type State } from "../core/job.ts";
 
 /** How long the ended jobs of a type are kept. */
@@ -15,19 +15,19 @@ export interface TypeKeep extends Keep {
   readonly type: string;
 }
 
-/** What one step of a prune goes by. */
+/** The settings of one prune step. */
 export interface Retention {
-  /** For jobs that have ended without a time to go, of types that are not named. */
+  /** For jobs that ended without an expiry, of types that are not named. */
   readonly keep: Keep;
-  /** For those of types that are, each at most once. Where `deadMs` is null, dead ones that are over are set aside. */
+  /** For those of named types, each at most once. Where `deadMs` is null, expired dead jobs are set aside. */
   readonly types: readonly TypeKeep[];
-  /** How long a key stays taken at least, counted from its enqueue; it is never free while its job exists. */
+  /** The least time that a key stays taken, counted from its enqueue; it is never free while its job exists. */
   readonly keyMs: number;
   /** How long a lane stays without a job; default a day. */
   readonly laneMs?: number;
-  /** How many jobs to delete, how many to give a time, and how many keys and lanes to free. */
+  /** How many jobs to delete, how many to give an expiry, and how many keys and lanes to free. */
   readonly limit: number;
-  /** The first step of several, which also clears what is old beside jobs and keys. */
+  /** The first step of several, which also deletes old rows besides jobs and keys. */
   readonly isFirst: boolean;
 }
 
@@ -42,16 +42,16 @@ export interface PruneAnswer {
   readonly more: boolean;
 }
 
-/** A new time for ended jobs of these types, each named once. */
+/** A new expiry for ended jobs of these types, each named once. */
 export interface Retain {
   readonly types: readonly (TypeKeep & { readonly deadMs: number })[];
   /** The `next` of the step before; 0 to begin. */
   readonly after: number;
-  /** How many jobs to look at, whatever their type. */
+  /** How many jobs to read, whatever their type. */
   readonly limit: number;
 }
 
-/** How many got a new time, and where to go on; null when all were seen. */
+/** How many got a new expiry, and where to continue; null when all were read. */
 export interface RetainAnswer {
   readonly moved: number;
   readonly next: number | null;
@@ -62,7 +62,7 @@ export type EndState = Exclude<State, "queued" | "running">;
 /** All of them. */
 export const END_STATES = ["completed", "cancelled", "dead"] as const satisfies readonly EndState[];
 
-/** A job that is over, and its place in the order in which a prune comes to it. */
+/** An expired job, and its position in the order of a prune. */
 export interface Over {
   readonly seq: number;
   readonly expiresAt: number;
@@ -72,43 +72,43 @@ export interface Over {
 
 /** A retention at one moment. */
 export interface Pruning {
-  /** Jobs that go at this time or before are over. */
+  /** Jobs that expire at this time or before are deleted. */
   readonly now: number;
-  /** Keys as old as this are free once their job is gone. */
+  /** Keys as old as this are free once their job is deleted. */
   readonly keysUntil: number;
-  /** Given-up workers and ended pauses that are as old as this are of no use to anybody. */
+  /** Given-up workers and ended pauses as old as this are deleted. */
   readonly debrisUntil: number;
-  /** Cells with a holder go once they are as old as this. */
+  /** Cells with a holder as old as this are deleted. */
   readonly cellsUntil: number;
-  /** Cells of `BUCKET_KINDS` go once they are as old as this. */
+  /** Cells of `BUCKET_KINDS` as old as this are deleted. */
   readonly bucketsUntil: number;
-  /** Lanes that were not in use since then go. */
+  /** Lanes that were not in use since then are deleted. */
   readonly lanesUntil: number;
-  /** When a job goes that has ended without a time. */
+  /** The expiry of a job that ended without one. */
   expiryOf(type: string, state: EndState, finishedAt: number): number;
-  /** True for one that is over and still not deleted, because its letters go only through an archive. */
+  /** True for an expired job that is not deleted, because its letters must go through an archive. */
   isAside(over: Pick<Over, "type" | "state">): boolean;
 }
 
-/** How long old workers and pauses stay where the dead stay for ever. */
+/** How long old workers and pauses stay where the dead stay forever. */
 const DEBRIS_MS = 30 * 86_400_000;
 
 /** How long the cell of a holder stays after its last write. */
 const CELL_MS = 86_400_000;
 
 /**
- * Cells that all share and that somebody new may have every day: what is left of a rate limit or a retry budget; and which
- * types have an archive and how long each is kept, which workers of the type write again and again.
+ * Shared cells that new names may add every day: what is left of a rate limit or a retry budget; and which types have
+ * an archive and how long each is kept, which workers of the type rewrite regularly.
  */
 export const BUCKET_KINDS = ["rate", "budget", "archive", "keep"] as const;
 
-/** How long one of them stays after its last write: full again by then, whatever may be saved up, but for the slowest. */
+/** How long one of them stays after its last write: by then all but the slowest limits are full again. */
 const BUCKET_MS = 30 * 86_400_000;
 
-/** How long a lane stays without a job: whoever has groups of any number must not keep them all. */
+/** How long a lane stays without a job: a program with many groups must not keep them all. */
 const LANE_MS = 86_400_000;
 
-/** Works out what a prune at this moment goes by. */
+/** The thresholds of a prune at this moment. */
 export function pruning({ keep, types, keyMs, laneMs = LANE_MS }: Retention, now: number): Pruning {
   const byType = new Map<string, Keep>(types.map((each) => [each.type, each]));
   const keepOf = (type: string): Keep => byType.get(type) ?? keep;
@@ -128,12 +128,12 @@ export function pruning({ keep, types, keyMs, laneMs = LANE_MS }: Retention, now
   };
 }
 
-/** The order in which a prune comes to jobs that are over. */
+/** The order in which a prune treats expired jobs. */
 export function inPruneOrder(a: Over, b: Over): number {
   return a.expiresAt - b.expiresAt || a.seq - b.seq;
 }
 
-/** What a new time changes of an ended job; null for one that has it, or is no ended job of these types. */
+/** What a new expiry changes of an ended job; null for one that has it, or is not an ended job of these types. */
 export function retained(
   job: Pick<Job, "type" | "state" | "finishedAt" | "expiresAt" | "keepFinishedMs" | "keepDeadMs">,
   keepOf: ReadonlyMap<string, Retain["types"][number]>,
@@ -142,7 +142,7 @@ export function retained(
   if (!keep || job.finishedAt === null) return null;
   const { finishedMs: keepFinishedMs, deadMs: keepDeadMs } = keep;
   const over = job.finishedAt + (job.state === "dead" ? keepDeadMs : keepFinishedMs);
-  // Whoever has the archive deletes it when it is over by the new time; nobody else does before that.
+  // Only a worker with the archive deletes it, when it has expired by the new time.
   const expiresAt = job.expiresAt === LATEST_INSTANT ? LATEST_INSTANT : over;
   const isSame = job.keepFinishedMs === keepFinishedMs && job.keepDeadMs === keepDeadMs && job.expiresAt === expiresAt;
   return isSame ? null : { expiresAt, keepFinishedMs, keepDeadMs };

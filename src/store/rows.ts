@@ -1,5 +1,5 @@
-// From rows to jobs, dead letters and records of history, the same for every store that speaks SQL: each reads these
-// columns in this order.
+// Turns rows into jobs, dead letters and records of history, the same for every SQL store: each reads these columns in
+// this order.
 import { plainText } from "../core/failure.ts";
 import { PRESETS } from "../core/policy.ts";
 import {
@@ -18,7 +18,7 @@ import { JOB_COLUMNS, JOB_WIDTH, REST_COLUMNS, type Value } from "./columns.ts";
 import type { ExpiredRun, OverdueRun, WorkerRecord } from "./presence.ts";
 import type { LetterGroup } from "./tally.ts";
 
-/** What unreadable jobs are counted under. */
+/** The belonging under which unreadable jobs are counted. */
 export const UNREADABLE: Belonging = {
   type: "redrive:unreadable",
   queue: "default",
@@ -37,17 +37,17 @@ export function jobFromRow(row: readonly Value[]): Job {
   return { ...(job as unknown as Job), failure: failureFromText(job["failure"] as string | null, stack) };
 }
 
-/** A job while it is put together. */
+/** A job under construction. */
 export type LooseJob = { -readonly [F in keyof Job]: Job[F] };
 
-/** A job that has just been claimed, plain as most are; its own values are put in. */
+/** A job just claimed, with the values that most jobs have; its own values are added. */
 export const PLAIN_RUN = {
   ...Object.fromEntries(JOB_COLUMNS.map(({ field, plain }) => [field, plain ?? null])),
   state: "running",
   cancelRequested: false,
 } as unknown as LooseJob;
 
-/** Puts what a claim has read of `REST_COLUMNS`, and the stack behind it, into a job. */
+/** Adds what a claim has read of `REST_COLUMNS`, and the stack after it, to a job. */
 export function putRest(job: LooseJob, rest: readonly unknown[]): void {
   const loose = job as unknown as Record<string, unknown>;
   for (const [at, { field }] of REST_COLUMNS.entries()) loose[field] = rest[at];
@@ -56,21 +56,24 @@ export function putRest(job: LooseJob, rest: readonly unknown[]): void {
 
 const { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD } = PRESETS.default;
 
-/** How long a job is kept, as one text of these columns, and only where that is not what is usual: a claim reads it of every job. */
+/**
+ * The keep times of a job as one text of these columns, only where they are not the usual ones: a claim reads it of
+ * every job.
+ */
 export const keepText = (keepMs: string, keepDeadMs: string): string =>
   `case when ${keepMs} = ${USUAL_KEEP} and ${keepDeadMs} = ${USUAL_KEEP_DEAD} then null
     else coalesce(cast(${keepMs} as text), '') || ',' || coalesce(cast(${keepDeadMs} as text), '') end`;
 
 const USUAL: JobKeep = { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD };
 
-/** How long a job is kept, from that text. */
+/** The keep times of a job, from that text. */
 export function keepFromText(text: string | null): JobKeep {
   if (text === null) return USUAL;
   const [keepFinishedMs = null, keepDeadMs = null] = text.split(",").map((ms) => (ms === "" ? null : Number(ms)));
   return { keepFinishedMs, keepDeadMs };
 }
 
-/** A job as a list shows it that needs no payloads: those of a page can have gigabytes. */
+/** A job for a list without payloads: those of a page can have gigabytes. */
 export function withoutPayload(job: Job): Job {
   return { ...job, payload: "null", progress: null, result: null };
 }
@@ -81,7 +84,7 @@ export function columnsFor(columns: string, { payloads }: { readonly payloads?: 
   return columns.replace("j.payload", "'null'").replace("j.progress", "null").replace("j.result", "null");
 }
 
-/** A failure as text; its stack is left to the column beside it where that says the same. */
+/** A failure as text; its stack is left to the column beside it where both are the same. */
 export function failureText(failure: Failure): string {
   const { stack, ...rest } = failure;
   return JSON.stringify(stack !== null && plainText(stack) === stack ? rest : failure);
@@ -95,7 +98,7 @@ export function failureFromText(text: string | null, stack: string | null): Fail
     if (typeof failure?.message === "string" && FAILURE_CLASSES.includes(failure.class))
       return failure.stack === undefined ? { ...failure, stack } : failure;
   } catch {
-    // Shown below, as any other text that is not a failure.
+    // Handled below, like any other text that is not a failure.
   }
   return { class: "system", severity: "error", name: "UnreadableFailure", message: text, stack: null, fingerprint: "" };
 }
@@ -103,7 +106,7 @@ export function failureFromText(text: string | null, stack: string | null): Fail
 /** The columns of a dead letter, before those of its job. */
 export const DEATH_COLUMNS =
   "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack";
-/** How many these are. */
+/** The number of these columns. */
 export const DEATH_WIDTH = 8;
 
 /** A dead letter from its own columns followed by those of its job. */
@@ -154,7 +157,7 @@ export function expiredFromRow(row: readonly Value[]): ExpiredRun {
   return { job, lease, started: row[JOB_WIDTH + 1] === 1, position: row[JOB_WIDTH + 2] as number };
 }
 
-/** A run that takes longer than it may: the same, and how long it has been running. */
+/** A run that exceeds a limit: the same, and how long it has been running. */
 export function overdueFromRow(row: readonly Value[]): OverdueRun {
   return { ...expiredFromRow(row), ranMs: row[JOB_WIDTH + 3] as number };
 }

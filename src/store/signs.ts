@@ -1,4 +1,5 @@
-// What a look at the lanes tells beside them: whoever waits for a change hears here that there is none, and need not ask.
+// Signs of change that come with a look at the lanes: a loop that waits for a change sees here that there is none, and
+// need not read the store.
 
 /** Signs of change. */
 export interface Signs {
@@ -6,12 +7,15 @@ export interface Signs {
   readonly control: number;
   /** How many workers are known. */
   readonly workers: number;
-  /** Another number with every worker that comes or goes. */
+  /** A number that changes with every worker that comes or goes. */
   readonly newest: number;
-  /** When the first of their leases ends; 0 while one is known that was given up, null where there are none. */
+  /** When the first of their leases ends; 0 while one is given up, null where there are none. */
   readonly lapseAt: number | null;
-  /** Another number with every change of a cell without name and holder: these tell of changes to others of their kind. */
+  /**
+   * A number that changes with every change of a cell without name and holder: such cells mark changes to others of
+   * their kind.
+   */
   readonly cells: number;
-  /** Whoever makes work due wakes this process. */
+  /** Processes that make work due wake this process. */
   readonly isHeard: boolean;
 }

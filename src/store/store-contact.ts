@@ -1,4 +1,4 @@
-// Contact with the store: whether there is any, what held it up, and how to call it so that an outage costs nothing but
+// Contact with the store: whether there is any, what interrupted it, and how to call it so that an outage costs only
 // time. Every loop of a worker goes through here, so that an outage is logged once a second and not once a call.
 import { isRedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
@@ -7,33 +7,38 @@ import type { Log } from "../system/log.ts";
 import { oncePerSecond } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 
-/** A worker's view of the store's presence. */
+/** A worker's view of the store's availability. */
 export interface Contact {
-  /** Makes one call; null if the store could not answer. What is no outage is thrown. */
+  /** Makes one call; null if the store could not answer. Throws an error that is not an outage. */
   attempt<T>(what: string, call: () => Promise<T>): Promise<T | null>;
-  /** Makes the call again and again until the store answers or the signal fires; null only then. */
+  /** Repeats the call until the store answers or the signal fires; null only then. */
   insist<T>(what: string, call: () => Promise<T>, signal: AbortSignal): Promise<T | null>;
   /**
-   * True for an error that means the store is away, which is said at most once a second, whoever met it and however. Others
-   * may still reach it: contact is not broken by this.
+   * True for an error that means the store is away; logged at most once a second for all callers. Others may still
+   * reach the store: this does not break contact.
    */
   isAway(what: string, error: unknown): boolean;
   /** True while the store answers, as far as we know. */
   isUp(): boolean;
-  /** True if workers of this lease that live had the time to show themselves: contact has lasted for all of it. */
+  /** True if living workers with this lease had time for a heartbeat: contact has lasted for all of it. */
   hasLasted(leaseMs: number): boolean;
-  /** Says, at most once a second, that something failed which is no outage: a defect that must not end a loop. */
+  /** Logs, at most once a second, a failure that is not an outage: a defect that must not end a loop. */
   complain(what: string, error: unknown): void;
-  /** Everything stood still for so long, or we ourselves were away: nobody could be heard. Default: we begin now. */
+  /**
+   * Records that everything stood still for so long, or that this process was away: no worker could be heard. Default:
+   * from now on.
+   */
   heldUp(ms?: number): void;
-  /** An answer told the store's time. A step of its clock ends leases early, so it counts as a hold-up. */
+  /**
+   * Records an answer with the store's time. A step of its clock ends leases early, so it counts as an interruption.
+   */
   told(reading: TimeReading): void;
 }
 
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2_000;
 
-/** Contact that begins now. The time a call takes counts as a hold-up, because others waited too. */
+/** Contact that begins now. The time a call takes counts as an interruption, because others waited too. */
 export function openContact(system: System, log: Log): Contact {
   let isUp = true;
   const { heldUp, told, hasLasted: unbroken } = watchHoldUps(system);
@@ -81,14 +86,14 @@ export function openContact(system: System, log: Log): Contact {
     hasLasted: (leaseMs) => isUp && unbroken(leaseMs),
     complain(what, error) {
       const text = textOf(error);
-      say(`${what} ${text}`, () => log.error({ error: text }, `${what} failed; it is tried again`));
+      say(`${what} ${text}`, () => log.error({ error: text }, `${what} failed; it will be retried`));
     },
     heldUp,
     told,
   };
 }
 
-/** Remembers what held up contact that begins now. */
+/** Remembers the interruptions of a contact that begins now. */
 function watchHoldUps({ monotonic }: System): Pick<Contact, "heldUp" | "told" | "hasLasted"> {
   let holdUps: readonly HoldUp[] = [];
   let lastTold: TimeReading | null = null;
@@ -100,7 +105,7 @@ function watchHoldUps({ monotonic }: System): Pick<Contact, "heldUp" | "told" | 
     heldUp,
     told(reading) {
       heldUp(reading.answered - reading.asked);
-      // The first one has nothing to be compared with: a step may have come just before it.
+      // The first one has nothing to be compared with: a step may have happened just before it.
       heldUp(lastTold ? steppedAhead(lastTold, reading) : Number.POSITIVE_INFINITY);
       lastTold = reading;
     },

@@ -2,9 +2,9 @@
 // behind this interface. Every verb takes and returns sets and is atomic as a whole unless it says otherwise. Time is
 // the store's own; callers send durations. Payloads, results and failures are opaque and come back byte for byte.
 //
-// A verb either does all of what it says, or throws and has done nothing (`store_unavailable`: try again later). When
-// the answer is lost on the way, whoever asked does not know; that is why writes about runs carry their lease and new
-// jobs carry their id.
+// A verb either does everything it says, or throws and has done nothing (`store_unavailable`: try again later). When
+// the answer is lost, the caller does not know the result; that is why writes about runs carry their lease and new jobs
+// carry their id.
 import type { AttemptRecord, DeadLetter, Job, Lease, State, Terms } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
@@ -46,23 +46,23 @@ export type { Keep, PruneAnswer, Retain, RetainAnswer, Retention, TypeKeep } fro
 
 /** Where jobs live. */
 export interface Store {
-  /** Which store this is, for messages and for people. */
+  /** The kind of store, for messages. */
   readonly name: "memory" | "sqlite" | "postgres" | "redis";
-  /** Every question goes to a server and back, so that one less is worth a claim in vain. */
+  /** Every call is a trip to a server and back, so that saving one is worth an empty claim. */
   readonly remote: boolean;
-  /** What people should know who rely on it, where it was opened to promise less than usual; workers say it at their start. */
+  /** A warning for operators, where the store was opened to promise less than usual; workers log it at their start. */
   readonly notice?: string;
 
-  /** Brings the schema up to date; safe to call twice and from several processes at once. */
+  /** Migrates the schema to the current version; safe to call twice and from several processes at once. */
   migrate(): Promise<void>;
 
   /**
-   * Writes new jobs, each answered for itself; a repeated id is a duplicate, and a key that is taken means what the job's
-   * `unique` says. A job that takes over a key leaves the one that held it as it is: that one runs, dies and is redriven
-   * as before, it just does not answer to the key any more.
+   * Writes new jobs, each answered separately. A repeated id is a duplicate, and the job's `unique` says what a taken
+   * key means. A job that takes over a key leaves the job that held it unchanged: that one runs, dies and is redriven
+   * as before, but no longer holds the key.
    */
   enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
-  /** Writes inside a transaction of the caller's, where the store has such: they commit and roll back with it. */
+  /** Writes inside a caller's transaction, where the store supports it: the writes commit and roll back with it. */
   within?(tx: unknown): Within;
   /** The jobs of these ids, null where there is none. */
   get(ids: readonly string[]): Promise<(Job | null)[]>;
@@ -75,35 +75,38 @@ export interface Store {
   /** Changes due time or priority of waiting jobs. */
   reschedule(changes: readonly Reschedule[]): Promise<RescheduleAnswer[]>;
 
-  /** Lanes with work due now and room in their group, in the order of their numbers, after the one given. */
+  /** Lanes with work due now and room in their group, in the order of their numbers, after the given one. */
   lanes(after: number | null, limit: number): Promise<LanePage>;
   /**
-   * Works through the quotas in order until `limit` jobs are taken, and gives each a new lease under the worker. A job of
-   * a group takes a place there, and is not taken where there is none left.
+   * Works through the quotas in order until `limit` jobs are taken, and gives each a new lease under the worker. A job
+   * of a group takes a place there, and is not taken where none is left.
    */
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
   /**
-   * Applies verdicts, each only where its lease is current, and says which were stale, and which could not be applied now
-   * because somebody holds their job: no row keeps the verdicts about others from being written. A job that has ended frees its
-   * place in its group; one that goes back to the queue keeps it where the group goes one after the other.
+   * Applies verdicts, each only where its lease is current. Answers which were stale, and which could not be applied
+   * now because another transaction holds their job: no row keeps the verdicts about others from being written. An
+   * ended job frees its place in its group; one that goes back to the queue keeps it in a group of one.
    */
   settle(request: SettleRequest): Promise<SettleAnswer>;
   /** The jobs that hold a place in a group, in the order of enqueue. */
   holders(group: GroupKey): Promise<Job[]>;
 
-  /** Adds a worker with a lease of its own. */
+  /** Adds a worker with its own lease. */
   register(worker: NewWorker): Promise<void>;
   /** Moves the end of a worker's lease; refused once the worker was given up. */
   beat(beat: Beat): Promise<BeatAnswer>;
-  /** Beats from a thread of the store's own, where it has one, so that a blocked event loop does not cost the lease. */
+  /**
+   * Sends heartbeats from a thread of the store, where it has one, so that a blocked event loop does not cost the
+   * lease.
+   */
   pulse?(request: PulseRequest, listener: PulseListener): Pulse;
   /** Gives up the workers whose lease has ended, and those named, and lists runs that such workers still hold. */
   expired(request: ExpiredRequest): Promise<ExpiredRun[]>;
-  /** Runs that take longer than they may, by the store's clock, in the order of enqueue. */
+  /** Runs that exceed their limit, by the store's clock, in the order of enqueue. */
   overdue(request: OverdueRequest): Promise<OverdueRun[]>;
-  /** The leases a worker holds, so that it can hand back those of a claim whose answer was lost. */
+  /** The leases a worker holds, so that it can release those of a claim whose answer was lost. */
   held(worker: string): Promise<Lease[]>;
-  /** Removes a worker that holds nothing any more; one that does is given up instead. */
+  /** Removes a worker that holds no run; a worker that does is given up instead. */
   leave(worker: string): Promise<void>;
   /** Every worker known. */
   workers(): Promise<WorkerRecord[]>;
@@ -112,16 +115,19 @@ export interface Store {
   deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
   /** How many dead letters match, by class, type, reason and cause. */
   tally(filter: LetterFilter): Promise<Tally>;
-  /** The bad runs of a job, oldest first: of each generation the first and the last nine. */
+  /** The failed runs of a job, oldest first: of each generation the first and the last nine. */
   history(id: string): Promise<AttemptRecord[]>;
   /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
   redrive(requests: readonly RedriveRequest[]): Promise<RedriveAnswer[]>;
-  /** Removes finished jobs with everything that belongs to them; waiting and running ones stay, and of deaths all but those named. */
+  /**
+   * Removes finished jobs with everything that belongs to them; waiting and running ones stay, and dead ones that are
+   * not the named death.
+   */
   remove(targets: readonly (string | DeadTarget)[]): Promise<number>;
 
   /** Everything that holds work back, with the version that a claim must name. */
   control(): Promise<Control>;
-  /** Pauses a queue, type, service or tenant; a second pause takes the place of the first. */
+  /** Pauses a queue, type, service or tenant; a second pause replaces the first. */
   pause(target: PauseTarget, pause: { readonly forMs: number | null; readonly reason: string }): Promise<void>;
   /** Ends a pause; false if none was in force. */
   resume(target: PauseTarget): Promise<boolean>;
@@ -131,40 +137,40 @@ export interface Store {
   /** Small values that processes share: all of a kind, or of a kind and name; each once, by key, with the store's time. */
   cells(queries: readonly CellQuery[]): Promise<{ readonly cells: readonly Cell[]; readonly now: number }>;
   /**
-   * Writes cells in turn, each answered for itself: false if its version is not the one given (0 for a new one; null
-   * overwrites whatever is there), or where somebody holds it who may change it. A null value deletes, and a deleted cell
-   * begins anew. Schedules and the state of batches are on disk before the answer; any other write may be lost with the
-   * power, as a claim may.
+   * Writes cells in turn, each answered separately: false if its version is not the given one (0 for a new one; null
+   * overwrites any), or if another transaction that may change it holds it. A null value deletes; a deleted cell begins
+   * again with version 1. Schedules and the state of batches are on disk before the answer; any other write may be lost
+   * in a power loss, like a claim.
    */
   setCells(changes: readonly CellChange[]): Promise<boolean[]>;
 
   /**
-   * One step of deleting what is over: gives up to `limit` jobs that ended without a time the one that the retention says,
-   * deletes up to `limit` jobs whose time has come, those first that should have gone first, and up to `limit` keys of jobs
-   * that are gone, once old enough. Dead ones that only an archive lets go are set aside instead. A job goes by its own
-   * time, whoever prunes, and the cost of a step depends on its limit alone. The first step also deletes what nobody needs
-   * any more: workers that were given up and hold nothing, and pauses that ended, once they are as old as the dead of
-   * `keep` may get (30 days where those stay for ever), and cells with a holder that were not written for a day, or buckets
-   * of limits and notes about types that were not for 30.
+   * One step of deleting what has expired: gives up to `limit` jobs that ended without an expiry the one that the
+   * retention says, deletes up to `limit` expired jobs, the earliest expiry first, and up to `limit` keys of deleted
+   * jobs, once old enough. Dead jobs that must go through an archive are set aside instead. A job expires by its own
+   * time, whichever process prunes, and the cost of a step depends only on its limit. The first step also deletes
+   * given-up workers that hold nothing, and ended pauses, once they are as old as the dead of `keep` may get (30 days
+   * where those stay forever), and cells with a holder that were not written for a day, or buckets of limits and notes
+   * about types that were not for 30.
    */
   prune(retention: Retention): Promise<PruneAnswer>;
   /**
-   * One step of moving the time at which ended jobs of some types go: looks at up to `limit` jobs in the order of enqueue,
-   * and has those of the types kept for as long as is said here, counted from their end.
+   * One step of moving the expiry of ended jobs of some types: reads up to `limit` jobs in the order of enqueue, and
+   * sets the expiry of those of the types to the time given here, counted from their end.
    */
   retain(request: Retain): Promise<RetainAnswer>;
   /**
-   * Calls back when work may have become due; a hint, never the truth. Says why where it notices that none can come.
-   * Returns the way to stop listening.
+   * Calls back when work may have become due; only a hint. Calls `onDeaf` with the reason where no hint can come.
+   * Returns a function that stops listening.
    */
   onWake(listener: () => void, onDeaf?: (why: string) => void): () => void;
-  /** Finishes what is under way and lets go of everything. */
+  /** Finishes what is under way and releases all resources. */
   close(): Promise<void>;
 }
 
 /**
- * What became of one new job. A conflict means that the key is taken by another body; replaced, that the job of this id,
- * which waits, goes by the new body from now on.
+ * The result of one new job. A conflict means that the key is taken by another payload; replaced, that the waiting job
+ * of this id has the new payload from now on.
  */
 export type EnqueueAnswer =
   | { readonly kind: "created"; readonly id: string }
@@ -172,16 +178,19 @@ export type EnqueueAnswer =
   | { readonly kind: "conflict"; readonly id: string }
   | { readonly kind: "replaced"; readonly id: string };
 
-/** What can be written inside a transaction of the caller's. */
+/** What can be written inside a caller's transaction. */
 export interface Within {
   enqueue(jobs: readonly NewJob[]): Promise<EnqueueAnswer[]>;
-  /** Completes a run, and writes what it was judged by; false if its lease is not current any more, and then the caller rolls back. */
+  /**
+   * Completes a run, and writes the terms by which it was judged; false if its lease is no longer current, and then the
+   * caller rolls back.
+   */
   complete(lease: Lease, result: string | null, said?: Terms): Promise<boolean>;
 }
 
 /** A page and the cursor of the next one. */
 export interface Page<T> {
-  /** What is on the page. */
+  /** The items of the page. */
   readonly items: readonly T[];
   /** The cursor of the next page; null on the last. */
   readonly next: string | null;
@@ -226,11 +235,11 @@ export interface Reschedule {
 /** What a reschedule did; `refused` means that the job does not wait. */
 export type RescheduleAnswer = "changed" | "refused" | "missing";
 
-/** Lanes found, and where to go on; null when the last lane was seen. */
+/** Lanes found, and where to continue; null when the last lane was read. */
 export interface LanePage {
   readonly lanes: readonly ActiveLane[];
   readonly next: number | null;
-  /** When the first job falls due among the lanes seen that have nothing due yet; null if none waits there. */
+  /** When the first job is due among the lanes read that have nothing due yet; null if none waits there. */
   readonly nextRunAt: number | null;
   readonly now: number;
   readonly signs?: Signs;
@@ -243,23 +252,25 @@ export interface ClaimRequest {
   readonly limit: number;
   /** Fresh random bits for the leases of this claim. */
   readonly nonce: string;
-  /** The version of `control` the quotas were planned with; another one now means nothing is taken. */
+  /** The version of `control` the quotas were planned with; if it has changed, nothing is taken. */
   readonly control: number;
-  /** Number of the first job taken, in the order in which this worker will start them; 0 for one that starts at once. */
+  /**
+   * Number of the first job taken, in the order in which this worker will start them; 0 for one that starts at once.
+   */
   readonly ticket: number;
   /** Every run of this worker up to this ticket may have started. */
   readonly startedThrough: number;
-  /** Nothing is taken while anything waits in a lane before this one: for a claim without a look. */
+  /** Nothing is taken while a job waits in a lane before this one: for a claim without a look. */
   readonly unlessBefore?: number;
 }
 
-/** A job with its lease, and its place in the order of its worker; what its verdicts are to say is the worker's own note. */
+/** A job with its lease, and its place in the order of its worker; the terms to judge it by are added by the worker. */
 export interface ClaimedJob extends Job, JudgedBy {
   readonly nonce: string;
   readonly ticket: number;
 }
 
-/** What a claim took; `refused` says why it took nothing. */
+/** What a claim took; `refused` tells why it took nothing. */
 export interface ClaimAnswer {
   readonly jobs: readonly ClaimedJob[];
   /** Store time of the claim. */
@@ -267,7 +278,7 @@ export interface ClaimAnswer {
   readonly refused: "worker" | "control" | null;
 }
 
-/** What a run says on its way; it keeps its lease. */
+/** Progress that a run reports; it keeps its lease. */
 export interface Progress {
   readonly kind: "progress";
   /** JSON text. */
@@ -280,10 +291,10 @@ export interface GroupKey {
   readonly group: string;
 }
 
-/** A verdict, or a word about progress, under the lease of its run. */
+/** A verdict, or a progress report, under the lease of its run. */
 export interface Settlement extends Lease {
   readonly verdict: Verdict | Progress;
-  /** The job is of a group: others may wait for its place, and want to hear of it. */
+  /** The job is of a group: other jobs may wait for its place, so settling it may make work due. */
   readonly grouped?: boolean;
 }
 
@@ -297,11 +308,11 @@ export interface SettleRequest {
 
 /** What was not applied; everything else was. */
 export interface SettleAnswer {
-  /** The leases that were not current any more; nothing was written for them. */
+  /** The leases that were no longer current; nothing was written for them. */
   readonly stale: readonly Lease[];
   /**
-   * The leases of jobs that somebody holds in an open transaction: nothing was written for them either, and nobody knows
-   * yet whether they are current. Settle them again later. Only a store with transactions of others says so.
+   * The leases of jobs that another open transaction holds: nothing was written for them either, and whether they are
+   * current is not known yet. Settle them again later. Only a store that allows foreign transactions returns this.
    */
   readonly locked?: readonly Lease[];
   /** Store time of the settle. */

@@ -2,7 +2,7 @@
 import type { Failure } from "../core/job.ts";
 import type { CauseCount, Tally } from "./dead-letters.ts";
 
-/** Dead letters of one cause that agree in everything that is counted. */
+/** Dead letters of one cause that are equal in everything that is counted. */
 export interface LetterGroup {
   readonly fingerprint: string;
   readonly class: string;
@@ -17,7 +17,7 @@ export interface LetterGroup {
 
 const CAUSES_MOST = 100;
 
-/** The tally of all groups together; `failureOf` is asked for the newest letter of each cause that is listed. */
+/** The tally of all groups; `failureOf` is called for the newest letter of each listed cause. */
 export function tallyOf(groups: readonly LetterGroup[], failureOf: (newest: number) => Failure): Tally {
   const causes = [...byCause(groups).values()].sort(mostFirst);
   const listed = causes.slice(0, CAUSES_MOST).map(({ newest, ...cause }): CauseCount => {

@@ -1,6 +1,5 @@
-// What is known of every verb of a store, said once: what it refuses, whether it only reads, whether its answer promises
-// something that must be on disk, and whether work may have become due through it. A new verb is a row here and its code in
-// each store.
+// The facts about every verb of a store, in one table: what it refuses, whether it only reads, whether its answer
+// promises durability, and whether it may make work due. A new verb is a row here and its code in each store.
 import { DEATH_REASONS, LATEST_INSTANT } from "../core/job.ts";
 import {
   checkDelay,
@@ -23,17 +22,18 @@ export type Verb = Exclude<keyof Store, "name" | "remote" | "notice" | "pulse" |
 
 /** The facts of one verb. */
 export interface VerbFacts<K extends Verb> {
-  /** What it refuses before anything is touched, the same for every store. */
+  /** What it refuses before anything is read or written, the same for every store. */
   readonly check?: (...args: Parameters<Store[K]>) => void;
   /** It changes nothing. */
   readonly reads?: true;
   /**
-   * True for a call whose answer must outlast a power loss: it is sent when that is on disk, even if it wrote nothing, because
-   * what it tells of (the job that has the key) may have been written a moment ago. A claim is not among them: with the
-   * power goes its worker, and its jobs run again, as after any crash. Nor are cells, but for those that people write.
+   * True for a call whose answer must survive a power loss: it is sent when everything is on disk, even if the call
+   * wrote nothing, because the row that it reports (the job that has the key) may have been written a moment ago. Not
+   * for a claim: in a power loss its worker dies too, and its jobs run again, as after any crash. Nor for cells, except
+   * those that people write.
    */
   readonly promises?: (...args: Parameters<Store[K]>) => boolean;
-  /** True for a call through which work may have become due. */
+  /** True for a call that may make work due. */
   readonly wakes?: (...args: Parameters<Store[K]>) => boolean;
 }
 
@@ -47,7 +47,7 @@ const LEASE_MS_MOST = 86_400_000;
 const PAGE_MOST = 200;
 const SET_MOST = 10_000;
 const TEXT_MOST = 200;
-/** Room for a word and the longest tenant. */
+/** Room for a word and the longest tenant name. */
 const CELL_NAME_MOST = 300;
 
 /** The table. */

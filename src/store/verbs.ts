@@ -1,5 +1,5 @@
 // The verbs of a store as plain synchronous functions, and the way from them to the contract. Memory and SQLite both
-// decide and write without waiting, so what they share (argument checks, closing, wake-ups) stands here once.
+// decide and write without waiting, so what they share (argument checks, closing, wake-ups) is here.
 import { RedriveError } from "../core/errors.ts";
 import type { Store } from "./store.ts";
 import { type Verb, VERB_NAMES, VERBS } from "./verb-facts.ts";
@@ -7,26 +7,26 @@ import { type Verb, VERB_NAMES, VERBS } from "./verb-facts.ts";
 /** Every verb without its promise. */
 export type Verbs = { readonly [K in Verb]: (...args: Parameters<Store[K]>) => Awaited<ReturnType<Store[K]>> };
 
-/** Of the bad runs of a generation the first and this many of the last are kept. */
+/** Of the failed runs of a generation the first and this many of the last are kept. */
 export const HISTORY_TAIL = 9;
 
 /** The error every verb gives after `close`. */
 export function closedError(): RedriveError {
-  return new RedriveError("closed", "The store was closed. Open a new one to go on.");
+  return new RedriveError("closed", "The store was closed. Open a new one to continue.");
 }
 
-/** True for something that has the form of a lease; anything else is stale by definition. */
+/** True for a value with the form of a lease; anything else counts as stale. */
 export function isLease(value: { id: unknown; epoch: unknown; nonce: unknown }): boolean {
   return typeof value.id === "string" && Number.isSafeInteger(value.epoch) && typeof value.nonce === "string";
 }
 
-/** Tells everybody; what a listener does wrong is not the fault of whoever wrote to the store. */
+/** Calls all listeners; an error in one must not fail the write that caused the call. */
 export function ring(listeners: Iterable<() => void>): void {
   for (const listener of listeners) {
     try {
       listener();
     } catch {
-      // A hint less; polling is the truth.
+      // One hint less; polling finds the work.
     }
   }
 }
@@ -36,11 +36,11 @@ interface AnyFacts {
   readonly wakes?: (...args: never[]) => boolean;
 }
 
-/** What a store has beside its verbs. */
+/** What a store has besides its verbs. */
 export interface StoreLife {
   /** As in the contract. */
   readonly notice?: string;
-  /** Who wants to hear that work may have become due. */
+  /** The listeners for work that may have become due. */
   readonly wake: Set<() => void>;
   readonly remote?: boolean;
   readonly pulse?: NonNullable<Store["pulse"]>;

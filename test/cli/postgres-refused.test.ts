@@ -111,7 +111,7 @@ describe("a schema that cannot be", () => {
     "%s is refused as a word of SQL",
     async (schema) => {
       const { code, err } = await refusal(`${SERVER.href}?schema=${schema}`);
-      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("a name that is no word of SQL") });
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("a name that is not an SQL keyword") });
     },
   );
 

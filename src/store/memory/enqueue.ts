@@ -1,4 +1,4 @@
-// Writes new jobs in memory. A job that is already there, by its id or by its key, is answered and not written again.
+// Writes new jobs in memory. A job that exists already, by its id or by its key, is answered and not written again.
 import { keepsPlace } from "../../core/group.ts";
 import { TERM_NAMES, type Terms } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
@@ -7,7 +7,7 @@ import type { EnqueueAnswer } from "../store.ts";
 import { leavePlace } from "./groups.ts";
 import { internLane, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
-/** Writes one new job, or says why not. */
+/** Writes one new job, or answers why not. */
 export function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
   const same = tables.jobs.get(job.id);
   if (same) return { kind: "duplicate", id: same.id, state: same.state };
@@ -20,7 +20,7 @@ export function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
   return { kind: "created", id: row.id };
 }
 
-/** Gives the new job its key; where the key is taken and stays so, says what became of the new job instead. */
+/** Gives the new job its key; where the key stays taken, answers what happened to the new job instead. */
 function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null {
   const name = JSON.stringify([job.type, job.key]);
   const taken = tables.keys.get(name);
@@ -42,7 +42,7 @@ function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null
   return null;
 }
 
-/** Makes a waiting job what the new one would have been; its past stays, and so does its due time unless debounced. */
+/** Gives a waiting job the fields of the new one; its history stays, and so does its due time unless debounced. */
 function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   stopWaiting(tables, row);
   const { queue, service, tenant, group, groupConcurrency, priority, payload, version } = job;

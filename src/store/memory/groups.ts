@@ -1,4 +1,4 @@
-// Who holds a place in a group, in memory.
+// Which jobs hold a place in a group, in memory.
 import { groupName, groupRoom, keepsPlace } from "../../core/group.ts";
 import type { Verbs } from "../verbs.ts";
 import { belongingOf, jobOf, type Row, type Tables } from "./tables.ts";
@@ -13,7 +13,7 @@ export function groupVerbs(tables: Tables): Pick<Verbs, "holders"> {
   };
 }
 
-/** What a lane may give at this moment: so many, or only this one. */
+/** What a lane may give now: so many, or only this one. */
 export function roomOf(tables: Tables, lane: number): number | Row {
   const belonging = belongingOf(tables, lane);
   const { groupConcurrency } = belonging;
@@ -27,14 +27,14 @@ export function roomOf(tables: Tables, lane: number): number | Row {
   return typeof room === "number" ? room : room.row;
 }
 
-/** Gives a job that was claimed its place. */
+/** Gives a claimed job its place. */
 export function takePlace(tables: Tables, row: Row): void {
   if (row.group === null) return;
   const name = groupName(row);
   tables.placed.set(name, (tables.placed.get(name) ?? new Set()).add(row));
 }
 
-/** Frees the place of a job that has ended. */
+/** Frees the place of an ended job. */
 export function leavePlace(tables: Tables, row: Row): void {
   if (row.group === null) return;
   const holders = tables.placed.get(groupName(row));

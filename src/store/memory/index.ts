@@ -1,5 +1,5 @@
-// The memory store: the short reference that every other store is compared with, and a store for tests and small
-// tools. Nothing survives the process.
+// The memory store: the short reference that every other store is compared with, and a store for tests and small tools.
+// Nothing survives the process.
 import type { Store } from "../store.ts";
 import { storeFrom, type Verbs } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";

@@ -1,4 +1,4 @@
-// How finished jobs go from memory: removed by hand, or pruned when their time is over.
+// Deletes finished jobs from memory: by hand, or by a prune when they have expired.
 import { LATEST_INSTANT } from "../../core/job.ts";
 import {
   BUCKET_KINDS,
@@ -62,7 +62,7 @@ function prune(tables: Tables, retention: Retention): PruneAnswer {
   return { ...pruned, more: Math.max(timeless.length, over.length) > retention.limit };
 }
 
-/** The order in which jobs are given a time: any will do, but this is that of the SQL stores. */
+/** The order in which jobs get an expiry: any order would do; this is that of the SQL stores. */
 function byState(a: Finished, b: Finished): number {
   return END_STATES.indexOf(a.state) - END_STATES.indexOf(b.state) || a.seq - b.seq;
 }
@@ -84,7 +84,7 @@ function retain(tables: Tables, { types, after, limit }: Retain): RetainAnswer {
   return { moved, next: ahead.length > limit ? (seen.at(-1)?.seq as number) : null };
 }
 
-/** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
+/** Deletes keys of deleted jobs, with every step as many as allowed: there are as many as jobs. */
 function freeOldKeys(tables: Tables, { keysUntil }: Pruning, limit: number): void {
   const isFree = ({ jobId, createdAt }: KeyRow): boolean => !tables.jobs.has(jobId) && createdAt <= keysUntil;
   const free = [...tables.keys].filter(([, key]) => isFree(key));
@@ -92,7 +92,7 @@ function freeOldKeys(tables: Tables, { keysUntil }: Pruning, limit: number): voi
   for (const [name] of free.slice(0, limit)) tables.keys.delete(name);
 }
 
-/** Deletes lanes that were without a job since long. */
+/** Deletes lanes that have had no job for long. */
 function forgetLanes(tables: Tables, { lanesUntil }: Pruning, limit: number): void {
   const used = new Set([...tables.jobs.values()].map(({ lane }) => laneOfKind(lane, "first")));
   for (const lane of tables.belongings.keys()) {
@@ -107,7 +107,7 @@ function forgetLanes(tables: Tables, { lanesUntil }: Pruning, limit: number): vo
   }
 }
 
-/** Deletes what nobody needs any more beside jobs and their keys. */
+/** Deletes other old rows besides jobs and their keys. */
 function clean(tables: Tables, { debrisUntil, cellsUntil, bucketsUntil }: Pruning): void {
   for (const [id, worker] of tables.workers) {
     const holds = [...tables.running].some((row) => row.worker === id);

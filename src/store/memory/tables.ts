@@ -1,10 +1,10 @@
-// The tables of the memory store and the two things every verb needs: interned lanes, and waiting jobs in the order in
-// which they fall due.
+// The tables of the memory store, and two things every verb needs: interned lanes, and waiting jobs in order of due
+// time.
 import type { AttemptRecord, Belonging, DeathReason, Failure, Job } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
-/** A job as it is kept: its fields, free to change, and what only the store knows. */
+/** A job as stored: its fields, mutable, and those that only the store uses. */
 export type Row = { -readonly [K in keyof Job]: Job[K] } & {
   readonly seq: number;
   lane: number;
@@ -13,12 +13,12 @@ export type Row = { -readonly [K in keyof Job]: Job[K] } & {
   ticket: number;
 };
 
-/** A worker as it is kept. */
+/** A worker as stored. */
 export type WorkerRow = { -readonly [K in keyof Omit<WorkerRecord, "running">]: WorkerRecord[K] } & {
   startedThrough: number;
 };
 
-/** A death as it is kept; the payload stays with the job. */
+/** A death as stored; the payload stays with the job. */
 export interface DeathRow {
   readonly seq: number;
   readonly jobId: string;
@@ -31,21 +31,21 @@ export interface DeathRow {
   redrivenAt: number | null;
 }
 
-/** What a key stands for, for as long as it is kept. */
+/** The job that a key stands for, as long as the key is kept. */
 export interface KeyRow {
   readonly jobId: string;
   readonly digest: string;
   readonly createdAt: number;
 }
 
-/** Everything the store knows. */
+/** All tables. */
 export interface Tables {
   readonly clock: () => number;
   readonly jobs: Map<string, Row>;
   readonly keys: Map<string, KeyRow>;
   readonly lanes: Map<string, number>;
   readonly belongings: Map<number, Belonging>;
-  /** Since when lanes are without a job, by their numbers. */
+  /** Since when each lane has had no job, by number. */
   readonly empty: Map<number, number>;
   /** Waiting jobs by lane, each in order of due time and arrival. */
   readonly waiting: Map<number, Row[]>;
@@ -90,7 +90,7 @@ export function emptyTables(clock: () => number): Tables {
   };
 }
 
-/** The number of the lane for first tries of a belonging, the same each time. */
+/** The number of the lane for first attempts of a belonging; always the same. */
 export function internLane(tables: Tables, belonging: Belonging): number {
   const { type, queue, service, tenant, group, groupConcurrency, priority } = belonging;
   const name = laneName(belonging);
@@ -103,12 +103,12 @@ export function internLane(tables: Tables, belonging: Belonging): number {
   return lane;
 }
 
-/** What the jobs of a lane belong to. */
+/** The belonging of a lane. */
 export function belongingOf(tables: Tables, lane: number): Belonging {
   return tables.belongings.get(laneOfKind(lane, "first")) as Belonging;
 }
 
-/** Puts a job among the waiting ones, behind those that are due before it or came before it. */
+/** Adds a job to the waiting ones, after those that are due before it or came before it. */
 export function startWaiting(tables: Tables, row: Row): void {
   const line = tables.waiting.get(row.lane) ?? [];
   tables.waiting.set(row.lane, line);
@@ -123,20 +123,20 @@ export function startWaiting(tables: Tables, row: Row): void {
   line.splice(from, 0, row);
 }
 
-/** Takes a job out of the waiting ones. */
+/** Removes a job from the waiting ones. */
 export function stopWaiting(tables: Tables, row: Row): void {
   const line = tables.waiting.get(row.lane) ?? [];
   line.splice(line.indexOf(row), 1);
   if (line.length === 0) tables.waiting.delete(row.lane);
 }
 
-/** A copy for the outside, without what only the store knows. */
+/** A copy for callers, without the fields that only the store uses. */
 export function jobOf(row: Row): Job {
   const { seq: _seq, lane: _lane, nonce: _nonce, ticket: _ticket, ...job } = row;
   return job;
 }
 
-/** True for two names of the same thing to pause. */
+/** True for two names of the same pause target. */
 export function isSameTarget(a: PauseTarget, b: PauseTarget): boolean {
   return a.kind === b.kind && a.name === b.name;
 }

@@ -1,4 +1,4 @@
-// Lanes, claim and settle in memory: the transitions of a job, written as plainly as they can be.
+// Lanes, claim and settle in memory: the transitions of a job, written as plainly as possible.
 import type { Failure, Lease } from "../../core/job.ts";
 import { expiryOf } from "../../core/after-verdict.ts";
 import { type ActiveLane, kindOfLane, laneOfKind } from "../../core/lane.ts";
@@ -63,7 +63,7 @@ function signsOf({ workers, workersSeen, cells, controlVersion }: Tables): Signs
   };
 }
 
-/** A lane with the time when its next job falls due; null if its group is full. */
+/** A lane with the time when its next job is due; null if its group is full. */
 function headOf(tables: Tables, lane: number): ActiveLane | null {
   const room = roomOf(tables, lane);
   const next = nextOf(tables, lane, room);
@@ -79,7 +79,7 @@ function headOf(tables: Tables, lane: number): ActiveLane | null {
   };
 }
 
-/** The job whose turn it is in a lane. */
+/** The next job of a lane. */
 function nextOf(tables: Tables, lane: number, room: number | Row): Row | undefined {
   if (typeof room !== "number") return room;
   return room > 0 ? tables.waiting.get(lane)?.[0] : undefined;
@@ -145,7 +145,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
     return finish(tables, row, "dead", now);
   }
   if (verdict.kind === "release") row.releases += 1;
-  // A job that was asked to stop does not come back to the queue, whatever its run said.
+  // A job with a requested cancel does not go back to the queue, whatever its run reported.
   if (verdict.kind === "cancel" || row.cancelRequested) return finish(tables, row, "cancelled", now);
   leavePlaceToWait(tables, row);
   row.state = "queued";
@@ -158,7 +158,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
   startWaiting(tables, row);
 }
 
-/** Ends a job; whoever it belongs to may have said for how long it is kept. */
+/** Ends a job; its keep times, where known, set when it expires. */
 export function finish(tables: Tables, row: Row, state: "completed" | "dead" | "cancelled", now: number): void {
   leavePlace(tables, row);
   row.state = state;

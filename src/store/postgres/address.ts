@@ -1,32 +1,32 @@
-// Where the store lies: server, schema, and how safely we get there. Read from a URL or from options, and refused with
-// the reason where it would be unsafe or cannot work.
+// The address of a Postgres store: server, schema, and how safely it is reached. Read from a URL or from options; an
+// unsafe or impossible address is refused with the reason.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
 import { loadPg } from "./driver.ts";
 
-/** Where a Postgres store lies, and how to reach it. */
+/** Options of a Postgres store. */
 export interface PostgresOptions {
   /**
-   * `postgres://user:password@host:port/database`; give this or a pool. What it leaves out comes from `PGHOST`,
-   * `PGUSER` and the like.
+   * `postgres://user:password@host:port/database`; give this or a pool. Missing parts come from `PGHOST`, `PGUSER` and
+   * the like.
    */
   readonly url?: string;
-  /** A pool of `pg` of yours, which you end; give this or a URL. */
+  /** Your own pool of `pg`, which you end; give this or a URL. */
   readonly pool?: pg.Pool;
   /** The schema that holds the tables: 1 to 48 small letters, digits or `_`, not a digit first; default `redrive`. */
   readonly schema?: string;
-  /** Connections at most, with a URL, 1 to 1,000; default 10. */
+  /** Most connections, with a URL, 1 to 1,000; default 10. */
   readonly maxConnections?: number;
   /**
-   * True if a pooler in transaction mode (PgBouncer) stands between: nothing is prepared, and workers poll instead of
-   * being woken. Default false.
+   * True if a pooler in transaction mode (PgBouncer) is in between: no statements are prepared, and workers poll
+   * instead of being woken. Default false.
    */
   readonly pooler?: boolean;
 }
 
-/** The options, checked, with what the URL adds. */
+/** The checked options, with the parts of the URL. */
 export interface PostgresAddress {
   readonly url: string | null;
   readonly pool: pg.Pool | null;
@@ -35,7 +35,7 @@ export interface PostgresAddress {
   readonly pooler: boolean;
   /** True unless the server is on this host: then the connection is encrypted and the server's certificate checked. */
   readonly tls: boolean;
-  /** What the URL says to the server about every connection, as `pg` sends it: `-c name=value`. */
+  /** Settings from the URL that `pg` sends to the server with every connection: `-c name=value`. */
   readonly options: string | null;
   /** For messages, without the password. */
   readonly shown: string;
@@ -43,7 +43,7 @@ export interface PostgresAddress {
 
 const FIELDS = ["url", "pool", "schema", "maxConnections", "pooler"] as const;
 const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
-/** What Postgres takes for a name only in quotes, of all its versions that we know. */
+/** Names that Postgres accepts only in quotes, of all its versions that we know. */
 const SQL_WORDS: ReadonlySet<string> = new Set(
   (
     "all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation " +
@@ -56,15 +56,15 @@ const SQL_WORDS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 const LOOPBACK: ReadonlySet<string> = new Set(["", "localhost", "127.0.0.1", "[::1]", "::1"]);
-/** Parts of the URL that are ours; the rest is the driver's. */
+/** Our own parameters of the URL; the rest belongs to the driver. */
 const OWN_PARTS = ["schema", "pooler", "insecure"] as const;
 
-/** True for the URL of a Postgres server, right or wrong. */
+/** True for the URL of a Postgres server, valid or not. */
 export function isPostgresUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url);
 }
 
-/** Checks where the store is said to lie. */
+/** Checks the options. */
 export function readPostgresAddress(options: PostgresOptions): PostgresAddress {
   const given = parseOptions(options, FIELDS, "postgres") as PostgresOptions;
   const { pool = null } = given;
@@ -79,8 +79,9 @@ export function readPostgresAddress(options: PostgresOptions): PostgresAddress {
   if (!SCHEMA.test(schema))
     throw invalid("schema", "1 to 48 small letters, digits or _, no digit first", schema, "choose another name");
   if (schema.startsWith("pg_") || schema === "information_schema")
-    throw invalid("schema", "a name that is not one of Postgres's own", schema, "choose another name");
-  if (SQL_WORDS.has(schema)) throw invalid("schema", "a name that is no word of SQL", schema, "choose another name");
+    throw invalid("schema", "a name that Postgres does not use itself", schema, "choose another name");
+  if (SQL_WORDS.has(schema))
+    throw invalid("schema", "a name that is not an SQL keyword", schema, "choose another name");
   const maxConnections = given.maxConnections ?? 10;
   if (!Number.isSafeInteger(maxConnections) || maxConnections < 1 || maxConnections > 1_000)
     throw invalid("maxConnections", "a whole number from 1 to 1000", maxConnections, "change it");
@@ -107,7 +108,7 @@ interface UrlParts {
 
 function readUrl(text: string): UrlParts {
   const url = parsed(text);
-  // The driver takes the last of several, and a host named here before that of the address.
+  // The driver takes the last of several values, and a host parameter before the host of the address.
   const last = (name: string): string | null => url.searchParams.getAll(name).at(-1) ?? null;
   const schema = last("schema");
   const pooler = yesOrNo("pooler", last("pooler"));
@@ -138,21 +139,21 @@ function readUrl(text: string): UrlParts {
   };
 }
 
-/** A login without a host, as those write it who name the folder of a socket behind it. */
+/** A login without a host, as in URLs that name the folder of a socket after it. */
 const HOSTLESS = /^(postgres(?:ql)?:\/\/[^@/?#]*@)(?=[/?#]|$)/;
 
 function parsed(text: string): URL {
   const hosted = typeof text === "string" ? text.replace(HOSTLESS, "$1localhost") : text;
   const url = /^postgres(ql)?:\/\//.test(hosted) && URL.canParse(hosted) ? new URL(hosted) : null;
   const isWhole = url && isDecodable(`${url.username}${url.password}${url.host}${url.pathname}`);
-  // A login behind a third slash would be taken for the name of the database, and shown.
+  // A login after a third slash would be taken for the name of the database, and shown.
   if (isWhole && !url.pathname.includes("@")) return url;
-  // A password may hold anything, and this URL does not even say where it ends.
+  // A password may contain anything, and this URL does not even tell where it ends.
   const shown = typeof text === "string" ? redactText(text.replace(/^([a-z]+:[\\/]*).*@/is, "$1***@")) : text;
   throw invalid("store", "postgres://USER:PASSWORD@HOST:PORT/DATABASE", shown, "check the URL");
 }
 
-/** False where a % is not the start of an encoded character. */
+/** False where a % does not begin an encoded character. */
 function isDecodable(text: string): boolean {
   try {
     return decodeURIComponent(text) !== null;
@@ -162,8 +163,9 @@ function isDecodable(text: string): boolean {
 }
 
 /**
- * Where the driver will go. It takes what the URL leaves out from its own defaults, which are those of all programs for
- * Postgres: `PGHOST`, `PGPORT`, `PGDATABASE`. They go into the URL, so that every connection goes where we looked.
+ * The server that the driver will connect to. Missing parts of the URL come from the driver's defaults, which all
+ * Postgres programs share: `PGHOST`, `PGPORT`, `PGDATABASE`. They are written into the URL, so that every connection
+ * goes to the server that was checked.
  */
 function completed(
   url: URL,

@@ -1,15 +1,15 @@
-// The columns of a job, and the ways to its neighbours, as queries here use them.
+// The columns of a job, and the joins to its lane and run, as queries use them.
 import { selectJob } from "../columns.ts";
 import { UNREADABLE } from "../rows.ts";
 
-/** The stack of a job's last failure, which stands in the record of that run and is not written twice. */
+/** The stack of a job's last failure, which is stored in the record of that run and not twice. */
 export const lastStack = (s: string): string =>
   `(select a.error_stack from ${s}.attempt a where a.job_seq = j.seq order by a.epoch desc limit 1)`;
 
-/** The state of a job that was joined with its run. */
+/** The state of a job joined with its run. */
 export const STATE = "case when h.seq is null then j.state else 'running' end";
 
-/** The columns of a job in the order of `jobFromRow`, with those of its lane and of the run `h` that it is in, if any. */
+/** The columns of a job in the order of `jobFromRow`, with those of its lane and of its run `h`, if any. */
 export const jobColumns = (s: string): string =>
   selectJob({
     type: `coalesce(l.type, '${UNREADABLE.type}')`,
@@ -25,46 +25,46 @@ export const jobColumns = (s: string): string =>
     stack: `case when j.failure is not null then ${lastStack(s)} end`,
   });
 
-/** When a job goes, as `ended` says it; that of an alias, or of a CTE without one. */
+/** When a job expires, as `ended` stores it; of an alias, or of a CTE without one. */
 export const goesAt = (of = ""): string => `coalesce(${of}expires_at, -1)`;
 
-/** Notes jobs of a CTE, which has their `seq` and `expires_at`, among those that have ended. */
+/** Adds jobs of a CTE, which has their `seq` and `expires_at`, to the ended ones. */
 export const noteEnded = (s: string, state: string, from: string, where = "true"): string =>
   `insert into ${s}.ended (state, at, seqs) select '${state}', ${goesAt()}, array_agg(seq order by seq) from ${from} where ${where} group by 2`;
 
-/** What `toQueue` needs to know of jobs. */
+/** The columns that `toQueue` needs. */
 export const PLACE = "j.id, j.lane, j.run_at, j.seq, j.epoch, j.attempts";
 
-/** Gives jobs of a CTE, which has the columns of `PLACE`, their places in the queue; those of retries say whose they are. */
+/** Gives jobs of a CTE with the columns of `PLACE` their places in the queue; retries name their job. */
 export const toQueue = (s: string, from: string): string =>
   `insert into ${s}.waiting (lane, run_at, seq, epoch, job_id)
     select lane, run_at, seq, epoch, case when attempts > 0 then id end from ${from}`;
 
-/** Joins jobs with what they belong to. */
+/** Joins jobs with their belonging. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
 
-/** Jobs that run, with their run `h`: those that a claim names under the epoch that follows theirs. */
+/** Running jobs with their run `h`: those that a claim names under the epoch after theirs. */
 export const heldRuns = (
   s: string,
 ): string => `(select c.worker, c.nonce, c.at, c.ticket + e.place - 1 as ticket, e.seq, e.epoch
     from ${s}.claim c cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place)) h
   join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
 
-/** True for a job that is queued by its row and that somebody has taken. */
+/** True for a job that is queued by its row but claimed. */
 export const isTaken = (s: string): string =>
   `j.state = 'queued' and not exists (select from ${s}.waiting w where w.lane = j.lane and w.run_at = j.run_at and w.seq = j.seq)`;
 
 /**
- * Joins jobs with the run that they are in, if any. That somebody has taken it is asked inside, so that no claim is read
- * for any other job: whoever busy workers hold may be many thousands.
+ * Joins jobs with their run, if any. Whether a job is claimed is asked inside, so that no claim is read for other jobs:
+ * busy workers may hold many thousands.
  */
 export const withRun = (s: string): string => `left join lateral (
     select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${s}.claim c
     where ${isTaken(s)} and c.epochs[array_position(c.seqs, j.seq)] = j.epoch + 1 limit 1) h on true`;
 
-/** For jobs of which it is known that they are in none. */
+/** For jobs that are known to have no run. */
 export const NO_RUN =
   "cross join (select null::bigint as seq, null::bigint as epoch, null::bigint as at, null::text as worker) h";
 
-/** The state of a job, for whoever needs to know nothing else. */
+/** The state of a job, where nothing else is needed. */
 export const stateOf = (s: string): string => `case when ${isTaken(s)} then 'running' else j.state end`;

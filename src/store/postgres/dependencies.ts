@@ -1,4 +1,4 @@
-// What a store is put together from: the pool, the way to ask, the names that processes meet under.
+// The parts of a store: the pool, the database, the names under which processes meet.
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
 import { type Context, NOW } from "./context.ts";
@@ -11,19 +11,19 @@ import { type OpenClaims, trackClaims } from "./open-claims.ts";
 import { type PostgresAddress, type PostgresOptions, readPostgresAddress } from "./address.ts";
 import { openWaker, type WakeNames, type Waker, wakeNames } from "./wake.ts";
 
-/** How the store is opened in tests: a clock in their hands. */
+/** Options for tests: a clock that they control. */
 export interface PostgresSurroundings {
   readonly clock?: () => number;
 }
 
-/** Everything that verbs and listeners are made of. */
+/** Everything that verbs and listeners need. */
 export interface PostgresDependencies extends Context {
   readonly place: PostgresAddress;
-  /** What a connection of our own is made with; null where the pool does not say. */
+  /** The config of our own connections; null where the pool does not show it. */
   readonly config: pg.ClientConfig | null;
-  /** The same for another thread, which takes only plain data; null where that does not say how to connect. */
+  /** The same for another thread, which takes only plain data; null where it cannot be passed. */
   readonly threadConfig: pg.ClientConfig | null;
-  /** Connections of our own can be made, and time is the server's. */
+  /** Our own connections can be made, and the server's clock is used. */
   readonly live: boolean;
   /** Statements are prepared, and their plans kept. */
   readonly prepares: boolean;
@@ -34,18 +34,18 @@ export interface PostgresDependencies extends Context {
 }
 
 /**
- * Statements are prepared once for any values, while tables may be empty; a plan that scans them would be kept when they
- * are full, until somebody analyses them. Compiling plans takes longer than any of ours runs. Where two claims meet,
- * neither is to fail for the role's isolation; and names mean what they mean everywhere.
+ * Statements are prepared once for any values, while tables may be empty; a plan that scans them would be kept when
+ * they are full, until the tables are analysed. Compiling plans takes longer than any of ours runs. Where two claims
+ * meet, neither may fail because of the role's isolation level; and names must mean the same everywhere.
  */
 export const PLANS = `-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed -c search_path=${SEARCH_PATH}`;
 
-/** Puts the parts together; nothing is asked of the server. */
+/** Composes the parts; asks nothing of the server. */
 export function openDependencies(options: PostgresOptions, { clock }: PostgresSurroundings): PostgresDependencies {
   const place = readPostgresAddress(options);
   const config = configOf(place);
   const pool = place.pool ?? openPool(config, place.maxConnections);
-  // On connections of somebody else's pool, plans are made anew for tables as they are.
+  // On the connections of a user's pool, plans are made for the tables at that time.
   const prepares = !place.pooler && place.pool === null;
   const real = openDatabase({
     pool,
@@ -59,21 +59,21 @@ export function openDependencies(options: PostgresOptions, { clock }: PostgresSu
   const names = wakeNames(s);
   const live = config !== null && !clock;
   const own = { lanes: openLaneNumbers(db, s), waker: openWaker(names), ledger: trackClaims() };
-  // A clock that stands still would keep floors for ever.
+  // A clock that stands still would keep floors forever.
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
   return { db, s, place, config, threadConfig: config && plain(config), live, prepares, names, ...own, floors };
 }
 
-/** What a connection of our own is made with; null where a pool does not say. */
+/** The config of our own connections; null where a pool does not show it. */
 function configOf({ url, pool, tls, pooler, options: asked }: PostgresAddress): pg.ClientConfig | null {
   const bounds = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "redrive" };
-  // Of two that differ, the server takes the last.
+  // Of two settings that differ, the server takes the last.
   const settings = (pooler ? [asked] : [BOUNDS, asked, PLANS]).filter(Boolean).join(" ");
   if (url !== null)
     return { connectionString: url, ...(settings && { options: settings }), ...bounds, ...(tls && { ssl: true }) };
   const options = (pool as unknown as { readonly options?: Record<string, unknown> }).options;
   if (!options) return null;
-  // A pool hides the password from whoever lists its options.
+  // A pool hides the password from code that lists its options.
   const { password, stream, ssl } = options as pg.ClientConfig;
   const listed = Object.entries(options).filter(([, value]) => isPlain(value));
   const hidden = { ...(password && { password }), ...(stream && { stream }), ...(ssl && { ssl }) };
@@ -82,12 +82,12 @@ function configOf({ url, pool, tls, pooler, options: asked }: PostgresAddress): 
 
 const isPlain = (value: unknown): boolean => ["string", "number", "boolean"].includes(typeof value);
 
-/** What can go to another thread. Not a password that a function gives: that one is asked for, and follows. */
+/** The part that can be passed to another thread. Not a password from a function: that is asked for and sent later. */
 function plain({ password, stream, ssl, ...rest }: pg.ClientConfig): pg.ClientConfig | null {
   if (stream) return null;
   const known = { ...rest, ...(typeof password === "string" && { password }) };
   if (typeof ssl !== "object") return { ...known, ...(ssl !== undefined && { ssl }) };
-  // A pool hides the key as it hides the password.
+  // A pool hides the key like the password.
   const { key } = ssl;
   try {
     return { ...known, ssl: structuredClone(key === undefined ? ssl : { ...ssl, key }) };
@@ -101,7 +101,7 @@ function openPool(config: pg.ClientConfig | null, max: number): pg.Pool {
   return new (loadPg().Pool)({ ...config, stream, max, idleTimeoutMillis: 30_000 });
 }
 
-/** A database on which it is as late as a clock says. */
+/** A database whose time is that of a clock. */
 function withClock(db: PostgresDatabase, clock: () => number): PostgresDatabase {
   const at = ({ text }: PostgresStatement): PostgresStatement => ({ text: text.replaceAll(NOW, `${clock()}::bigint`) });
   return {

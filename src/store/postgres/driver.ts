@@ -1,5 +1,5 @@
 // The seam between Redrive and `pg`: a pool, statements with rows as arrays and numbers as numbers, transactions, and a
-// bound on every wait. What goes wrong leaves here as an error of ours.
+// bound on every wait. Every error leaves here as a RedriveError.
 import { createRequire } from "node:module";
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
@@ -20,22 +20,22 @@ export type Parameter = Value | boolean | readonly (Value | boolean)[];
 /** A value of a row as Postgres gives it. */
 export type PostgresValue = Value | boolean | number[];
 
-/** Asks one statement and gives its rows, each an array of its columns. */
+/** Runs one statement and returns its rows, each an array of its columns. */
 export type Ask = (statement: PostgresStatement, ...values: Parameter[]) => Promise<PostgresValue[][]>;
 
-/** A way to the server. */
+/** A connection to the server. */
 export interface PostgresDatabase {
-  /** One statement, a transaction of its own. */
+  /** One statement, as its own transaction. */
   readonly ask: Ask;
   /**
-   * Several statements in one transaction; each may take as long as this, where that is longer than usual, and wait this
-   * long for what others have locked, where that is shorter.
+   * Several statements in one transaction. Each may take `waitMs`, where that is longer than usual, and wait `lockMs`
+   * for locks of others, where that is shorter.
    */
   together<T>(work: (ask: Ask) => Promise<T>, waitMs?: number, lockMs?: number): Promise<T>;
   close(): Promise<void>;
 }
 
-/** What a query needs of a pool or of a client; `pg` has it, and so has anything a user wraps to look like it. */
+/** The part of a pool or client that a query needs; `pg` has it, and so has anything a user wraps to look like it. */
 export interface Queryable {
   query(config: { text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
 }
@@ -46,48 +46,48 @@ export interface DatabaseOptions {
   /** The pool is ours, so we end it. */
   readonly owned: boolean;
   /**
-   * Its connections were made with our settings and are nobody else's: statements are prepared there, and bounded by the
-   * settings. Anywhere else each goes in a transaction that bounds it.
+   * Its connections were made with our settings and are used only by us: statements are prepared there, and bounded by
+   * the settings. On any other connection each runs in a transaction that bounds it.
    */
   readonly direct: boolean;
   readonly system: System;
-  /** Where the server is, for messages; without its password. */
+  /** The address of the server, for messages; without its password. */
   readonly place: string;
 }
 
-/** Longer than any statement of ours takes while the server is well, but for migrations. */
+/** Longer than any of our statements takes on a healthy server, except migrations. */
 const STATEMENT_MS = 15_000;
-/** The server gives up waiting for a lock this long before we give up waiting for the server. */
+/** The server stops waiting for a lock this long before we stop waiting for the server. */
 const BEFORE_MS = 3_000;
-/** It ends a statement this long before: it does not notice that a client which gave up has gone. */
+/** The server ends a statement this long before we give up: it does not notice that a client has gone. */
 const END_MS = 1_000;
 /**
- * Our tables are named with their schema, and all else is Postgres's own: a function of the same name elsewhere is not
- * taken for it. In a transaction of a caller's, where we set nothing, functions are named with their schema too.
+ * Our tables are named with their schema, and everything else is Postgres's own, so that a function of the same name
+ * elsewhere is not used. In a caller's transaction, where we set nothing, functions are named with their schema too.
  */
 export const SEARCH_PATH = "pg_catalog,pg_temp";
 /** The same as settings of a connection. */
 export const BOUNDS = `-c statement_timeout=${STATEMENT_MS - END_MS} -c lock_timeout=${STATEMENT_MS - BEFORE_MS}`;
 /**
- * Whoever waited for a lock must see what its holder wrote, whatever isolation the role has by default. A process that is
- * halted, or cut off, between two statements keeps its locks, and everybody who meets them waits; the server ends its
- * transaction before their patience ends.
+ * A statement that waited for a lock must see what its holder wrote, whatever isolation the role has by default. A
+ * process that is halted, or cut off, between two statements keeps its locks, and every process that meets them waits;
+ * the server ends its transaction before those waits end.
  */
 const begin = (waitMs: number, lockMs: number): string =>
   `begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'; set local search_path = ${SEARCH_PATH}; set local statement_timeout = ${waitMs - END_MS}; set local lock_timeout = ${lockMs}`;
-/** Deadlocks and serialisation failures are tried again this often. */
+/** How often deadlocks and serialisation failures are retried. */
 const TRIES = 5;
 
 const require = createRequire(import.meta.url);
 
-/** Loads the driver, which is the user's to install. */
+/** Loads the driver, which the user installs. */
 export function loadPg(): typeof pg {
   try {
     return require("pg") as typeof pg;
   } catch (cause) {
     throw new RedriveError(
       "store_unusable",
-      "The Postgres store needs the package pg, and it could not be loaded. Run `npm install pg`.",
+      "The Postgres store needs the package pg, which could not be loaded. Run `npm install pg`.",
       { cause },
     );
   }
@@ -108,17 +108,17 @@ const PARSERS = new Map<number, (text: string) => PostgresValue>([
   [BOOL, (text) => text === "t"],
 ]);
 const asText = (text: string): string => text;
-/** Only the types that our columns have; everything else stays text. */
+/** Parsers for the types of our columns; everything else stays text. */
 const types = { getTypeParser: (oid: number) => PARSERS.get(oid) ?? asText };
 
-/** What JSON writes differently from what Postgres reads. */
+/** Characters that JSON writes differently from what Postgres reads. */
 // oxlint-disable-next-line no-control-regex
 const NOT_AS_JSON = /[\u0000-\u001f\ud800-\udfff]/;
-/** A text inside an array. Quotes and backslashes are escaped as in JSON, which the engine writes fastest. */
+/** A text inside an array. Quotes and backslashes are escaped as in JSON, which V8 writes fastest. */
 const quoted = (text: string): string =>
   NOT_AS_JSON.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : JSON.stringify(text);
 
-/** An array as Postgres writes it; the driver would make texts of numbers and look through each for what to escape. */
+/** An array as Postgres writes it; the driver would convert numbers to text and scan each for characters to escape. */
 function literal(values: readonly (Value | boolean)[]): string {
   const cells = values.map((value) => (typeof value === "string" ? quoted(value) : (value ?? "null")));
   return `{${cells.join(",")}}`;
@@ -127,7 +127,7 @@ function literal(values: readonly (Value | boolean)[]): string {
 /** A value as it is sent: an array goes as one text. */
 export const sent = (value: Parameter): unknown => (Array.isArray(value) ? literal(value) : value);
 
-/** The query as `pg` takes it. */
+/** The query in the form of `pg`. */
 export function queryOf(
   { name, text }: PostgresStatement,
   values: readonly Parameter[],
@@ -139,7 +139,7 @@ export function queryOf(
   return Object.assign(config, { query_timeout: waitMs }) as unknown as pg.QueryArrayConfig;
 }
 
-/** Asks on a connection. */
+/** Runs statements on a connection. */
 function asker(direct: boolean) {
   return async (
     client: pg.PoolClient,
@@ -157,7 +157,7 @@ function asker(direct: boolean) {
 
 /** A database over a pool. */
 export function openDatabase({ pool, owned, direct, system, place }: DatabaseOptions): PostgresDatabase {
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  // The pool replaces an idle connection that breaks; without a listener the error would end the process.
   pool.on("error", ignore);
   const again = async <T>(work: () => Promise<T>): Promise<T> => {
     for (let tries = 1; ; tries++) {
@@ -182,7 +182,7 @@ export function openDatabase({ pool, owned, direct, system, place }: DatabaseOpt
       if (isSilence(error)) heard.nothing();
       throw error;
     } finally {
-      // After an error, whatever state it is in, the next one gets a fresh connection.
+      // After an error, whatever state the connection is in, the next query gets a fresh one.
       heard.release(client, hasAnswered);
     }
   };

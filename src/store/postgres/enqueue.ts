@@ -1,5 +1,5 @@
-// Writes new jobs on Postgres: those without a key in one statement, those with a key after the keys were locked in
-// their order. A job that is already there, by its id or by its key, is answered and not written again.
+// Writes new jobs on Postgres: those without a key in one statement, those with a key after their keys are locked in
+// order. A job that exists already, by its id or by its key, is answered and not written again.
 import { RedriveError } from "../../core/errors.ts";
 import type { State } from "../../core/job.ts";
 import { isSameBelonging } from "../../core/lane.ts";
@@ -15,27 +15,30 @@ import { isMissing, isRepeated } from "./errors.ts";
 import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
 
-/** Races for a waiting job are lost at most this often in a row. */
+/** Most lost races for a waiting job in a row. */
 const TURNS = 5;
 
 /** The statements that insert jobs. */
 interface Inserts {
-  /** Each with settings of its own. */
+  /** Each with its own settings. */
   readonly mixed: PostgresStatement;
-  /** All with the same settings, which go once. */
+  /** All with the same settings, which are sent once. */
   readonly alike: PostgresStatement;
 }
 
-/** Writes jobs with a way to ask: the pool's, or that of a caller's transaction. */
+/** Writes jobs through the pool, or inside a caller's transaction. */
 export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf) => Promise<EnqueueAnswer[]>;
 
 /**
- * Keeps a lane from being retired or deleted until the transaction ends, for one that may be open for longer than a lane
- * must be without a job. To repeatable reads, a lane that is gone since they began is a failed serialisation.
+ * Keeps a lane from being retired or deleted until the transaction ends, because a caller's transaction may be open for
+ * longer than a lane stays without a job. Under repeatable read, a lane deleted since the transaction began is a
+ * serialisation failure.
  */
 const KEPT = "for key share";
 
-/** Writes jobs: each by a statement that ends soon, or in a transaction that is open for as long as its caller likes. */
+/**
+ * Writes jobs: each by a statement that ends soon, or in a transaction that is open for as long as its caller likes.
+ */
 export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Waker, isLong = false): Enqueue {
   const statesOf = stateReader(s);
   const keep = isLong ? KEPT : "";
@@ -57,7 +60,7 @@ export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Wake
   };
 }
 
-/** Jobs of one key, or of one id, follow one another; all others go together. */
+/** Jobs of one key, or of one id, are written one after another; all others together. */
 async function byTurns(
   jobs: readonly NewJob[],
   keyOf: (job: NewJob) => string,
@@ -81,9 +84,9 @@ function stateReader(s: string): StatesOf {
   return async (ask, ids) => (ids.length === 0 ? new Map() : new Map((await ask(states, ids)) as [string, State][]));
 }
 
-/** Writes new jobs without keys, each of another id; null, and nothing is written, where one of them is there already. */
+/** Writes new jobs without keys, each of another id; null, with nothing written, where one of them exists already. */
 export function freshEnqueuer({ db, s, lanes }: Context, waker: Waker) {
-  // To look for each id first, and to mark each row as meant, would cost a fifth of the whole.
+  // Looking up each id first, and marking each row, would cost a fifth of the whole.
   const insert = inserter(insertsOf(s, waker, "enqueue_fresh", null), stateReader(s), lanes);
   const write = async (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> => {
     try {
@@ -101,7 +104,7 @@ export function freshEnqueuer({ db, s, lanes }: Context, waker: Waker) {
     });
 }
 
-/** Inserts jobs of different ids; those whose lane is not in use any more once again, when it is. */
+/** Inserts jobs of different ids; those whose lane is no longer in use once more, when it is. */
 function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: PostgresLaneNumbers): Enqueue {
   const insert = async (
     ask: Ask,
@@ -132,7 +135,7 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Postgres
   return insert;
 }
 
-/** Writes jobs with keys: first those are locked, then it is known what becomes of each job. */
+/** Writes jobs with keys: locks the keys first; then it is known what happens to each job. */
 function keyedEnqueuer(
   s: string,
   insert: Enqueue,
@@ -141,7 +144,7 @@ function keyedEnqueuer(
   keep: string,
 ): Enqueue {
   const keys = keyKeeper(s, keep);
-  /** What a job meets that has its key; null if it is to be written. */
+  /** What happens to a job whose key is taken; null if it must be written. */
   const meet = async (
     ask: Ask,
     job: NewJob,
@@ -157,11 +160,11 @@ function keyedEnqueuer(
       if (met === "conflict") return { kind: "conflict", id };
       const lane = (turn === 0 ? laneOf : await lanes.internWithin(ask, [job]))(job);
       if (await keys.replace(ask, job, id, lane)) return { kind: "replaced", id };
-      // It was claimed, or moved to another time, between our questions; or its new lane is not in use any more.
+      // It was claimed, or rescheduled, between our queries; or its new lane is no longer in use.
       holder = (await keys.holders(ask, [job])).get(job);
     }
     if (!holder) return null;
-    const message = `Job ${holder.id}, which has the key, was moved again and again while its body was to be replaced. Try again.`;
+    const message = `Job ${holder.id}, which has the key, was changed by other processes during every attempt to replace its payload. Try again.`;
     throw new RedriveError("store_unavailable", message, { details: { key: "locked" } });
   };
   const group = async (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[]> => {
@@ -193,7 +196,7 @@ function keyedEnqueuer(
     );
 }
 
-/** Neighbours that all have a key, or all have none. */
+/** Runs of adjacent jobs that all have a key, or all have none. */
 function segments(jobs: readonly NewJob[]): NewJob[][] {
   const groups: NewJob[][] = [];
   for (const job of jobs) {
@@ -204,7 +207,7 @@ function segments(jobs: readonly NewJob[]): NewJob[][] {
   return groups;
 }
 
-/** What each job sends, and its type; those behind the first three are mostly alike. */
+/** The columns of each job, with their types; those after the first three are mostly alike. */
 const COLUMNS: readonly (readonly [
   string,
   string,
@@ -223,8 +226,8 @@ const COLUMNS: readonly (readonly [
 const OWN = 3;
 
 /**
- * Makes them under a name, with what is to happen to a job that is there already. It is left out where its lane is not in
- * use; where there is no answer to one that is there already, either of the two is refused with all the others.
+ * Makes the statements under a name, with the action for a job that exists already. A job whose lane is not in use is
+ * left out; without an action, either case is refused together with all the others.
  */
 export function insertsOf(s: string, waker: Waker, name: string, onConflict: string | null, keep = ""): Inserts {
   // Each lane is looked up by its number, however many there are.
@@ -248,7 +251,7 @@ export function insertsOf(s: string, waker: Waker, name: string, onConflict: str
   };
 }
 
-/** True for jobs that belong together and have the same settings. */
+/** True for jobs with one belonging and the same settings. */
 function areAlike(jobs: readonly NewJob[]): boolean {
   const one = jobs[0] as NewJob;
   return jobs.every(

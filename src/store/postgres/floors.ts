@@ -1,29 +1,29 @@
-// Where to begin in each lane while the heads of lanes are slow to find. A transaction that somebody leaves open keeps
-// the index entries of every job taken since, and whoever looks for the head of a lane steps over all of them. So a slow
-// look in full notes where the heads are, and for a second whatever searches a lane begins there, or where the last
-// claim ended. A job committed late below its floor waits for that second, and only then; a look that finds nothing is
-// asked again in full, so that nothing is ever said to be empty because of a floor.
+// Where to begin in each lane while the heads of lanes are slow to find. A transaction that stays open keeps the index
+// entries of every job taken since, and a search for the head of a lane steps over all of them. So a slow full look
+// notes where the heads are, and for a second every search of a lane begins there, or where the last claim ended. A job
+// committed late below its floor waits for at most that second; an empty look is repeated in full, so that a floor
+// never makes a lane look empty.
 import type { System } from "../../system/system.ts";
 
-/** A place in a lane, in the order in which its jobs are taken. */
+/** A position in a lane, in the order in which its jobs are taken. */
 export interface Position {
   readonly runAt: number;
   readonly seq: number;
 }
 
-/** A stretch of lanes to look at: from a position in a lane on, up to another lane. */
+/** A range of lanes to look at: from a position in a lane on, up to another lane. */
 export interface Stretch extends Position {
   readonly lane: number;
   readonly below: number | string;
 }
 
-/** What a look in full has found. */
+/** The result of a full look. */
 export interface FullLook {
   readonly after: number;
   /** The last lane it looked at; null if there are no more. */
   readonly through: number | null;
   readonly heads: ReadonlyMap<number, Position>;
-  /** Lanes that may have been emptied; of these, those without a head begin at `now`. */
+  /** Lanes that may have become empty; those of them without a head begin at `now`. */
   readonly known: Iterable<number>;
   readonly now: number;
   readonly tookMs: number;
@@ -33,27 +33,27 @@ export interface FullLook {
 export interface Floors {
   /** Where to begin in a lane. */
   at(lane: number): Position;
-  /** The lanes behind this one, cut where a floor is. */
+  /** The lanes after this one, cut where a floor is. */
   stretches(after: number): Stretch[];
-  /** Notes where lanes begin if it took long to find out. */
+  /** Notes where lanes begin if the look was slow. */
   looked(look: FullLook): void;
-  /** A claim has taken everything of the lane up to here, but for what somebody else holds. */
+  /** Notes that a claim has taken everything of the lane up to here, except what others hold. */
   took(lane: number, position: { readonly runAt: number; readonly seq: number }): void;
   forget(): void;
 }
 
-/** Longer than a look takes while nothing is in its way, and what each lane may add to it. */
+/** Longer than an undisturbed look takes, and what each lane may add to it. */
 const SLOW_MS = 10;
 const LANE_MS = 0.1;
-/** No floor is used for longer. */
+/** How long a floor is used. */
 const LAST_MS = 1_000;
-/** Every floor costs a step of each look. */
+/** Most floors: each costs a step of every look. */
 const MOST = 2_000;
 const GREATEST_BIGINT = "9223372036854775807";
 /** The beginning of every lane: no job was due before 1970, and none has a number below 1. */
 export const BOTTOM: Position = { runAt: 0, seq: 0 };
 
-/** No floors yet; there will be some after a look that took longer than this. */
+/** No floors yet; a look that takes longer than this makes some. */
 export function openFloors(system: Pick<System, "monotonic">, slowMs = SLOW_MS): Floors {
   const floors = new Map<number, Position>();
   let until = Number.NEGATIVE_INFINITY;

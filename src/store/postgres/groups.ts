@@ -1,5 +1,5 @@
-// Groups on Postgres. A row of `place` is a place that a job holds; its key is the group and the number of the place, so
-// that two claims at the same time never both get it, whatever they saw before.
+// Groups on Postgres. A row of `place` is a place that a job holds; its key is the group and the number of the place,
+// so that two concurrent claims never both get it, whatever they saw before.
 import type { Value } from "../columns.ts";
 import { jobFromRow } from "../rows.ts";
 import type { Store } from "../store.ts";
@@ -20,13 +20,13 @@ export function groupVerbs({ db, s }: Context): Pick<Store, "holders"> {
   };
 }
 
-/** How many places of the group of a lane `l` are held, and by whom if by one. */
+/** How many places of the group of a lane `l` are held, and by which job if by one. */
 const places = (s: string): string =>
   `(select count(*)::int as held, min(p.seq) as holder from ${s}.place p where p.group_n = l.group_n) g`;
 
 /**
- * Joins the head `h` of a lane `l` with the room of its group, nothing for a lane without one; and, where one goes after
- * the other, with the due time of the job that holds the place and waits in this lane.
+ * Joins the head `h` of a lane `l` with the room of its group, null for a lane without a group; and, for groups of one,
+ * with the due time of the job that holds the place and waits in this lane.
  */
 export const withRoom = (s: string): string => `left join lateral (
     select case when a.run_at is null then greatest(l.group_concurrency - g.held, 0) else 1 end as room, a.run_at
@@ -38,9 +38,9 @@ export const withRoom = (s: string): string => `left join lateral (
 const LAST = "9223372036854775807";
 
 /**
- * Takes work from lanes of groups, each group named once: into `taken`, as a claim does from other lanes. A job that holds
- * the place of its group and waits goes before all others; any other needs a place that nobody has. Where one goes after
- * the other, a first one that somebody else is about to take is not passed over.
+ * Takes work from lanes of groups, each group named once, into `taken`, as a claim does from other lanes. A job that
+ * holds the place of its group and waits goes before all others; any other job needs a free place. In groups of one, a
+ * first job that another claim is about to take is not skipped.
  */
 export const takenOfGroups = (s: string): string => `q as materialized (
       select q.lane, q.quota, q.n, l.group_n, l.group_concurrency as most, g.held, g.holder
@@ -78,11 +78,11 @@ export const takenOfGroups = (s: string): string => `q as materialized (
         select row from wanted where holds or seq = any(array(select seq from placed))))
       returning lane, run_at, seq, epoch)`;
 
-/** Frees the places of jobs that have ended; goes behind a CTE that has their numbers. */
+/** Frees the places of ended jobs; follows a CTE that has their numbers. */
 export const freePlaces = (s: string, of: string): string =>
   `places as (delete from ${s}.place p using ${of} where p.seq = ${of}.seq)`;
 
-/** Frees the places of jobs whose run was judged, but for those that go back to a group of one after the other. */
+/** Frees the places of jobs whose run was judged, except those that go back to a group of one. */
 export const freeStatement = (s: string, waker: Waker | null) => ({
   name: "settle_places",
   text: `with places as (

@@ -1,6 +1,6 @@
 // The Postgres store: one schema, any number of machines. Enqueues, verdicts and redrives are on disk before they are
-// answered (the server's synchronous_commit), and so are cells that people write; claims are not waited for, because losing
-// one only runs its jobs again, and neither are other cells.
+// answered (the server's synchronous_commit), and so are cells that people write. Claims and other cells are not:
+// losing a claim only runs its jobs again.
 import type pg from "pg";
 import type { NewJob } from "../../core/new-job.ts";
 import { invalid } from "../../core/options.ts";
@@ -35,7 +35,7 @@ import { workerVerbs } from "./workers.ts";
 export type { PostgresOptions } from "./address.ts";
 export type { Transaction } from "./transaction.ts";
 
-/** A Postgres store, with what only Postgres can do. */
+/** A Postgres store, with what only Postgres offers. */
 export interface PostgresStore extends Store {
   readonly name: "postgres";
   within(tx: Transaction): Within;
@@ -48,11 +48,14 @@ export interface PostgresStore extends Store {
     readonly synchronousCommit: string;
     readonly now: number;
   }>;
-  /** What the role may not do with the tables and sequences of the schema, as it would be granted; nothing where all is well. */
+  /**
+   * The rights on tables and sequences of the schema that the role lacks, as they would be granted; empty where none
+   * are missing.
+   */
   missingRights(): Promise<readonly string[]>;
 }
 
-/** Opens a store on a server, by its URL, by a pool of yours, or with more to say; nothing is asked of it before it is used. */
+/** Opens a store on a server, by its URL, by your pool, or with options; it connects on first use. */
 export function postgres(where: string | pg.Pool | PostgresOptions): PostgresStore {
   if (typeof where === "string") return createPostgresStore({ url: where });
   if (typeof where !== "object" || where === null)
@@ -60,7 +63,7 @@ export function postgres(where: string | pg.Pool | PostgresOptions): PostgresSto
   return createPostgresStore("query" in where ? { pool: where } : where);
 }
 
-/** The same with a clock of the caller's, for tests. */
+/** The same with the caller's clock, for tests. */
 export function createPostgresStore(options: PostgresOptions, surroundings: PostgresSurroundings = {}): PostgresStore {
   const parts = openDependencies(options, surroundings);
   const { db, s, place, config, threadConfig, live } = parts;
@@ -128,7 +131,7 @@ function verbsOf(
       const laneOf = await lanes.intern(jobs);
       const plain = jobs.every(({ key }) => key === null) && new Set(jobs.map(({ id }) => id)).size === jobs.length;
       if (plain) return (await fresh(jobs, laneOf)) ?? enqueue(db.ask, jobs, laneOf);
-      // Whoever asked tries again; meanwhile others have the connection.
+      // The caller tries again; meanwhile others have the connection.
       return db.together((ask) => enqueue(ask, jobs, laneOf), undefined, IMPATIENT_MS);
     },
     lanes: async (after, limit) => {
@@ -173,13 +176,13 @@ function withinVerb(parts: PostgresDependencies): PostgresStore["within"] {
 
 type CarryOut = (verb: Verb, args: readonly unknown[]) => Promise<unknown>;
 
-/** Brings the schema up to date before the first verb, and again after that failed; knows when nothing is under way. */
+/** Migrates before the first verb, and again if that failed; knows when no call is under way. */
 function readyFirst(
   verbs: { readonly [K in Verb]: Store[K] },
   prepare: () => Promise<unknown>,
 ): { readonly carryOut: CarryOut; idle(): Promise<void> } {
   let ready: Promise<unknown> | null = null;
-  // Counted, not kept: a set of promises would hold on to their answers.
+  // Counted, not kept: a set of promises would keep their answers in memory.
   let underWay = 0;
   let onIdle: (() => void)[] = [];
   const ended = (): void => {
@@ -208,13 +211,13 @@ function readyFirst(
   };
 }
 
-/** Hears why no wake-up will come. */
+/** Called with the reason why no wake-up will come. */
 type OnDeaf = (why: string) => void;
 
 const POOLED =
   "a pooler in transaction mode stands between the pool and Postgres, so that no wake-up arrives, and work is found by polling alone: say so with pooler: true";
 
-/** The listener, once somebody wants to be woken. */
+/** The listener, once a caller wants to be woken. */
 interface Listening {
   start(onDeaf: OnDeaf): void;
   tellNoMore(onDeaf: OnDeaf): void;
@@ -257,9 +260,10 @@ function openListening(
 }
 
 /**
- * The lanes of jobs in somebody's transaction. One that is new is made beside that transaction, which would keep everybody
- * else from it until it ends; inside it only where the pool has no connection to spare, because whoever waits for one here
- * may wait for himself, or where another open transaction has made it: there the server sees who waits for whom.
+ * The lanes of jobs in a caller's transaction. A new lane is made outside that transaction, which would otherwise block
+ * all others from it until it ends. It is made inside only where the pool has no free connection, because waiting for
+ * one here could be a wait for ourselves, or where another open transaction has made it: there the server detects a
+ * deadlock.
  */
 async function lanesBeside(
   { lanes, place: { pool } }: PostgresDependencies,
@@ -270,7 +274,7 @@ async function lanesBeside(
   return lanes.internAtOnce(jobs).catch(() => lanes.internWithin(ask, jobs));
 }
 
-/** True if the pool gives a connection now, without waiting for one that is in use. */
+/** True if the pool can give a connection now, without waiting for one in use. */
 function hasSpare({ idleCount, totalCount, waitingCount, options }: pg.Pool): boolean {
   return waitingCount === 0 && (idleCount > 0 || totalCount < (options?.max ?? 0));
 }

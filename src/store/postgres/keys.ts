@@ -1,6 +1,6 @@
-// Keys on Postgres. Taking one is an insert that waits for whoever is about to take it, so that a rolled-back winner
-// never makes the loser report success; keys are always locked in their order. A statement that waited for a lock sees
-// other tables as they were before the wait, so who holds a key is read by the next one.
+// Keys on Postgres. Taking one is an insert that waits for any transaction about to take it, so that the loser never
+// reports success because of a winner that rolled back; keys are always locked in order. A statement that waited for a
+// lock sees other tables as they were before the wait, so the next statement reads the holder of a key.
 import { TERM_COLUMNS, termValues } from "../columns.ts";
 import type { State } from "../../core/job.ts";
 import type { KeyHolder, NewJob } from "../../core/new-job.ts";
@@ -8,15 +8,15 @@ import { PLACE, stateOf, toQueue } from "./columns.ts";
 import { NOW } from "./context.ts";
 import type { Ask } from "./driver.ts";
 
-/** What stands behind keys. */
+/** Locks, reads and moves keys. */
 export interface KeyKeeper {
-  /** Takes or locks the keys of jobs, each of another key; answers who holds those that were taken before. */
+  /** Takes or locks the keys of jobs, each of another key; answers the holders of those that were taken before. */
   lock(ask: Ask, jobs: readonly NewJob[]): Promise<Map<NewJob, KeyHolder>>;
-  /** Who holds the keys of jobs now; each is locked. */
+  /** The present holders of the keys of jobs; each is locked. */
   holders(ask: Ask, jobs: readonly NewJob[]): Promise<Map<NewJob, KeyHolder>>;
-  /** Gives a waiting holder the body of the new job; false if it does not wait any more. */
+  /** Gives a waiting holder the payload of the new job; false if it no longer waits. */
   replace(ask: Ask, job: NewJob, id: string, lane: number): Promise<boolean>;
-  /** Makes the keys of new jobs stand for them. */
+  /** Makes new jobs the holders of their keys. */
   take(ask: Ask, jobs: readonly NewJob[]): Promise<void>;
 }
 
@@ -67,7 +67,8 @@ export function keyKeeper(s: string, keep = ""): KeyKeeper {
 }
 
 function keyStatements(s: string, keep: string) {
-  // Makes what is missing and locks the rest: the condition is looked at after the lock. So no key can go in between.
+  // Creates missing keys and locks the rest: the condition is checked after the lock. So no key can be deleted in
+  // between.
   const reserve = {
     name: "key_reserve",
     text: `insert into ${s}.job_key as k (type, key, job_id, digest, created_at)
@@ -85,7 +86,7 @@ function keyStatements(s: string, keep: string) {
       from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as u (type, key, id, digest)
       where k.type = u.type and k.key = u.key`,
   };
-  // Whoever changes a waiting job takes it from the queue first; a claim that was faster leaves nothing to change.
+  // A change of a waiting job first takes it from the queue; if a claim was faster, nothing is left to change.
   const replace = {
     name: "key_replace",
     text: `with held as (

@@ -1,5 +1,5 @@
-// The numbers of lanes on Postgres: interned once, cached, never changed. A lane that was without a job for long is
-// retired and later deleted, so whoever writes a job with a remembered number checks that in the same statement.
+// The numbers of lanes on Postgres: interned once, cached, never changed. A lane without a job for long is retired and
+// later deleted, so a statement that writes a job with a cached number checks the lane too.
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, isSameBelonging, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
 import { IMPATIENT, NOW } from "./context.ts";
@@ -7,30 +7,30 @@ import type { Ask, PostgresValue, PostgresDatabase } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { LANE_BELONGING } from "./schema.ts";
 
-/** The way from what a job belongs to to the number of its lane, and back. */
+/** Maps belongings to the numbers of their lanes, and back. */
 export interface PostgresLaneNumbers {
-  /** The lanes for first tries; makes those that are missing, if need be after a transaction that makes them too. */
+  /** The lanes for first attempts; creates missing ones, if necessary after a transaction that creates them too. */
   intern(belongings: readonly Belonging[]): Promise<LaneOf>;
-  /** The same on one connection, and refused where another transaction would have to be waited for. */
+  /** The same on one connection; refused where it would wait for another transaction. */
   internAtOnce(belongings: readonly Belonging[]): Promise<LaneOf>;
   /**
-   * The same inside somebody's transaction, which may be rolled back: nothing of it is remembered, nor is anything that is
-   * remembered relied on.
+   * The same inside a caller's transaction, which may be rolled back: nothing of it is cached, and nothing cached is
+   * relied on.
    */
   internWithin(ask: Ask, belongings: readonly Belonging[]): Promise<LaneOf>;
-  /** Forgets the lanes of these, one of which is not in use any more. */
+  /** Removes the lanes of these from the cache, because one of them is no longer in use. */
   forget(belongings: readonly Belonging[]): void;
-  /** What the jobs of a lane belong to; undefined for a lane that does not exist. */
+  /** The belonging of a lane; undefined for a lane that does not exist. */
   belonging(lane: number): Promise<Belonging | undefined>;
-  /** Remembers what a query has found. */
+  /** Caches what a query has found. */
   remember(lane: number, belonging: Belonging): void;
-  /** What is remembered of a lane. */
+  /** The cached belonging of a lane. */
   remembered(lane: number): Belonging | undefined;
-  /** Every lane of every kind that is remembered. */
+  /** Every cached lane of every kind. */
   numbers(): Iterable<number>;
 }
 
-/** The lane for first tries of one of those that were asked for. */
+/** The lane for first attempts of one of the requested belongings. */
 export type LaneOf = (belonging: Belonging) => number;
 
 /** Belongings by their names. */
@@ -38,7 +38,7 @@ type Named = ReadonlyMap<string, Belonging>;
 
 const DICE = 1_024;
 
-/** Finds lanes in their table, or makes them there, all in one order, so that nobody waits in a circle. */
+/** Finds lanes in their table, or creates them, all in one order, so that no two transactions wait in a circle. */
 function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, number>> {
   const columns = "type, queue, service, tenant, group_key, group_concurrency, priority";
   const arrays = "$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[]";
@@ -50,8 +50,8 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
         and coalesce(group_concurrency, 0) = coalesce(u.group_concurrency, 0) and priority = u.priority
         and retired_at is null limit 1) l`,
   };
-  // A server that is restored, or whose replica takes over, may give out numbers again that some process still remembers
-  // for another belonging: with dice in them they are not the same ones.
+  // A restored server, or a replica that takes over, may give out numbers again that some process has cached for
+  // another belonging: a random part makes them differ.
   const next = {
     text: `select pg_catalog.nextval('${s}.lane_n') * ${DICE} + pg_catalog.floor(pg_catalog.random() * ${DICE})::bigint from pg_catalog.generate_series(1, $1::int)`,
   };
@@ -62,7 +62,7 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
       where l.retired_at is not null`,
   };
   const search = async (ask: Ask, names: readonly string[], named: Named, found: Map<string, number>) => {
-    // In somebody's transaction, 64-bit numbers come as that library has them.
+    // In a caller's transaction, 64-bit numbers have the type of that library.
     for (const [n, base] of await ask(find, ...columnsOf(names, named)))
       found.set(names[Number(n) - 1] as string, Number(base));
     return names.filter((name) => !found.has(name));
@@ -74,7 +74,7 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
     const numbers = await ask(next, missing.length);
     const bases = missing.map((name, at) => firstLane(Number(numbers[at]?.[0]), named.get(name)?.priority ?? 0));
     await ask(insert, ...columnsOf(missing, named), bases);
-    // Not those that were sent: somebody else may have made some of them meanwhile.
+    // Read again, because another process may have created some of them meanwhile.
     await search(ask, missing, named, found);
     return found;
   };
@@ -95,7 +95,7 @@ function columnsOf(names: readonly string[], named: Named): (string | number | n
 
 type Make = (named: Named) => Promise<ReadonlyMap<string, number>>;
 
-/** The ways to make lanes outside of other people's transactions; whoever made some is told of them. */
+/** Creates lanes outside callers' transactions; `made` receives them. */
 function makers(
   db: PostgresDatabase,
   s: string,
@@ -114,7 +114,7 @@ function makers(
           return through(ask, named);
         }),
       ),
-    // Whoever waits for an open transaction holds no lane that others wait for.
+    // A transaction that waits for another one holds no lane that others wait for.
     async oneByOne(named) {
       const found = new Map<string, number>();
       for (const each of named)
@@ -133,7 +133,7 @@ export function openLaneNumbers(db: PostgresDatabase, s: string): PostgresLaneNu
     name: "lane_read",
     text: `select type, queue, service, tenant, group_key, group_concurrency, priority from ${s}.lane where base = $1`,
   };
-  /** What is not in the cache is found in one go. */
+  /** Finds everything that is not cached with one query. */
   const laneOf = async (belongings: readonly Belonging[], find: Make, known = byName): Promise<LaneOf> => {
     const all = new Map<string, number>();
     const unknown = new Map<string, Belonging>();
@@ -183,7 +183,7 @@ export function openLaneNumbers(db: PostgresDatabase, s: string): PostgresLaneNu
   return lanes;
 }
 
-/** What a lane belongs to, from its columns in this order. */
+/** The belonging of a lane, from its columns in this order. */
 export function belongingFrom(row: readonly PostgresValue[]): Belonging {
   return {
     type: row[0] as string,
@@ -196,11 +196,11 @@ export function belongingFrom(row: readonly PostgresValue[]): Belonging {
   };
 }
 
-/** Lanes remembered in memory at most; groups can be of any number. */
+/** Most lanes in the cache, because groups can be unlimited in number. */
 const REMEMBERED = 100_000;
 
 function remember<K, V>(cache: Map<K, V>, key: K, value: V): void {
-  // Again at the end: what was asked for lately is the last to be forgotten.
+  // Moved to the end: recently used entries are the last to be dropped.
   cache.delete(key);
   if (cache.size >= REMEMBERED) for (const oldest of [...cache.keys()].slice(0, REMEMBERED / 10)) cache.delete(oldest);
   cache.set(key, value);

@@ -1,34 +1,34 @@
-// Connections of a pool: how one is taken, for how long it is waited for, and which of them there is reason to think dead.
+// Connections of a pool: how one is taken, how long to wait for it, and which ones are probably dead.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
 
-/** How long a connection is waited for, made or free. */
+/** How long to wait for a connection, new or free. */
 export const CONNECT_MS = 5_000;
-/** The pool's own patience ends first where it has some: it knows what it waited for. */
+/** The pool's own timeout, where it has one, ends first: it knows what it waited for. */
 const GRACE_MS = 100;
 const NO_CONNECTION = "no connection in time";
-/** A connection that has answered this long ago is well. */
+/** A connection that answered within this time is healthy. */
 const LATELY_MS = 1_000;
 
-/** Listens to errors that somebody else hears of too. */
+/** A listener for errors that other code handles too. */
 export const ignore = (): void => undefined;
 
-/** Which connections of a pool have answered lately. */
+/** Tracks which connections of a pool have answered lately. */
 export interface LiveConnections {
-  /** A connection of which there is no reason to think that it is dead. */
+  /** A connection that is probably alive. */
   connect(): Promise<pg.PoolClient>;
-  /** A connection goes back; without an answer, it is not used again. */
+  /** Returns a connection; one without an answer is not used again. */
   release(client: pg.PoolClient, hasAnswered: boolean): void;
-  /** A connection has not answered at all for as long as we wait. */
+  /** A connection has not answered at all within our limit. */
   nothing(): void;
   close(): void;
 }
 
 /**
- * Watches for networks that forget connections without a word. Where one connection did not answer, the idle ones of the
- * pool may be dead too, and to wait for each of them in turn would take minutes: whichever has not answered lately is
- * replaced; also those that answered after the question was asked and before the network forgot them.
+ * Handles networks that silently drop connections. If one connection did not answer, the idle ones of the pool may be
+ * dead too, and waiting for each of them in turn would take minutes: every connection without a recent answer is
+ * replaced, also one that answered between the question and the drop.
  */
 export function openLiveConnections(pool: pg.Pool, system: Pick<System, "monotonic" | "after">): LiveConnections {
   const heardAt = new WeakMap<pg.PoolClient, number>();
@@ -40,7 +40,7 @@ export function openLiveConnections(pool: pg.Pool, system: Pick<System, "monoton
   };
   pool.on("connect", from);
   const patienceMs = pool.options?.connectionTimeoutMillis || CONNECT_MS;
-  /** True if others have all connections: nobody waits for a new one, nor do we for the server on one of ours. */
+  /** True if others use all connections: then nothing waits for a new one, nor for the server on one of ours. */
   const isBusy = (since: number): boolean =>
     pool.totalCount >= (pool.options?.max ?? Number.POSITIVE_INFINITY) &&
     lastHeard >= lastMissed &&
@@ -81,9 +81,9 @@ export function openLiveConnections(pool: pg.Pool, system: Pick<System, "monoton
 }
 
 /**
- * Takes a connection from the pool, with a listener for its errors: the query under way hears of them too, but without a
- * listener they would end the process. By callback, because the packet that makes a connection ready may go on with the
- * server's last words, and whoever awaits would begin to listen too late.
+ * Takes a connection from the pool, with a listener for its errors: the query under way gets them too, but without a
+ * listener they would end the process. With a callback, because the packet that makes a connection ready may also
+ * contain the server's last message, and a listener added after an await would miss it.
  */
 function take(pool: pg.Pool, patienceMs: number, system: Pick<System, "after">): Promise<pg.PoolClient> {
   return new Promise((resolve, reject) => {
@@ -102,7 +102,7 @@ function take(pool: pg.Pool, patienceMs: number, system: Pick<System, "after">):
   });
 }
 
-/** True if it was waited for a place in the pool; the pool says so by these words alone. */
+/** True if the wait was for a place in the pool; the pool tells so only by these texts. */
 function isWait(error: unknown): boolean {
   return error instanceof Error && [NO_CONNECTION, "timeout exceeded when trying to connect"].includes(error.message);
 }
@@ -117,8 +117,8 @@ type MakeClient = new (config: object) => object;
 const bounded = new WeakSet<pg.Pool>();
 
 /**
- * Lets a pool of the user's give up connections that the server never answers, where it is not told when: each would keep
- * its place for good. Not by the pool's own option, which would also bound how long others wait for a free connection.
+ * Lets a user's pool give up connections that the server never answers, where it has no timeout: each would occupy its
+ * place permanently. Not by the pool's own option, which would also limit how long others wait for a free connection.
  */
 export function boundConnecting(pool: pg.Pool): void {
   const { Client, options } = pool as unknown as { readonly Client?: MakeClient; readonly options?: pg.PoolConfig };
@@ -127,7 +127,7 @@ export function boundConnecting(pool: pg.Pool): void {
   const bound = { connectionTimeoutMillis: { value: CONNECT_MS, enumerable: true } };
   class BoundClient extends Client {
     constructor(config: object) {
-      // A pool hides its password from whoever lists its options.
+      // A pool hides its password from code that lists its options.
       super(Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(config), ...bound }));
     }
   }

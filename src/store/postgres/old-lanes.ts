@@ -1,15 +1,15 @@
-// Deletes lanes on Postgres that have had no job for long. What a lane holds is not in an index, and an enqueue that is
-// under way may name it, so it goes in three steps. It is retired: from when on no statement writes a job to it before
-// it is taken into use again. When that is long ago, so that nothing is under way any more, it is sealed with the number
-// of the newest job. And it is deleted once every job up to that number is gone or is known to be of another lane.
+// Deletes lanes on Postgres that have had no job for long. No index tells which jobs a lane has, and an enqueue under
+// way may name it, so deletion takes three steps. The lane is retired: from then on no statement writes a job to it
+// before it is taken into use again. When that is long ago, so that no such write is under way, it is sealed with the
+// number of the newest job. It is deleted once every job up to that number is deleted or known to be of another lane.
 import type { Pruning } from "../retention.ts";
 import { NOW } from "./context.ts";
 import type { Ask } from "./driver.ts";
 
-/** Jobs whose lanes are looked at, for each lane that may go: the oldest ones, which may be kept for very long. */
+/** Jobs checked per lane that may be deleted: the oldest ones, which may be kept for very long. */
 const OLDEST = 10;
 
-/** Retires, seals and deletes lanes, at most so many of each. One that is being taken into use again is left alone. */
+/** Retires, seals and deletes lanes, at most so many of each. Skips one that is being taken into use again. */
 export function laneCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<void> {
   const waits = `exists (select from ${s}.waiting w where w.lane between l.base and l.base + 3)`;
   const retire = {
@@ -34,7 +34,7 @@ export function laneCleaner(s: string): (ask: Ask, by: Pruning, limit: number) =
         order by l.retired_seq limit $2 for update skip locked))`,
   };
   return async (ask, { lanesUntil }, limit) => {
-    // The last step first: what is retired or sealed now was so for a while when the next one comes.
+    // The last step first: lanes retired or sealed now have been so for a while when the next prune comes.
     await ask(forget, limit * OLDEST, limit);
     await ask(seal, lanesUntil, limit);
     await ask(retire, lanesUntil, limit);

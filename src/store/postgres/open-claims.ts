@@ -1,15 +1,15 @@
-// What this process has claimed and not yet settled: the number of each job, by which its verdict finds it faster than by
-// its id, and which claims are used up. A claim's row names all jobs that were taken together; once each of them is
-// settled, nobody needs the row, and the next claim deletes it. A row that stays for longer, because somebody else
-// settled or this process died, is only space: what counts is the lease on the job.
+// The claims of this process that are not fully settled: the number of each job, by which its verdict finds it faster
+// than by its id, and which claims are used up. The row of a claim names all jobs taken together; once each of them is
+// settled, the next claim deletes the row. A row that stays longer, because another process settled or this process
+// died, only takes space: the lease on the job is what counts.
 import type { Lease } from "../../core/job.ts";
 
 /** Claims whose jobs are not all settled. */
 export interface OpenClaims {
   took(worker: string, nonce: string, id: string, run: ClaimedRun): void;
-  /** What is known of the job that this lease was given out for here; undefined for any other. */
+  /** The run for which this process gave out the lease; undefined for any other. */
   runOf(lease: Lease): ClaimedRun | undefined;
-  /** The lease is over, whoever ended it. */
+  /** The lease is over, whichever process ended it. */
   settled(lease: Lease): void;
   /** The claims of this worker that are used up. */
   spent(worker: string): readonly string[];
@@ -31,13 +31,13 @@ interface OpenClaim {
   readonly runs: Map<string, ClaimedRun>;
 }
 
-/** A ledger for one process. */
+/** The open claims of one process. */
 export function trackClaims(): OpenClaims {
   const open = new Map<string, OpenClaim>();
   const spent = new Map<string, string[]>();
   const runOf: OpenClaims["runOf"] = ({ id, epoch, nonce }) => {
     const run = open.get(nonce)?.runs.get(id);
-    // A lease that was never given out is nobody's.
+    // A lease that was never given out matches no run.
     return run?.epoch === epoch ? run : undefined;
   };
   return {

@@ -1,11 +1,11 @@
-// What belonged to jobs that somebody deleted by hand. No foreign key takes it along, so it is looked for: a page of each
-// table at a time, from where the last look ended, and from the beginning after the end.
+// Deletes rows of jobs that were deleted by hand. No foreign key deletes them, so they are searched for: a page of each
+// table at a time, from where the last search ended, and from the beginning after the end.
 import type { Ask } from "./driver.ts";
 
-/** Rows of a table looked at, for each job that a prune looks at: looking is far cheaper than deleting. */
+/** Rows checked per job that a prune checks: checking is far cheaper than deleting. */
 const PAGE = 10;
 
-/** Deletes what it finds of that on the next page of each table. */
+/** Deletes the orphans on the next page of each table. */
 export function orphanSweeper(s: string): (ask: Ask, limit: number) => Promise<void> {
   const tables = [sweepOf(s, "attempt", ["job_seq", "epoch"]), sweepOf(s, "dead_letter", ["seq"])];
   return async (ask, limit) => {
@@ -17,7 +17,7 @@ function sweepOf(s: string, table: string, key: readonly string[]): (ask: Ask, l
   const given = key.map((_, at) => `$${at + 1}::bigint`).join(", ");
   const keys = key.join(", ");
   const backwards = key.map((column) => `${column} desc`).join(", ");
-  // Each job is looked up by its number: to join them, tables as large as these would be read whole.
+  // Looks each job up by its number: a join would read such large tables as a whole.
   const statement = {
     name: `orphans_${table}`,
     text: `with page as materialized (

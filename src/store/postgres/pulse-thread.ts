@@ -1,4 +1,4 @@
-// The thread of a heartbeat: one connection, one statement every few seconds. A beat that gets no answer in time is
+// The thread of a heartbeat: one connection, one statement every few seconds. A heartbeat without an answer in time is
 // given up with its connection, and the next one comes sooner.
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
@@ -11,7 +11,7 @@ import { inTime } from "./timeout.ts";
 import type { PulseData } from "./pulse.ts";
 import { beatAnswer, beatText } from "./workers.ts";
 
-/** What the thread says after every beat. */
+/** What the thread reports after every heartbeat. */
 export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: string };
 
 const thread = insideThread();
@@ -20,14 +20,14 @@ const { worker, leaseMs, everyMs, stallMs } = request;
 const owner = watchLiveness(shared, stallMs, realSystem.monotonic);
 const ending = new AbortController();
 const statement = { name: "beat", text: beatText(schema) };
-/** No beat may take so long that there is no time for another before the lease ends. */
+/** A heartbeat must leave time for another one before the lease ends. */
 const PATIENCE_MS = Math.max(200, Math.min(leaseMs / 4, 5_000));
 
 let client: pg.Client | null = null;
-/** What the owner sent last, where a function gives it the password. */
+/** The last password that the owner sent, where a function supplies it. */
 let password: { readonly password: string } | null = null;
 
-/** Gives up a connection; one that was given up long ago may still have something to say, and is not the one in use. */
+/** Gives up a connection; ignores late events of one that was given up before. */
 function drop(old: pg.Client | null): void {
   if (client === old) client = null;
   void old?.end().catch(() => undefined);
@@ -56,7 +56,7 @@ async function pulse(): Promise<void> {
     if (ending.signal.aborted) break;
     if (owner.isStalled()) continue;
     const word = await beat(owner.startedThrough());
-    // Sooner than usual after a failure: the lease is running out.
+    // Sooner than usual after a failure, because the lease is running out.
     waitMs = "failure" in word ? Math.min(everyMs, leaseMs / 10) * (0.5 + realSystem.random()) : everyMs;
     thread.post(word);
   }

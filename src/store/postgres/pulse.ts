@@ -1,5 +1,5 @@
-// Heartbeats from a thread of their own with a connection of its own, so that handlers that block the event loop, or a
-// pool that is busy, cost no lease.
+// Sends heartbeats from a separate thread with its own connection, so that a handler that blocks the event loop, or a
+// busy pool, does not cost the lease.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import { textOf } from "../../core/failure.ts";
@@ -10,7 +10,7 @@ import type { Pulse, PulseListener, PulseRequest } from "../store.ts";
 import { loadPg } from "./driver.ts";
 import type { PulseWord } from "./pulse-thread.ts";
 
-/** What the thread is started with. */
+/** The start data of the thread. */
 export interface PulseData {
   readonly request: PulseRequest;
   readonly shared: SharedArrayBuffer;
@@ -19,21 +19,21 @@ export interface PulseData {
   readonly place: string;
 }
 
-/** Asks for a password that is good now. */
+/** Asks for a password that is valid now. */
 export type AskPassword = () => Promise<unknown>;
 
-/** How a function of the user's is asked for the password; null where no function gives it. */
+/** Asks the user's password function; null where there is none. */
 export function passwordOf(config: pg.ClientConfig | null): AskPassword | null {
   const password = config?.password;
   if (config === null || typeof password !== "function") return null;
-  // As `pg` asks: with what it is about to connect to.
+  // Called as `pg` calls it: with the parameters of the connection.
   const { connectionParameters } = new (loadPg().Client)(config) as unknown as {
     readonly connectionParameters: unknown;
   };
   return async () => (password as (about: unknown) => unknown)(connectionParameters);
 }
 
-/** Starts a heartbeat in a thread; it is started again should the thread ever end by itself. */
+/** Starts a heartbeat in a thread, and again if the thread ends unexpectedly. */
 export function startPulse(
   data: Omit<PulseData, "shared">,
   askPassword: AskPassword | null,
@@ -43,13 +43,13 @@ export function startPulse(
   let stopped = false;
   let takeBack = (): void => undefined;
   const fail = (message: string): void => listener.failure(new RedriveError("store_unavailable", message));
-  /** Before the first connection, and again after a failure: such passwords are good for minutes. */
+  /** Before the first connection, and again after a failure: such passwords are valid for minutes. */
   const sendPassword = async (): Promise<void> => {
     try {
       const password = await askPassword?.();
       if (typeof password === "string" && !stopped) thread.post(password);
     } catch (error) {
-      if (!stopped) fail(`The password of the pool, which a function gives, could not be had: ${textOf(error)}`);
+      if (!stopped) fail(`The password function of the pool failed: ${textOf(error)}`);
     }
   };
   const start = (): ReturnType<typeof startThread> => {
@@ -66,7 +66,7 @@ export function startPulse(
         },
         end(cause) {
           if (stopped) return;
-          fail(`The thread of the heartbeat ended: ${cause.message}`);
+          fail(`The heartbeat thread ended: ${cause.message}`);
           takeBack = realSystem.after(data.request.everyMs, () => {
             thread = start();
             void sendPassword();

@@ -1,12 +1,12 @@
-// Waiting jobs whose lane does not exist (damaged by hand, written by another version) are set aside as dead letters
-// with everything they hold, so that they never stop anybody and do not wait for ever unseen.
+// Sets waiting jobs whose lane does not exist (damaged by hand, written by another version) aside as dead letters with
+// all their data, so that they neither block other jobs nor wait unseen forever.
 import { unreadableVerdict } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
 import { noteEnded } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import { freePlaces } from "./groups.ts";
 
-/** Sets every waiting job aside whose lane does not exist. */
+/** Sets aside every waiting job whose lane does not exist. */
 export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
   const { reason, failure } = unreadableVerdict("names a lane that does not exist");
   const { name, message, fingerprint } = failure;

@@ -1,5 +1,5 @@
-// How finished jobs go from Postgres: removed by hand, or pruned when their time is over, a bounded number at a time, so
-// that plain autovacuum keeps up. What belongs to a job goes with it; its key learns that the job is gone.
+// Deletes finished jobs from Postgres: by hand, or by a prune when they have expired, a bounded number at a time, so
+// that plain autovacuum keeps up. Rows that belong to a job are deleted with it; its key is marked.
 import { LATEST_INSTANT } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import {
@@ -18,7 +18,7 @@ import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
 import { laneCleaner } from "./old-lanes.ts";
 import { orphanSweeper } from "./orphans.ts";
 
-/** The verbs that delete, and the one that puts it off. */
+/** The verbs that delete, and the one that moves expiries. */
 export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prune" | "retain"> {
   const remove = {
     name: "remove",
@@ -67,7 +67,9 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   };
 }
 
-/** Deletes what belonged to jobs that were just deleted; of its own, so that it sees what was written until then. */
+/**
+ * Deletes the rows of jobs that were just deleted; a separate statement, so that it sees everything written until then.
+ */
 function burier(s: string): (ask: Ask, seqs: readonly number[]) => Promise<void> {
   const attempts = { name: "bury_attempts", text: `delete from ${s}.attempt where job_seq = any($1::bigint[])` };
   const letters = { name: "bury_letters", text: `delete from ${s}.dead_letter where job_seq = any($1::bigint[])` };
@@ -82,7 +84,7 @@ function targetOf(target: string | DeadTarget): { readonly id: string; readonly 
   return typeof target === "string" ? { id: target, generation: null } : target;
 }
 
-/** Rows of `ended` and the jobs of which they are right: one that was redriven, removed or moved since is not there. */
+/** Rows of `ended` with the jobs for which they are still right: not those redriven, removed or moved since. */
 const endedJobs = (s: string): string => `${s}.ended b cross join unnest(b.seqs) as e (seq)
   join ${s}.job j on j.seq = e.seq and j.state = b.state and ${goesAt("j.")} = b.at`;
 
@@ -90,7 +92,7 @@ const TYPE = `coalesce(l.type, '${UNREADABLE.type}')`;
 
 const STATES = `array[${END_STATES.map((state) => `'${state}'`).join(", ")}]`;
 
-/** Rows of `ended` with a time in this range that say nothing right any more, at most so many of each state. */
+/** Rows of `ended` with a time in this range that are no longer right, at most so many of each state. */
 const tidyStatement = (s: string) => ({
   name: "prune_tidy",
   text: `delete from ${s}.ended b where b.ctid = any(array(
@@ -100,7 +102,7 @@ const tidyStatement = (s: string) => ({
       order by n.at limit $3) void))`,
 });
 
-/** Gives jobs that ended without a time one, at most so many; true if there are more. */
+/** Gives jobs that ended without an expiry one, at most so many; true if there are more. */
 function timer(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<boolean> {
   const look = {
     name: "prune_timeless",
@@ -126,7 +128,7 @@ function timer(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<boo
   };
 }
 
-/** Gives ended jobs another time, where they still have the one given and nobody holds them. */
+/** Gives ended jobs another expiry, where they still have the given one and no transaction holds them. */
 const moveStatement = (s: string, name: string) => ({
   name,
   text: `with free as materialized (
@@ -147,7 +149,7 @@ function pruneStep(s: string): Step {
       select b.at, e.seq, ${TYPE}, b.state from ${endedJobs(s)} ${withLane(s)}
       where b.state = of.state and b.at >= 0 and b.at <= $1 order by b.at, e.seq limit $2) over`,
   };
-  // Whatever somebody holds in an open transaction, a job or its key, stays until a later prune, and nothing waits for it.
+  // A job or key that another open transaction holds stays until a later prune, and nothing waits for it.
   const forget = {
     name: "prune",
     text: `with free as materialized (
@@ -178,7 +180,7 @@ function pruneStep(s: string): Step {
         aside.map(() => LATEST_INSTANT),
       );
     const pruned = { completed: 0, cancelled: 0, dead: 0 };
-    // Counted as they go: somebody else may be pruning, or sending them back to work.
+    // Counted as they are deleted: another process may be pruning, or redriving them.
     const going = over.filter((each) => !by.isAside(each));
     const gone = going.length === 0 ? [] : await ask(forget, ...placesOf(going));
     for (const [state, seqs] of gone as [EndState, number[]][]) {
@@ -186,7 +188,7 @@ function pruneStep(s: string): Step {
       await bury(ask, seqs);
     }
     await ask(tidy, 0, over.at(-1)?.expiresAt ?? by.now, limit);
-    // A page of which everything is held would be the next one too.
+    // If everything on a page is held, the next page would be the same.
     return { ...pruned, more: found.length > limit && gone.length + aside.length > 0 };
   };
 }
@@ -195,11 +197,11 @@ function placesOf(over: readonly Over[]): number[][] {
   return [over.map(({ seq }) => seq), over.map(({ expiresAt }) => expiresAt)];
 }
 
-/** Moves the times of ended jobs. */
+/** Moves the expiries of ended jobs. */
 function retainer(db: Context["db"], s: string): Store["retain"] {
   const move = {
     name: "retain",
-    // Only what is to be moved is looked for by its number: of most pages that is nothing.
+    // Only jobs to be moved are looked up by number: on most pages there are none.
     text: `with page as materialized (
       select seq, lane, state, finished_at, keep_ms, keep_dead_ms, expires_at from ${s}.job where seq > $1 order by seq limit $2),
     kept as (select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as kept (type, keep_ms, keep_dead_ms)),
@@ -226,17 +228,17 @@ function retainer(db: Context["db"], s: string): Store["retain"] {
   };
 }
 
-/** When an ended job goes that is kept for as long as `k` says; one that waits for its archive goes on to. */
+/** When an ended job expires that is kept as long as `k` says; one that waits for its archive keeps waiting. */
 const timeBy = (job: string): string => `case when ${job}.expires_at = ${LATEST_INSTANT} then ${job}.expires_at
   else ${job}.finished_at + case when ${job}.state = 'dead' then k.keep_dead_ms else k.keep_ms end end`;
 
-/** True for an ended job that is kept for another time than `k` says. */
+/** True for an ended job whose expiry differs from what `k` says. */
 const isKeptOtherwise = (job: string): string => `${job}.finished_at is not null
   and (${job}.keep_ms, ${job}.keep_dead_ms, ${job}.expires_at) is distinct from (k.keep_ms, k.keep_dead_ms, ${timeBy(job)})`;
 
-/** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
+/** Deletes keys of deleted jobs, with every step as many as allowed: there are as many as jobs. */
 function keyCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promise<void> {
-  // One that is being taken stays: it would stand for another job by the time that it could be deleted.
+  // A key that is being taken stays: by the time it could be deleted it would belong to another job.
   const keys = {
     text: `delete from ${s}.job_key where (type, key) in (select k.type, k.key from ${s}.job_key k where k.gone and k.created_at <= $1
       and not exists (select from ${s}.job j where j.id = k.job_id) order by k.created_at, k.type, k.key limit $2
@@ -245,7 +247,7 @@ function keyCleaner(s: string): (ask: Ask, by: Pruning, limit: number) => Promis
   return async (ask, { keysUntil }, limit) => void (await ask(keys, keysUntil, limit));
 }
 
-/** Deletes what nobody needs any more beside jobs and their keys. */
+/** Deletes other old rows besides jobs and their keys. */
 function cleaner(s: string): (ask: Ask, by: Pruning) => Promise<void> {
   const workers = {
     text: `with gone as (
@@ -257,7 +259,7 @@ function cleaner(s: string): (ask: Ask, by: Pruning) => Promise<void> {
     text: `with gone as (delete from ${s}.pause where until_at <= $1 returning seq)
       update ${s}.control set version = version + 1 where exists (select from gone)`,
   };
-  // One that is being written is not old any more.
+  // A cell that is being written is no longer old.
   const cells = {
     text: `delete from ${s}.cell where (kind, name, holder) in (
       select kind, name, holder from ${s}.cell where (holder <> '' and at <= $1) or (kind = any($3::text[]) and at <= $2)

@@ -1,8 +1,8 @@
-// What the role of a connection may not do. Whoever made the schema may do everything; others need to be granted it, again
-// after every migration that brings a table.
+// Lists the rights that the role of a connection lacks. The owner of the schema has all; other roles need grants, again
+// after every migration that adds a table.
 import type { Ask } from "./driver.ts";
 
-/** The rights that are missing in a schema, such as `insert, update on job`. The sequence of an identity column needs none. */
+/** The missing rights in a schema, such as `insert, update on job`. The sequence of an identity column needs none. */
 export async function missingRights(ask: Ask, s: string): Promise<string[]> {
   const text = `select string_agg(wanted, ', ' order by n) || ' on ' || relname
     from pg_class

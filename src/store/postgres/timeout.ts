@@ -1,4 +1,4 @@
-// A bound on a wait for the server, on connections of our own that no pool watches over.
+// A bound on a wait for the server, for our own connections outside a pool.
 import type { System } from "../../system/system.ts";
 
 /** The answer, or an error if it does not come within this time; the work itself is not stopped. */

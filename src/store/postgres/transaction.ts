@@ -1,12 +1,12 @@
-// A caller's transaction, whatever it is made with: anything with `query(text, values)`, as a client of `pg` has it, a
-// transaction of Kysely, or one of Drizzle over `pg`. Others are wrapped in two lines; the guide shows how.
+// A caller's transaction of any kind: anything with `query(text, values)`, such as a client of `pg`, a transaction of
+// Kysely, or one of Drizzle over `pg`. Others need a wrapper of two lines; the guide shows it.
 import { RedriveError } from "../../core/errors.ts";
 import { invalid } from "../../core/options.ts";
 import type { Ask, PostgresValue } from "./driver.ts";
 import { queryOf, sent } from "./driver.ts";
 import { named, translate } from "./errors.ts";
 
-/** The plainest form of a transaction; rows come as objects or as arrays, in the order of the columns. */
+/** The simplest form of a transaction; rows come as objects or as arrays, in the order of the columns. */
 export interface QueryTransaction {
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
@@ -23,18 +23,18 @@ export interface DrizzleTransaction {
   rollback(): never;
 }
 
-/** A transaction that jobs can be written in. */
+/** A transaction in which jobs can be written. */
 export type Transaction = QueryTransaction | KyselyTransaction | DrizzleTransaction;
 
-/** Each library has its own idea of arrays, or none: they go as text, and the server reads them. */
+/** Libraries treat arrays differently, or not at all, so arrays are sent as text that the server parses. */
 const ARRAY = /(\$\d+)::(\w+)\[\]/g;
 
-/** A way to ask inside a caller's transaction. Nothing is tried again: whether it goes on is the caller's business. */
+/** Runs statements inside a caller's transaction. Nothing is retried: the caller decides whether to continue. */
 export function within(tx: Transaction, place: string): Ask {
   const rows = runnerOf(tx);
   return async (statement, ...values) => {
     try {
-      // Other drivers give rows as objects and large integers as text; whoever asks here expects both.
+      // Other drivers return rows as objects and large integers as text; both are converted.
       return (await rows(statement.text.replace(ARRAY, "$1::text::$2[]"), values.map(sent))).map(
         (row) => (Array.isArray(row) ? row : Object.values(row as object)) as PostgresValue[],
       );
@@ -70,13 +70,13 @@ function isClient(value: unknown): value is QueryTransaction {
   return typeof (value as Partial<QueryTransaction> | null)?.query === "function";
 }
 
-/** A client of `pg` takes all we have to say; anything else gets text and values. */
+/** A client of `pg` gets the whole statement; anything else gets text and values. */
 function client(to: QueryTransaction): Runner {
   if ("totalCount" in to) throw outside("a pool", "pass a client of it, after its BEGIN");
   const isPg = "connectionParameters" in to || "processID" in to;
   if (!isPg) return async (text, values) => rowsOf(await to.query(text, [...values]));
   const ask = to as unknown as PgClient;
-  // Older ones do not say.
+  // Older clients do not report it.
   if (ask.getTransactionStatus?.() === "I") throw outside("a client", "await its BEGIN first");
   return async (text, values) => (await ask.query(queryOf({ text }, values as never, false))).rows;
 }
@@ -86,7 +86,7 @@ interface PgClient {
   getTransactionStatus?(): string | null;
 }
 
-/** What a query of the user's own gave. */
+/** The rows of an answer from a user's query function. */
 function rowsOf(answer: { readonly rows?: unknown } | undefined): readonly unknown[] {
   if (Array.isArray(answer?.rows)) return answer.rows;
   throw invalid("tx.query", "{ rows: […] }", answer, "return what the query found under that name");
@@ -105,7 +105,10 @@ function refused(tx: unknown): Error {
   return invalid("tx", expected, tx, "see the guide on transactions for other libraries");
 }
 
-/** Everything would be written at once, and stay when the caller rolls back. */
+/**
+ * The error for a connection outside a transaction: every write would be committed at once, and stay when the caller
+ * rolls back.
+ */
 function outside(what: string, remedy: string): Error {
   const message = `tx: expected a transaction; got ${what} that is not in a transaction; ${remedy}`;
   return new RedriveError("invalid_argument", message);

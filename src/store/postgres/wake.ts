@@ -1,14 +1,14 @@
-// Wake-ups. A process whose workers found nothing to do says so with a shared lock on its listening connection; whoever
-// makes work due looks for such a lock and notifies only if there is one, once per statement and with its commit. Locks
-// live in the server's memory: saying so, looking, and a process that dies cost no write at all.
+// Wake-ups. A process whose workers found nothing to do holds a shared lock on its listening connection; a statement
+// that makes work due checks for such a lock and notifies only if there is one, once and with its commit. Locks are in
+// the server's memory: taking one, checking, and a process that dies cost no write at all.
 import type pg from "pg";
 import type { System } from "../../system/system.ts";
 import { ring } from "../verbs.ts";
 import { inTime } from "./timeout.ts";
 
-/** What makes work due needs of the wake-ups. */
+/** The part of wake-ups that statements need. */
 export interface Waker {
-  /** An expression that notifies if somebody idles; its value says nothing. */
+  /** An expression that notifies if a process idles; its value has no meaning. */
   readonly notify: string;
 }
 
@@ -27,20 +27,20 @@ export function wakeNames(s: string): WakeNames {
   return { channel: `redrive_${s}`, idle: lock("idle"), open: lock("open") };
 }
 
-/** Notifies where somebody idles. */
+/** Notifies where a process idles. */
 export function openWaker({ channel, idle }: WakeNames): Waker {
-  // Whoever gets the lock alone knows that nobody idles, and lets go at once.
+  // A statement that gets the lock exclusively knows that no process idles, and releases it at once.
   return {
     notify: `case when pg_catalog.pg_try_advisory_lock(${idle}) then pg_catalog.pg_advisory_unlock(${idle})::text else pg_catalog.pg_notify('${channel}', '')::text end`,
   };
 }
 
 /**
- * The same inside a caller's transaction, which may commit long after it looked: whoever begins to idle meanwhile finds its
- * lock. To notify whether or not somebody idles would be simpler, but commits that notify wait for one another.
+ * The same inside a caller's transaction, which may commit long after the check: a process that begins to idle
+ * meanwhile finds its lock. Notifying always would be simpler, but commits that notify wait for one another.
  */
 export function openWakerWithin(names: WakeNames): Waker {
-  // First the lock, then the look: one of the two sees the other.
+  // First the lock, then the check: one of the two sides sees the other.
   return {
     notify: `case when pg_catalog.pg_advisory_xact_lock_shared(${names.open})::text = '' then ${openWaker(names).notify} end`,
   };
@@ -50,33 +50,35 @@ export function openWakerWithin(names: WakeNames): Waker {
 export interface ListenerOptions {
   readonly names: WakeNames;
   readonly system: System;
-  /** A connection of its own, not yet connected. */
+  /** A separate connection, not yet connected. */
   readonly connect: () => pg.Client;
   readonly listeners: Iterable<() => void>;
-  /** Hears, once, that a pooler stands between which gives every transaction another connection: nothing arrives. */
+  /** Called once if a pooler gives every transaction another connection, so that no notification arrives. */
   readonly onPooler: () => void;
 }
 
 const BACKEND = "select pg_catalog.pg_backend_pid() as pid";
-/** How often we look whether our connection was replaced. */
+/** How often we check whether our connection was replaced. */
 const CHECK_MS = 2_000;
 /**
- * In how many of these looks the server is asked whether the connection is still there: in the first ones, because a pooler
- * may stand between, then seldom. One that broke unseen costs hints, and polling is the truth.
+ * In which of these checks the server is asked whether the connection still exists: in the first ones, because of
+ * poolers, then rarely. A connection that broke unnoticed costs only hints; polling finds all work.
  */
 const [ASKED_FIRST, ASKED_EVERY] = [5, 30];
 const ANSWER_MS = 3_000;
 const AGAIN_MS = 500;
-/** A commit that was under way has ended after this long, mostly. */
+/** A commit that was under way has mostly ended after this long. */
 const COMMIT_MS = 20;
-/** Whoever saw work that is theirs has taken it after this long. */
+/** A worker that saw its work has taken it after this long. */
 const TAKES_MS = 20;
-/** A process that has found work for this long is not idle any more; to say so for less would leave moments unheard. */
+/**
+ * A process that has found work for this long is no longer idle; switching sooner would leave moments without hints.
+ */
 const BUSY_AFTER_MS = 250;
 
 /**
- * Listens for notifications, on a connection of its own that is replaced when it is gone. Nothing here ever fails aloud,
- * because polling is the truth.
+ * Listens for notifications on a separate connection, which is replaced when it is gone. Errors here are never
+ * reported, because polling finds all work.
  */
 export class Listener {
   readonly #options: ListenerOptions;
@@ -86,14 +88,14 @@ export class Listener {
   /** The process of the server that listens for us. */
   #backend: unknown = null;
   #idle = false;
-  /** When work was found first since there was none. */
+  /** When work was first found since there was none. */
   #busySince: number | null = null;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #tookAt = Number.NEGATIVE_INFINITY;
-  /** Whether we wait to see if the last look led to anything: one wait, however many look. */
+  /** Whether we wait to see if the last look led to anything: one wait for any number of looks. */
   #doubting = false;
   #changing: Promise<void> = Promise.resolve();
-  /** How often we have said that we idle. */
+  /** How often we have announced that we idle. */
   #rests = 0;
 
   constructor(options: ListenerOptions) {
@@ -101,19 +103,19 @@ export class Listener {
     this.#watching = this.#watch();
   }
 
-  /** True while everyone who makes work due notifies us. */
+  /** True while every process that makes work due notifies us. */
   get isHeard(): boolean {
     return this.#idle && this.#client !== null;
   }
 
-  /** Hears that somebody looked for work. What they saw may not be theirs: then they take nothing, and idle. */
+  /** Records that a worker looked for work. What it saw may not be its own: then it takes nothing, and idles. */
   looked(nothing: boolean): void {
     this.#lookedAt = this.#options.system.monotonic();
     if (nothing) this.#rest(this.#lookedAt);
     else if (!this.#idle && !this.#doubting) void this.#doubt();
   }
 
-  /** Hears that somebody took work. */
+  /** Records that a worker took work. */
   took(): void {
     this.#tookAt = this.#options.system.monotonic();
     this.#busySince ??= this.#tookAt;
@@ -130,7 +132,7 @@ export class Listener {
     ring(this.#options.listeners);
   }
 
-  /** Nobody took anything since then: there is nothing for us. */
+  /** No worker took anything since then: there is nothing for us. */
   #rest(since: number): void {
     if (this.#tookAt >= since) return;
     this.#busySince = null;
@@ -148,7 +150,7 @@ export class Listener {
     this.#doubting = false;
   }
 
-  /** Says that we idle, or that we do not any more, one after the other. */
+  /** Announces that we idle, or no longer do, one after the other. */
   #say(idle: boolean): void {
     this.#changing = this.#changing.then(async () => {
       const to = this.#client;
@@ -157,13 +159,13 @@ export class Listener {
       if (!(await this.#ask(to, `select ${lock}(${this.#options.names.idle})`))) return;
       this.#idle = idle;
       if (!idle) return;
-      // Whoever made work due before the lock was there did not see it, and may be about to commit.
+      // Statements that made work due before the lock existed did not see it, and may be about to commit.
       this.#ring();
       void this.#awaitOpen(to, ++this.#rests);
     });
   }
 
-  /** Looks again when those have ended who may not have seen that we idle, seldomer the longer they take. */
+  /** Looks again when transactions that may not have seen our lock have ended; less often the longer they take. */
   async #awaitOpen(client: pg.Client, rest: number): Promise<void> {
     const { system, names } = this.#options;
     const find = `select virtualtransaction from pg_catalog.pg_locks where locktype = 'advisory' and (classid, objid) = (${names.open})
@@ -178,7 +180,7 @@ export class Listener {
       if (!rows) return;
       const found = new Set(rows.map(({ virtualtransaction }) => virtualtransaction));
       const still: Set<unknown> = open === null ? found : new Set([...open].filter((each) => found.has(each)));
-      // The first time for everybody else who was about to commit.
+      // The first time also for other transactions that were about to commit.
       if (open === null || still.size < open.size) this.#ring();
       open = still;
     }
@@ -214,19 +216,19 @@ export class Listener {
     client.on("notification", () => this.#ring());
     try {
       await this.#inTime(client.connect());
-      // In one go, so that one and the same process does both.
+      // In one message, so that the same server process does both.
       const both = `listen ${this.#options.names.channel}; ${BACKEND}`;
       const answers: pg.QueryResult<{ pid?: unknown }>[] = [await this.#inTime(client.query(both))].flat();
       this.#backend = answers.at(-1)?.rows[0]?.pid;
       this.#client = client;
-      // What was said while nobody listened is not repeated.
+      // Notifications sent while no connection listened are not repeated.
       this.#ring();
     } catch {
       this.#drop(client);
     }
   }
 
-  /** Whether the connection is there, and still the one that listens. */
+  /** Whether the connection exists, and is still the one that listens. */
   async #check(client: pg.Client): Promise<void> {
     const rows = await this.#ask(client, BACKEND);
     if (!rows || rows[0]?.["pid"] === this.#backend) return;

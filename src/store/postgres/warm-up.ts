@@ -1,5 +1,5 @@
-// Has the server plan, on every connection that a worker uses at once, what the way of each job waits for. Otherwise the
-// first jobs of a worker would wait for these plans, and later ones whenever a connection takes part for the first time.
+// Lets the server plan the statements of every job in advance, on every connection that a worker uses at once.
+// Otherwise the first jobs of a worker would wait for these plans, and later ones whenever a connection is first used.
 import type { Context } from "./context.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
@@ -8,7 +8,7 @@ import { claimStatement } from "./work.ts";
 /** A look, a claim and a settle at the same time. */
 const CONNECTIONS = 3;
 
-/** Asks for no jobs and settles none, which reads and writes next to nothing. */
+/** Claims no jobs and settles none, which reads and writes almost nothing. */
 export function warmUp({ db, s }: Context, waker: Waker): () => Promise<void> {
   const claim = claimStatement(s);
   const { complete } = settleStatements(s, waker);

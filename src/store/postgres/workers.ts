@@ -13,7 +13,7 @@ export type PostgresWorkerVerbs = Pick<
 >;
 
 /**
- * The heartbeat, for whoever beats it. It waits for the row of its worker no longer than leaves time for another beat
+ * The heartbeat statement. It waits for the row of its worker only so long that there is time for another heartbeat
  * before the lease ends.
  */
 export const beatText = (s: string): string => `with alive as (
@@ -23,7 +23,7 @@ export const beatText = (s: string): string => `with alive as (
   select ${NOW}, exists (select from alive), (select pg_catalog.json_agg(pg_catalog.json_build_array(j.id, h.epoch, h.nonce) order by j.seq)::text
     from ${heldRuns(s)} where h.worker = $1 and j.cancel_requested and exists (select from alive))`;
 
-/** What a heartbeat's row says. */
+/** The answer in a heartbeat's row. */
 export function beatAnswer(row: readonly PostgresValue[] | undefined): Awaited<ReturnType<Store["beat"]>> {
   const [now, alive, asked] = row as [number, boolean, string | null];
   const leases = asked === null ? [] : (JSON.parse(asked) as [string, number, string][]);
@@ -34,7 +34,7 @@ export function beatAnswer(row: readonly PostgresValue[] | undefined): Awaited<R
 const runColumns = (s: string): string => `${jobColumns(s)}, h.nonce, coalesce(h.ticket <= greatest(w.started_through,
   (select max(m.started) from ${s}.claim m where m.worker = h.worker)), true)::int, j.seq`;
 
-/** Runs that take longer than somebody lets them: whoever asks, the type of a job enqueued by name, or the job itself. */
+/** Runs that exceed a limit: that of the request, of the type for a job enqueued by name, or of the job itself. */
 export function overdueText(s: string): string {
   return `select ${runColumns(s)}, ${NOW} - h.at
     from ${heldRuns(s)} left join ${s}.worker w on w.id = h.worker ${withLane(s)}
@@ -50,7 +50,7 @@ export function workerVerbs({ db, s }: Context): PostgresWorkerVerbs {
       values ($1, $2, $3, $4, ${NOW} + $5, ${NOW}, ${NOW}) on conflict (id) do nothing`,
   };
   const beat = { name: "beat", text: beatText(s) };
-  // Only those that are late are written; whoever's row is held now, the next look finds.
+  // Writes only those that are late; a worker whose row is held is found by the next look.
   const giveUp = {
     name: "give_up",
     text: `with late as (

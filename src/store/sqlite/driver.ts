@@ -1,12 +1,12 @@
 // The seam between Redrive and a SQLite binding: `node:sqlite` from Node 24 on, `better-sqlite3` below it. Both are
-// synchronous; what differs is loading, rows as arrays, and how an error tells its code.
+// synchronous; they differ in loading, in rows as arrays, and in how an error carries its code.
 import { createRequire } from "node:module";
 import { RedriveError } from "../../core/errors.ts";
 import type { Value } from "../columns.ts";
 
 /** A prepared statement. */
 export interface SqliteStatement {
-  /** Runs it and says how many rows changed. */
+  /** Runs it and returns how many rows changed. */
   run(...values: Value[]): number;
   /** The rows, each an array of its columns. */
   all(...values: Value[]): Value[][];
@@ -17,8 +17,8 @@ export interface SqliteDatabase {
   exec(sql: string): void;
   prepare(sql: string): SqliteStatement;
   /**
-   * The rows of a query of somebody else's, each an object by the names of its columns, read as they are asked for. Its
-   * integers are bigints: theirs may be larger than a number can be.
+   * The rows of a user's query, each an object by the names of its columns, read on demand. Integers are bigints: they
+   * may be larger than a number can hold.
    */
   rows(sql: string): Iterable<Readonly<Record<string, unknown>>>;
   close(): void;
@@ -43,7 +43,7 @@ interface RawDatabase {
 
 const require = createRequire(import.meta.url);
 
-/** Opens a database file with the binding that fits this Node. Locks are never waited for inside SQLite. */
+/** Opens a database file with the binding for this version of Node. SQLite itself never waits for locks. */
 export function openDatabase(path: string): SqliteDatabase {
   const raw = Number(process.versions.node.split(".")[0]) >= 24 ? openBuiltIn(path) : openBetterSqlite(path);
   return {
@@ -76,10 +76,10 @@ function openBuiltIn(path: string): RawDatabase {
 function openBetterSqlite(path: string): RawDatabase {
   try {
     const Binding = require("better-sqlite3") as new (path: string, options: object) => RawDatabase;
-    // The first of these loads the native part.
+    // The first call loads the native part.
     return new Binding(path, { timeout: 0 });
   } catch (cause) {
-    // About the file, not about the package.
+    // An error about the file, not about the package.
     if (sqliteCode(cause) !== null || cause instanceof TypeError) throw cause;
     throw new RedriveError("store_unusable", NO_BINDING, { cause });
   }

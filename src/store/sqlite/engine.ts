@@ -1,5 +1,5 @@
-// The one place that talks to the database file. It takes a group of requests, carries them out in one transaction and
-// answers each; a group with a failing member is undone and carried out again one by one, so that only the guilty one
+// The only code that uses the database file. It takes a group of requests, carries them out in one transaction and
+// answers each; a group with a failing member is undone and carried out again one by one, so that only that member
 // fails. Runs in the store thread, or in the caller's own (inline.ts).
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
@@ -15,23 +15,23 @@ import { MIGRATIONS } from "./schema.ts";
 import { workerVerbs } from "./workers.ts";
 import { workVerbs } from "./work.ts";
 
-/** One verb with its arguments, as they travel. */
+/** One verb with its arguments, as sent between threads. */
 export interface Request {
   readonly verb: Verb;
   readonly args: readonly unknown[];
 }
 
-/** What became of a request. */
+/** The result of a request. */
 export type Reply = { readonly value: unknown } | { readonly error: RedriveError };
 
-/** What the engine needs from the world. */
+/** What the engine needs. */
 export interface EngineOptions {
   readonly path: string;
   readonly clock: () => number;
-  /** Blocks the thread; called between two tries to get a lock that another process holds. */
+  /** Blocks the thread between two attempts to get a lock that another process holds. */
   readonly blockMs: (ms: number) => void;
   readonly random: () => number;
-  /** Leaves the sync of each commit to the caller, who must sync the log before it promises anything. */
+  /** Leaves the sync of each commit to the caller, which must sync the log before it answers. */
   readonly unsynced?: boolean;
   /** A sync of the log has failed: nothing in it counts as safe until all of it is in the database. */
   readonly emptyLog?: boolean;
@@ -46,10 +46,10 @@ export interface Engine {
   close(): void;
 }
 
-/** How long another process may hold the file before we say that the store is not available. */
+/** How long another process may hold the file before the store counts as unavailable. */
 const LOCK_PATIENCE_MS = 5_000;
 
-/** Opens the file, brings its schema up to date, and prepares every statement. */
+/** Opens the file, migrates its schema, and prepares every statement. */
 export function openEngine(options: EngineOptions): Engine {
   const db = translated(options.path, () => openDatabase(options.path));
   const retry = lockRetry(options);
@@ -83,7 +83,7 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
   };
   const [look, begin, commit] = ["begin", "begin immediate", "commit"].map((text) => db.prepare(text)) as Begins;
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
-  /** Some answers take several statements, between which other processes write. */
+  /** Some answers take several statements, and other processes may write in between. */
   const inOnePicture = (group: readonly Request[]): Reply[] => {
     look.run();
     try {
@@ -113,7 +113,7 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
       try {
         return together(group);
       } catch (error) {
-        // A lock or a full disk concerns them all; trying each would only wait as often.
+        // A lock or a full disk affects all of them; trying each would only repeat the wait.
         if (group.length === 1 || TRY_AGAIN.has(sqliteCode(error) ?? -1))
           return group.map(() => ({ error: translate(error, options.path) }));
         return group.flatMap((request) => this.carryOut([request]));
@@ -132,33 +132,33 @@ function configure(db: SqliteDatabase): void {
   db.exec("pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864");
 }
 
-/** Ends the syncs inside commits, now that the schema is on disk; false where there is no log to be synced instead. */
+/** Ends the syncs inside commits, now that the schema is on disk; false where there is no log to sync instead. */
 function leaveSyncing(db: SqliteDatabase): boolean {
   if (db.prepare("pragma journal_mode").all()[0]?.[0] !== "wal") return false;
   db.exec("pragma synchronous = normal");
   return true;
 }
 
-/** Copies the log into the database, syncs that, and begins the log anew. */
+/** Copies the log into the database, syncs that, and starts the log again. */
 function emptyLog(db: SqliteDatabase): void {
   const [busy] = db.prepare("pragma wal_checkpoint(truncate)").all()[0] ?? [];
   if (busy === 0) return;
   throw new RedriveError(
     "store_unavailable",
-    "A sync of the database's log has failed, and another process keeps the log from being written anew. Try again.",
+    "A sync of the database's log has failed, and another process keeps the log from being restarted. Try again.",
   );
 }
 
 /** "Redr" in the header of every file of ours. */
 const APPLICATION_ID = 0x52656472;
 
-/** Refuses a file that another program has put its tables in. */
+/** Refuses a file that contains another program's tables. */
 function checkOwner(db: SqliteDatabase): void {
   const id = db.prepare("pragma application_id").all()[0]?.[0];
   if (id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0) return;
   throw new RedriveError(
     "store_unusable",
-    "The database file belongs to another program. Give Redrive a file of its own.",
+    "The database file belongs to another program. Use a separate file for Redrive.",
   );
 }
 
@@ -167,7 +167,7 @@ function migrate(db: SqliteDatabase): void {
   if (version() === MIGRATIONS.length) return;
   db.exec("begin immediate");
   try {
-    // Read again under the lock: another process may have been quicker.
+    // Read again under the lock, because another process may have been first.
     const from = version();
     if (from > MIGRATIONS.length) throw newerSchema(from);
     for (const sql of MIGRATIONS.slice(from)) db.exec(sql);
@@ -188,7 +188,7 @@ function rollback(db: SqliteDatabase): void {
   try {
     db.exec("rollback");
   } catch {
-    // SQLite had rolled back by itself (disk full, I/O error).
+    // SQLite had already rolled back (disk full, I/O error).
   }
 }
 
@@ -211,7 +211,7 @@ export function isSoundVersion(text: string): boolean {
   return minor > 51 || (minor === 51 && patch >= 3);
 }
 
-/** Tries again while another process holds the lock; a short random wait each time keeps writers from marching in step. */
+/** Retries while another process holds the lock; a short random wait each time keeps writers from moving in step. */
 function lockRetry({ blockMs, random }: EngineOptions): Retry {
   return (work) => {
     let waited = 0;
@@ -232,7 +232,7 @@ function lockRetry({ blockMs, random }: EngineOptions): Retry {
 /** Too big, against a constraint, of the wrong type. */
 const REFUSED: ReadonlySet<number> = new Set([18, 19, 20]);
 
-/** What helps where rights are missing. */
+/** The remedy for missing rights. */
 export const OWNER_REMEDY =
   "make the file, those beside it (-wal, -shm) and their folder writable with `chmod u+w`, or run as their owner";
 
@@ -246,7 +246,7 @@ const TRY_AGAIN = new Map([
   [14, "cannot be opened"],
 ]);
 
-/** What to do where trying again is of no use. */
+/** What to do where a retry does not help. */
 const REMEDIES = new Map([
   [3, OWNER_REMEDY],
   [8, OWNER_REMEDY],
@@ -262,7 +262,7 @@ function translate(error: unknown, path: string): RedriveError {
     return new RedriveError("store_unavailable", message, { cause: error });
   }
   const said = error instanceof Error ? error.message : String(error);
-  // One write that the schema refuses says nothing about the store: others must go on.
+  // One write that the schema refuses says nothing about the store: other writes must continue.
   if (REFUSED.has(code ?? -1))
     return new RedriveError("illegal_transition", `The database refused this write: ${said}. Nothing was written.`, {
       cause: error,

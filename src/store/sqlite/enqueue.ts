@@ -1,4 +1,4 @@
-// Writes new jobs on SQLite. A job that is already there, by its id or by its key, is answered and not written again.
+// Writes new jobs on SQLite. A job that exists already, by its id or by its key, is answered and not written again.
 import { keepsPlace } from "../../core/group.ts";
 import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
@@ -12,7 +12,10 @@ import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 const COLUMNS = ["id", "lane", "run_at", "due_at", "created_at", "updated_at", "limited", "version", "key", "payload"];
 const INSERT = `insert into job (state, ${[...COLUMNS, ...TERM_COLUMNS].join(", ")}) values`;
 const ROW = `('queued', ${[...COLUMNS, ...TERM_COLUMNS].map(() => "?").join(", ")})`;
-/** Jobs written by one statement, which costs not much more than half of one statement for each; as many as there are. */
+/**
+ * Jobs written by one statement, which costs little more than half of one statement for each; the largest that fits is
+ * used.
+ */
 const TOGETHER = [50, 10] as const;
 
 /** Writes jobs from their flat form. */
@@ -47,7 +50,7 @@ export function enqueuer(
     if (key !== null) keys.take(job, id, now);
     return { kind: "created", id };
   };
-  /** Writes jobs without keys together; false, with nothing written, if one of them has a key or is known. */
+  /** Writes jobs without keys together; false, with nothing written, if one of them has a key or exists. */
   const allNew = (write: SqliteStatement, flat: readonly Value[], from: number, end: number, now: number): boolean => {
     const values: Value[] = [];
     for (let at = from; at < end; at += NEW_JOB_WIDTH) {
@@ -72,7 +75,7 @@ export function enqueuer(
   };
 }
 
-/** The row of a job without a key, from its flat form; objects in between would cost as much as the insert. */
+/** The row of a job without a key, from its flat form; intermediate objects would cost as much as the insert. */
 function pushRow(values: Value[], flat: readonly Value[], at: number, lane: number, now: number): void {
   const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
   const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
@@ -84,11 +87,11 @@ function dueAt(job: NewJob, now: number): number {
   return (job.runAt ?? now) + job.delayMs;
 }
 
-/** What stands behind keys. */
+/** Reads and moves keys. */
 interface KeyKeeper {
-  /** What becomes of a new job whose key is taken; null if it is to be created. */
+  /** The answer for a new job whose key is taken; null if it must be created. */
   meet(job: NewJob, now: number): EnqueueAnswer | null;
-  /** Makes the key of the new job stand for the job of this id. */
+  /** Makes the job of this id the holder of the new job's key. */
   take(job: NewJob, id: string, now: number): void;
 }
 
@@ -100,7 +103,7 @@ function keyKeeper(db: SqliteDatabase, lanes: SqliteLaneNumbers): KeyKeeper {
     `insert into job_key (type, key, job_id, digest, created_at) values (?, ?, ?, ?, ?) on conflict (type, key)
      do update set job_id = excluded.job_id, digest = excluded.digest, created_at = excluded.created_at, gone = 0`,
   );
-  // The lanes of one belonging lie side by side in fours; the job keeps its kind.
+  // The lanes of one belonging are four adjacent numbers; the job keeps its kind.
   const replace = db.prepare(
     `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, limited = ?, ${SET_TERMS},
        run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?, placed = case when placed = ? then placed end where id = ?`,

@@ -1,5 +1,5 @@
-// The SQLite store as callers see it, over anything that carries out requests: packs what goes in, unpacks what comes
-// back. The same for the store thread and for the inline engine.
+// The SQLite store as callers see it, over any carrier of requests: packs arguments and unpacks answers. The same for
+// the store thread and for the inline engine.
 import { RedriveError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/new-job.ts";
 import { type ControlNews, rememberControl } from "../control.ts";
@@ -12,7 +12,7 @@ import type { RowPage } from "./jobs.ts";
 import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow, overdueFromRow } from "../rows.ts";
 import { type ClaimWire, packNewJobs, packSettle, unpackClaim } from "./wire.ts";
 
-/** Carries out one request, now or in another thread. */
+/** Carries out one request, in this thread or in another. */
 export type Carrier = (request: Request) => Promise<Reply>;
 
 /** Makes the store. */
@@ -37,7 +37,7 @@ const fromPage = (page: RowPage, read: (row: readonly Value[]) => unknown): unkn
   next: page.next,
 });
 
-/** How the arguments of a verb go in and its answer comes back, where that is not as it is. */
+/** How the arguments and the answer of a verb are packed, where they are. */
 const WIRE: { readonly [K in Verb]?: Wire } = {
   enqueue: { pack: (jobs: readonly NewJob[]) => [packNewJobs(jobs)] },
   settle: { pack: (request: SettleRequest) => [packSettle(request)] },
@@ -57,7 +57,7 @@ const WIRE: { readonly [K in Verb]?: Wire } = {
   history: { unpack: (rows: Value[][]) => rows.map(attemptFromRow) },
 };
 
-/** An error on its way between threads; classes do not survive the journey. */
+/** An error in plain form, because classes cannot be sent between threads. */
 export interface ErrorWire {
   readonly code: RedriveError["code"];
   readonly message: string;
@@ -65,13 +65,13 @@ export interface ErrorWire {
   readonly cause: string | null;
 }
 
-/** Takes an error apart for the journey. */
+/** Turns an error into its plain form. */
 export function packError(error: RedriveError): ErrorWire {
   const cause = error.cause instanceof Error ? `${error.cause.name}: ${error.cause.message}` : null;
   return { code: error.code, message: error.message, details: { ...error.details }, cause };
 }
 
-/** Puts it together again. */
+/** Restores an error from its plain form. */
 export function unpackError({ code, message, details, cause }: ErrorWire): RedriveError {
   return new RedriveError(code, message, { details, cause: cause ?? undefined });
 }

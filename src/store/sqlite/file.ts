@@ -1,14 +1,14 @@
-// Where a database file may live: readable by its owner alone, in a folder nobody else can swap, on a disk that this
-// machine owns. WAL mode depends on shared memory, which network file systems do not have.
+// Where a database file may be: readable only by its owner, in a folder that no other user can replace, on a local
+// disk. WAL mode depends on shared memory, which network file systems do not have.
 import { closeSync, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { RedriveError } from "../../core/errors.ts";
 import { whyRefused } from "../../system/trusted-file.ts";
 
-/** Marks of NFS, SMB, CIFS and SMB2 as `statfs` gives them. */
+/** The ids of NFS, SMB, CIFS and SMB2 in `statfs`. */
 const NETWORK_FILE_SYSTEMS = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42]);
 
-/** Creates file and folder with narrow rights where they are missing, and refuses unsafe places. */
+/** Creates missing file and folder with narrow rights, and refuses unsafe ones. */
 export function prepareFile(path: string): void {
   if (path === ":memory:") return;
   const folder = dirname(resolve(path));
@@ -24,7 +24,7 @@ export function prepareFile(path: string): void {
   }
 }
 
-/** Throws where the file, or one that SQLite keeps beside it, is not ours to use. */
+/** Throws where the file, or one that SQLite keeps beside it, is not safe to use. */
 export function refuseForeign(path: string): void {
   for (const file of ["", "-wal", "-shm", "-journal"].map((ending) => path + ending)) {
     const why = whyRefused(file);
@@ -32,13 +32,13 @@ export function refuseForeign(path: string): void {
   }
 }
 
-/** Which file lies at the path now; null if none does. A replaced file has another identity. */
+/** The identity of the file at the path now; null if there is none. A replaced file has another identity. */
 export function fileIdentity(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false });
   return found ? `${found.dev}:${found.ino}` : null;
 }
 
-/** Puts the entries of a folder on disk, where the system can do that. */
+/** Syncs the entries of a folder, where the system can do that. */
 export function syncFolder(folder: string): void {
   try {
     const entry = openSync(folder, "r");
@@ -48,11 +48,11 @@ export function syncFolder(folder: string): void {
       closeSync(entry);
     }
   } catch {
-    // Some systems cannot; SQLite goes on too.
+    // Some systems cannot; SQLite ignores that too.
   }
 }
 
-/** Makes a folder with those above it that are missing, so that a power loss takes none of them. */
+/** Creates a folder with its missing parents, synced, so that a power loss loses none of them. */
 function makeFolder(folder: string): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o700 }) ?? folder;
   for (let made = folder; made.length >= first.length; made = dirname(made)) syncFolder(dirname(made));

@@ -1,5 +1,5 @@
-// Who holds a place in a group, on SQLite: the jobs whose column `placed` names the group, found by an index that holds
-// nothing else.
+// Which jobs hold a place in a group, on SQLite: the jobs whose column `placed` names the group, found by an index of
+// only those.
 import { groupRoom, type Holder } from "../../core/group.ts";
 import type { GroupKey } from "../store.ts";
 import type { SqliteDatabase } from "./driver.ts";
@@ -30,7 +30,7 @@ export interface PlacedJob extends Holder {
   readonly runAt: number;
 }
 
-/** What a lane of a group may give at this moment: so many, or only this one; null for a lane without a group. */
+/** What a lane of a group may give now: so many, or only this one; null for a lane without a group. */
 export type RoomOf = (lane: number) => number | PlacedJob | null;
 
 /** The room of lanes. */

@@ -1,5 +1,5 @@
-// The SQLite store: one file, one store thread per process, any number of processes. Everything a process writes goes
-// through that thread and shares its commits. What was answered survives a power loss: the log is synced before the
+// The SQLite store: one file, one store thread per process, any number of processes. Every write of a process goes
+// through that thread and shares its commits. An answered write survives a power loss: the log is synced before the
 // answer, which is the promise of `synchronous=FULL` without its wait inside every commit.
 import { realSystem } from "../../system/real.ts";
 import type { Store } from "../store.ts";
@@ -10,9 +10,9 @@ import { openShared } from "../liveness-counter.ts";
 import { WakeSet } from "./wake.ts";
 
 const LESS_SAFE =
-  "sync=normal: writes are answered before they are on disk; a power loss may take the last ones, the death of a process takes none";
+  "sync=normal: writes are answered before they are on disk; a power loss may lose the last ones, the death of a process loses none";
 
-/** Opens a store on a file; the file is made when it is first used. */
+/** Opens a store on a file; the file is created on first use. */
 export function createSqliteStore({ path, sync = "full" }: { readonly path: string; readonly sync?: Sync }): Store {
   const line = new ThreadClient(path, sync);
   const wake = new WakeSet(path, realSystem);

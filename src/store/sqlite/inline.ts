@@ -1,4 +1,4 @@
-// The SQLite store in the calling thread: every statement, and every wait for a lock, is the caller's own. A commit is
+// The SQLite store in the calling thread: every statement, and every wait for a lock, blocks the caller. A commit is
 // synced before it returns. For tests and simulation, and for programs that end after a call or two.
 import { realSystem } from "../../system/real.ts";
 import { blockThread } from "../../system/threads.ts";
@@ -7,7 +7,7 @@ import { openEngine, type Reply } from "./engine.ts";
 import { sqliteStore } from "./facade.ts";
 import { prepareFile } from "./file.ts";
 
-/** Opens a store whose statements run in the calling thread, under a clock of the caller's. */
+/** Opens a store whose statements run in the calling thread, with the caller's clock. */
 export function createInlineSqliteStore(options: { readonly path: string; readonly clock: () => number }): Store {
   const { random } = realSystem;
   const engine = openEngine({ ...options, blockMs: blockThread, random });
@@ -19,7 +19,7 @@ export function createInlineSqliteStore(options: { readonly path: string; readon
   });
 }
 
-/** The same on a file that is checked, and made where it is missing, as the store thread does it. */
+/** The same on a file that is checked, and created where it is missing, as the store thread does it. */
 export function openSqliteInline({ path }: { readonly path: string }): Store {
   prepareFile(path);
   return createInlineSqliteStore({ path, clock: realSystem.now });

@@ -1,32 +1,35 @@
-// The numbers of lanes on SQLite: interned once, cached, never changed, and never used again.
+// The numbers of lanes on SQLite: interned once, cached, never changed, and never reused.
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { GroupKey } from "../store.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
 
-/** The way from what a job belongs to to the number of its lane, and back. */
+/** Maps belongings to the numbers of their lanes, and back. */
 export interface SqliteLaneNumbers {
-  /** The lane for first tries; makes it where there is none. */
+  /** The lane for first attempts; creates a missing one. */
   intern(belonging: Belonging): number;
-  /** The same for type, queue, service, tenant, group, its concurrency and priority, one after the other in a flat array. */
+  /**
+   * The same for type, queue, service, tenant, group, its concurrency and priority, one after the other in a flat
+   * array.
+   */
   internAt(flat: readonly Value[], at: number): number;
-  /** What the jobs of a lane belong to; undefined for a lane that does not exist. */
+  /** The belonging of a lane; undefined for a lane that does not exist. */
   belonging(lane: number): Belonging | undefined;
   /** The number of the group of a lane; null for none. */
   groupOf(lane: number): number | null;
-  /** The number of a group; null where none of its jobs was ever seen. */
+  /** The number of a group; null where it never had a job. */
   groupBy(key: GroupKey): number | null;
-  /** Forgets what is remembered if lanes were retired or deleted since; each write that interns begins with it. */
+  /** Clears the cache if lanes were retired or deleted since; each write that interns begins with it. */
   refresh(): void;
-  /** Forgets what a rolled-back transaction may have made. */
+  /** Clears what a rolled-back transaction may have created. */
   reset(): void;
 }
 
-/** Lanes remembered in memory at most; groups can be of any number. */
+/** Most lanes in the cache, because groups can be unlimited in number. */
 const REMEMBERED = 100_000;
 
-/** A lane as it is remembered. */
+/** A cached lane. */
 interface Known {
   readonly belonging: Belonging;
   readonly groupN: number | null;
@@ -50,7 +53,7 @@ export function openLaneNumbers(db: SqliteDatabase, clock: () => number): Sqlite
   let last: { readonly belonging: Belonging; readonly base: number } | null = null;
   const lanes: SqliteLaneNumbers = {
     internAt(flat, at) {
-      // Jobs of one lane mostly come together.
+      // Jobs of one lane mostly arrive together.
       if (last && isAt(last.belonging, flat, at)) return last.base;
       const belonging = belongingAt(flat, at);
       last = { belonging, base: lanes.intern(belonging) };

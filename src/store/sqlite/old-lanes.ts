@@ -1,11 +1,11 @@
-// Deletes lanes on SQLite that have had no job for long. What a lane holds is not in an index, so it goes in two steps:
-// it is retired, from when on an enqueue would take it into use again; and it is deleted once every job that was there
-// when it was retired is gone or is known to be of another lane.
+// Deletes lanes on SQLite that have had no job for long. No index tells which jobs a lane has, so deletion takes two
+// steps: the lane is retired, after which an enqueue would take it into use again; and it is deleted once every job
+// that existed when it was retired is deleted or known to be of another lane.
 import type { Pruning } from "../retention.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 
-/** Jobs whose lanes are looked at, for each lane that may go: the oldest ones, which may be kept for very long. */
+/** Jobs checked per lane that may be deleted: the oldest ones, which may be kept for very long. */
 const OLDEST = 10;
 
 /** Retires and deletes lanes, at most so many of each. */
@@ -27,7 +27,7 @@ export function laneCleaner(
      order by l.retired_seq limit ?`,
   );
   const forget = db.prepare("delete from lane where base in (select value from json_each(?))");
-  // The numbers of lanes that are gone are not used again: others remember them.
+  // The numbers of deleted lanes are not reused, because other processes have them cached.
   const change = db.prepare("update control set lanes = lanes + 1, lane_n = max(lane_n, ?)");
   return ({ lanesUntil }, limit) => {
     const oldest = limit * OLDEST;

@@ -1,10 +1,10 @@
-// Heartbeats from the store thread, however busy the owner's event loop is.
+// Sends heartbeats from the store thread, however busy the owner's event loop is.
 import { watchLiveness } from "../liveness-counter.ts";
 import type { PulseListener, PulseRequest } from "../store.ts";
 import type { System } from "../../system/system.ts";
 import type { Reply, Request } from "./engine.ts";
 
-/** How a pulse travels to the store thread. */
+/** A pulse as sent to the store thread. */
 export interface PulseWire {
   readonly number: number;
   readonly request: PulseRequest;
@@ -13,12 +13,12 @@ export interface PulseWire {
 
 /** A pulse in the store thread. */
 export interface Beating {
-  /** Beats if a beat is overdue: a thread that always has work never comes to its timers. */
+  /** Sends a heartbeat if one is overdue: a thread that always has work never reaches its timers. */
   catchUp(): void;
   stop(): void;
 }
 
-/** The thread's side: beats until it is stopped. */
+/** The thread's side: sends heartbeats until it is stopped. */
 export function startPulse(
   { request, shared }: PulseWire,
   system: System,
@@ -45,7 +45,7 @@ export function startPulse(
   };
 }
 
-/** Passes an answer of the thread on to whoever listens. */
+/** Passes an answer of the thread on to the listener. */
 export function hear(listener: PulseListener | undefined, reply: Reply): void {
   if ("error" in reply) listener?.failure(reply.error);
   else listener?.answer(reply.value as Parameters<PulseListener["answer"]>[0]);

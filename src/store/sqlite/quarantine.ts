@@ -1,6 +1,6 @@
-// Rows that cannot be used as jobs (damaged by hand, written by another version) are set aside as dead letters with
-// everything they hold, so that one of them never stops the claim of others. A damaged row that already ran is mended
-// just enough for its verdict to be written.
+// Sets rows that cannot be used as jobs (damaged by hand, written by another version) aside as dead letters with all
+// their data, so that one of them never blocks the claim of others. A damaged row that already ran is repaired just
+// enough for its verdict to be written.
 import { unreadableVerdict } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
 import { type SqliteDatabase, sqliteCode } from "./driver.ts";
@@ -17,7 +17,7 @@ export interface Quarantine {
 const CONSTRAINT = 19;
 const STRAY = "state = 'queued' and not exists (select 1 from lane where base = job.lane - job.lane % 4)";
 
-/** The smallest change that makes a row legal again. */
+/** The smallest change that makes a row valid again. */
 const LEGAL = `attempts = min(max(attempts, 0), 900000), max_attempts = max(max_attempts, 1),
   crashes = min(max(crashes, 0), 900000), max_crashes = max(max_crashes, 1), releases = min(max(releases, 0), 900000000000),
   generation = min(max(generation, 1), 900000000), epoch = min(max(epoch, 0), 900000000000),
@@ -61,13 +61,13 @@ export function unlessBroken(write: () => unknown): boolean {
   }
 }
 
-/** True in a row that breaks a rule which a verdict would run into. */
+/** True for a row that breaks a rule which would refuse a verdict. */
 export const BROKEN = `(attempts not between 0 and 900000 or max_attempts < 1 or crashes not between 0 and 900000
   or max_crashes < 1 or releases not between 0 and 900000000000 or generation not between 1 and 900000000
   or cancel_requested not in (0, 1) or limited not in (0, 1) or finished_at is not null
   or expires_at is not null)`;
 
-/** Makes the row of a running job legal again. */
+/** Makes the row of a running job valid again. */
 export function mender(db: SqliteDatabase): (id: string) => void {
   const mend = db.prepare(
     `update job set ${LEGAL}, finished_at = null, expires_at = null where id = ? and state = 'running'`,

@@ -1,5 +1,5 @@
-// How finished jobs go from SQLite: removed by hand, or pruned when their time has come. What belongs to a job goes with
-// it by foreign key; its key only learns, by trigger, that the job is gone.
+// Deletes finished jobs from SQLite: by hand, or by a prune when they have expired. Rows that belong to a job are
+// deleted with it by foreign key; a trigger marks its key.
 import { LATEST_INSTANT } from "../../core/job.ts";
 import {
   BUCKET_KINDS,
@@ -19,7 +19,7 @@ import { RUNNING } from "./jobs.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { laneCleaner } from "./old-lanes.ts";
 
-/** The verbs that delete, and the one that puts it off. */
+/** The verbs that delete, and the one that moves expiries. */
 export function retentionVerbs(
   db: SqliteDatabase,
   lanes: SqliteLaneNumbers,
@@ -68,12 +68,12 @@ export function retentionVerbs(
   };
 }
 
-/** A lane damaged by hand can have a number that JavaScript does not read. */
+/** A lane damaged by hand can have a number that JavaScript cannot read. */
 const LANE = `max(min(lane, ${Number.MAX_SAFE_INTEGER}), 0)`;
 
 type TypeOf = (lane: number) => string;
 
-/** Gives jobs that ended without a time one, at most so many; true if there are more. */
+/** Gives jobs that ended without an expiry one, at most so many; true if there are more. */
 function timer(db: SqliteDatabase, typeOf: TypeOf): (by: Pruning, limit: number) => boolean {
   const timeless = db.prepare(
     `select seq, finished_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at is null order by seq limit ?`,
@@ -92,7 +92,7 @@ function timer(db: SqliteDatabase, typeOf: TypeOf): (by: Pruning, limit: number)
   };
 }
 
-/** Finds the jobs whose time has come: of each state as many as it may, and of all these the first. */
+/** Finds expired jobs: of each state as many as allowed, and of all these the first. */
 function onlooker(db: SqliteDatabase, typeOf: TypeOf): (now: number, most: number) => Over[] {
   const over = db.prepare(
     `select seq, expires_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at <= ?
@@ -108,7 +108,7 @@ function onlooker(db: SqliteDatabase, typeOf: TypeOf): (now: number, most: numbe
   };
 }
 
-/** Moves the times of ended jobs. */
+/** Moves the expiries of ended jobs. */
 function retainer(db: SqliteDatabase, typeOf: TypeOf): Verbs["retain"] {
   const read = db.prepare(
     `select seq, state, finished_at, expires_at, keep_ms, keep_dead_ms, ${LANE} from job where seq > ? order by seq limit ?`,
@@ -132,7 +132,7 @@ function retainer(db: SqliteDatabase, typeOf: TypeOf): Verbs["retain"] {
 
 const BUCKETS = BUCKET_KINDS.map((kind) => `'${kind}'`).join(", ");
 
-/** Deletes keys of jobs that are gone, with every step as many as it may: there are as many as jobs. */
+/** Deletes keys of deleted jobs, with every step as many as allowed: there are as many as jobs. */
 function keyCleaner(db: SqliteDatabase): (by: Pruning, limit: number) => void {
   const keys = db.prepare(
     `delete from job_key where (type, key) in (select k.type, k.key from job_key k where k.gone = 1 and k.created_at <= ?
@@ -141,7 +141,7 @@ function keyCleaner(db: SqliteDatabase): (by: Pruning, limit: number) => void {
   return ({ keysUntil }, limit) => void keys.run(keysUntil, limit);
 }
 
-/** Deletes what nobody needs any more beside jobs and their keys. */
+/** Deletes other old rows besides jobs and their keys. */
 function cleaner(db: SqliteDatabase): (by: Pruning) => void {
   const workers = db.prepare(
     `delete from worker where given_up = 1 and beat_at <= ?

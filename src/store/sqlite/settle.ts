@@ -1,5 +1,5 @@
-// Applies verdicts on SQLite, each only under its current lease. Writes what it is told: the charge, the delay, the
-// reason; it computes none of them.
+// Applies verdicts on SQLite, each only under its current lease. Writes the given charge, delay and reason; it computes
+// none of them.
 import { plainText } from "../../core/failure.ts";
 import { keepsPlace } from "../../core/group.ts";
 import type { Failure, Lease, Terms } from "../../core/job.ts";
@@ -63,7 +63,9 @@ export function settler(
 /** Completions written by one statement, which costs half of one statement for each. */
 const TOGETHER = 50;
 
-/** Writes completions together; false, with nothing written, unless each of them is one and its lease current. */
+/**
+ * Writes completions together; false, with nothing written, unless all of them are completions under a current lease.
+ */
 function manyCompleted(db: SqliteDatabase): (flat: readonly Value[], now: number) => boolean {
   const complete = db.prepare(
     `update job set state = 'completed', nonce = null, placed = null, result = done.column4, finished_at = ?,
@@ -92,7 +94,7 @@ function leaseAt(flat: readonly Value[], at: number): Lease {
   return { id: flat[at] as string, epoch: flat[at + 1] as number, nonce: flat[at + 2] as string };
 }
 
-/** The row of a running job, as far as a verdict needs it. */
+/** The part of a running job's row that a verdict needs. */
 interface Row {
   readonly seq: number;
   readonly lane: number;
@@ -104,7 +106,7 @@ interface Row {
 type Completion = Extract<OtherVerdict, { readonly kind: "complete" }>;
 type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
 
-/** Every verdict but a plain completion; these are rare enough to read the row first. */
+/** Every verdict except a plain completion; these are rare enough to read the row first. */
 function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: string) => void): Other {
   /** 1 if a job of this lane keeps its place in its group while it waits. */
   const keeps = (lane: number): number => Number(keepsPlace(lanes.belonging(lane) ?? UNREADABLE));
@@ -135,14 +137,14 @@ function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: 
     if (verdict.kind === "retry" && !row.cancelRequested) return again(row, lease.epoch, verdict, now);
     if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, lease.epoch, verdict, now);
     if (verdict.kind === "dead") end("dead", now, released, seq);
-    // A job that was asked to stop does not come back to the queue, whatever its run said.
+    // A job with a requested cancel does not go back to the queue, whatever its run reported.
     else if (verdict.kind === "cancel" || row.cancelRequested) end("cancelled", now, released, seq);
     else requeue.run(keeps(lane), now + verdict.delayMs, now, verdict.batchMost ?? null, seq);
     return true;
   };
 }
 
-/** Ends jobs badly, or by a cancel. */
+/** Ends jobs as dead or cancelled. */
 function ender(db: SqliteDatabase): (state: "dead" | "cancelled", now: number, released: number, seq: number) => void {
   const end = db.prepare(
     `update job set state = ?, nonce = null, placed = null, finished_at = ?, updated_at = ?, releases = releases + ?,
@@ -151,13 +153,13 @@ function ender(db: SqliteDatabase): (state: "dead" | "cancelled", now: number, r
   return (state, now, released, seq) => void end.run(state, now, now, released, now, state, seq);
 }
 
-/** Writes what a run was judged by. */
+/** Writes the terms by which a run was judged. */
 function teller(db: SqliteDatabase): (said: Terms, seq: number) => void {
   const say = db.prepare(`update job set ${SET_TERMS} where seq = ?`);
   return (said, seq) => void say.run(...termValues(said), seq);
 }
 
-/** Writes a completion with what its run was judged by; false if the lease is not current. */
+/** Writes a completion with the terms by which its run was judged; false if the lease is not current. */
 function completer(db: SqliteDatabase): (lease: Lease, verdict: Completion, now: number) => boolean {
   const complete = db.prepare(
     `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + ?,
@@ -170,7 +172,7 @@ function completer(db: SqliteDatabase): (lease: Lease, verdict: Completion, now:
   };
 }
 
-/** Finds the row that a lease is current for, and mends it where a verdict would run into damage. */
+/** Finds the row for which a lease is current, and repairs it where damage would refuse a verdict. */
 function finder(db: SqliteDatabase, mend: (id: string) => void): (lease: Lease) => Row | null {
   const find = db.prepare(
     `select seq, lane, cancel_requested, attempts, crashes, ${BROKEN} from job where id = ? and epoch = ? and nonce = ?`,
@@ -184,12 +186,12 @@ function finder(db: SqliteDatabase, mend: (id: string) => void): (lease: Lease) 
   };
 }
 
-/** A counter as the mended row has it. */
+/** A counter as in the repaired row. */
 function bounded(count: number): number {
   return Math.min(Math.max(0, count), 900_000);
 }
 
-/** Charges a bad run and sends the job back to the queue with one write of its row. */
+/** Charges a failed run and sends the job back to the queue with one write of its row. */
 function retrier(
   db: SqliteDatabase,
   keeps: (lane: number) => number,
@@ -216,7 +218,7 @@ function retrier(
 type Retry = Extract<OtherVerdict, { readonly kind: "retry" }>;
 type BadVerdict = Extract<OtherVerdict, { readonly failure: Failure }>;
 
-/** Charges a bad run, writes its record of history and, where the job dies, its dead letter. */
+/** Charges a failed run, writes its record of history and, where the job dies, its dead letter. */
 function blamer(db: SqliteDatabase): (row: Row, epoch: number, verdict: BadVerdict, now: number) => void {
   const charge = db.prepare("update job set attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?");
   const bury = db.prepare(
@@ -240,7 +242,7 @@ function blamer(db: SqliteDatabase): (row: Row, epoch: number, verdict: BadVerdi
   };
 }
 
-/** Name, message and stack for the columns that people read. */
+/** Name, message and stack for the readable columns. */
 function peopleText({ name, message, stack }: Failure): [string, string, string | null] {
   return [plainText(name), plainText(message), stack === null ? null : plainText(stack)];
 }
@@ -254,7 +256,7 @@ type Historian = (
   now: number,
 ) => void;
 
-/** Writes one record of history and keeps, of each generation, the first and the last nine. */
+/** Writes one record of history and keeps the first and the last nine of each generation. */
 function historian(db: SqliteDatabase): Historian {
   const insert = db.prepare(
     `insert into attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class, error_name,
@@ -267,7 +269,7 @@ function historian(db: SqliteDatabase): Historian {
   const trim = db.prepare("delete from attempt where job_seq = ? and epoch between ? and ?");
   return (seq, epoch, delayMs, failure, text, now) => {
     insert.run(now, delayMs, failure.class, ...peopleText(failure), text, seq);
-    // No job has more records than epochs.
+    // A job never has more records than epochs.
     if (epoch <= HISTORY_TAIL + 1) return;
     const epochs = kept.all(seq, seq).map(([epoch]) => epoch as number);
     const surplus = epochs.slice(1, -HISTORY_TAIL);

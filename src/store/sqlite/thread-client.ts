@@ -1,5 +1,5 @@
-// The line from the caller's thread to the store thread: numbers requests, sends those of one turn together, starts the
-// thread when it is first needed and again when it died.
+// The client of the store thread in the caller's thread: numbers requests, sends those of one turn together, starts the
+// thread on first use and again if it died.
 import { RedriveError } from "../../core/errors.ts";
 import { startThread, type Thread } from "../../system/threads.ts";
 import type { PulseListener } from "../store.ts";
@@ -9,12 +9,14 @@ import { unpackError } from "./facade.ts";
 import { hear, type PulseWire } from "./pulse.ts";
 import type { Answer, Message, Numbered } from "./thread.ts";
 
-/** Who waits for an answer. The map may keep this for long; let go of the caller, and it keeps no answer. */
+/**
+ * A caller that waits for an answer. The map may keep this object for long, so it drops its caller and keeps no answer.
+ */
 interface Pending {
   settle: ((reply: Reply) => void) | null;
 }
 
-/** A line to the store thread of one file. */
+/** A client of the store thread of one file. */
 export class ThreadClient {
   readonly #path: string;
   readonly #sync: Sync;
@@ -29,7 +31,7 @@ export class ThreadClient {
     this.#sync = sync;
   }
 
-  /** Sends a request; the answer comes when what it promises is on disk. */
+  /** Sends a request; the answer comes when its promise is on disk. */
   carry(request: Request): Promise<Reply> {
     return new Promise((settle) => {
       this.#pending.set(++this.#last, { settle });
@@ -49,7 +51,7 @@ export class ThreadClient {
     if (this.#pulses.delete(number) && this.#thread) this.#post({ unpulse: number });
   }
 
-  /** Finishes what was asked for and ends the thread. */
+  /** Finishes all requests and ends the thread. */
   async close(): Promise<void> {
     this.#flush();
     this.#pulses.clear();
@@ -62,7 +64,7 @@ export class ThreadClient {
     if (requests.length > 0) this.#send(requests);
   }
 
-  /** Sends requests together; where one of them cannot be copied to another thread, each for itself. */
+  /** Sends requests together; where one of them cannot be copied to another thread, each separately. */
   #send(requests: readonly Numbered[]): void {
     try {
       this.#post(requests);

@@ -1,7 +1,7 @@
-// The store thread: the only one of its process that touches the file. Whatever has arrived while a group was being
-// written goes with the next one, so commits are shared under load and nobody waits when there is none. Groups are
-// bounded, so that a heartbeat never waits long. A group is put on disk while the next is written; answers that promise
-// something wait for that, the others do not.
+// The store thread: the only thread of its process that uses the file. Requests that arrive while a group is being
+// written go with the next one, so commits are shared under load and no request waits without load. Groups are bounded,
+// so that a heartbeat never waits long. A group is synced while the next is written; answers that promise durability
+// wait for the sync, others do not.
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { realSystem } from "../../system/real.ts";
 import { blockThread, insideThread } from "../../system/threads.ts";
@@ -15,20 +15,20 @@ import { type Beating, type PulseWire, startPulse } from "./pulse.ts";
 import { type WalSync, openWalSync } from "./wal-sync.ts";
 import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
 
-/** A request under the number its answer will carry. */
+/** A request with the number that its answer will carry. */
 export type Numbered = readonly [number, Request];
-/** What travels to the thread: requests, a pulse to start, or the number of one to stop. */
+/** A message to the thread: requests, a pulse to start, or the number of one to stop. */
 export type Message = readonly Numbered[] | { readonly pulse: PulseWire } | { readonly unpulse: number };
-/** An answer on its way back; those of a pulse carry its number, negative. */
+/** An answer of the thread; those of a pulse carry its number, negative. */
 export type Answer = readonly [number, { readonly value: unknown } | { readonly error: ErrorWire }];
 
-/** Rows written in one transaction, about; a larger request still goes as a whole. */
+/** About how many rows one transaction writes; a larger request still goes as a whole. */
 const GROUP_ROWS = 1_000;
 
-/** Rows of a request that are worth a commit, and a sync beside, of their own. */
+/** Rows of a request that justify a separate commit and sync. */
 const CROWD = 32;
 
-/** How often we look whether the file was deleted or replaced under us. */
+/** How often we check whether the file was deleted or replaced. */
 const CHECK_FILE_EVERY_MS = 1_000;
 
 /** True for a request whose answer is sent only when it is on disk. */
@@ -40,7 +40,7 @@ function promises({ verb, args }: Request): boolean {
 interface Opened {
   readonly engine: Engine;
   readonly identity: string | null;
-  /** Null where every commit is synced before it returns, or none is to be. */
+  /** Null where every commit is synced before it returns, or none must be. */
   readonly log: WalSync | null;
   readonly held: UnsyncedAnswers<Answer> | null;
 }
@@ -51,7 +51,7 @@ const pulses = new Map<number, Beating>();
 const waiting: Numbered[] = [];
 let opened: Opened | null = null;
 let syncFailed = false;
-/** Rows written under a promise since everything was on disk. */
+/** Rows written with a promise of durability since everything was on disk. */
 let unsyncedRows = 0;
 let checkedAt = 0;
 
@@ -63,7 +63,7 @@ function rows({ verb, args }: Request): number {
   return 1;
 }
 
-/** Takes from the front what goes into one transaction; heartbeats jump the line. */
+/** Takes the first requests that go into one transaction; heartbeats go first. */
 function nextGroup(waiting: Numbered[]): Numbered[] {
   const beats = waiting.filter(([, request]) => request.verb === "beat");
   const others = beats.length === 0 ? waiting : waiting.filter(([, request]) => request.verb !== "beat");
@@ -73,7 +73,7 @@ function nextGroup(waiting: Numbered[]): Numbered[] {
     const [, request] = others[count++] as Numbered;
     const size = rows(request);
     weight += size;
-    // Whoever waits for a crowd of new jobs is answered before the next crowd is written.
+    // A caller of a large enqueue is answered before the next one is written.
     if (request.verb === "enqueue" && size >= CROWD) break;
   }
   const group = beats.concat(others.slice(0, count));
@@ -81,7 +81,7 @@ function nextGroup(waiting: Numbered[]): Numbered[] {
   return group;
 }
 
-/** The engine on the file that lies at the path now: opened when first needed, and again when the file was replaced. */
+/** The engine on the file at the path now: opened on first use, and again when the file was replaced. */
 function current(): Engine {
   const now = realSystem.monotonic();
   if (opened && now - checkedAt > CHECK_FILE_EVERY_MS) {
@@ -112,7 +112,7 @@ function open(identity: string | null): Opened {
   }
 }
 
-/** A sync failed: nobody knows how much of the log is on disk, so that it is opened anew and written once more. */
+/** A sync failed: how much of the log is on disk is unknown, so the log is opened and written again. */
 function fail(log: WalSync | null, answers: readonly Answer[], cause: Error): void {
   const error = packError(notSynced(cause));
   thread.post(answers.map(([number]): Answer => [number, { error }]));
@@ -122,12 +122,12 @@ function fail(log: WalSync | null, answers: readonly Answer[], cause: Error): vo
 
 function notSynced(cause: Error): RedriveError {
   const message =
-    `The log of the database file could not be put on disk: ${cause.message}. ` +
-    "It is not known whether this was written; try again with the same id, or look.";
+    `The log of the database file could not be synced to disk: ${cause.message}. ` +
+    "Whether this was written is unknown; try again with the same id, or check the store.";
   return new RedriveError("store_unavailable", message, { cause });
 }
 
-/** Syncs and answers what was written, and lets go of the file. */
+/** Syncs and answers what was written, and closes the file. */
 function close(): void {
   const last = opened;
   opened = null;
@@ -167,7 +167,7 @@ function sort(messages: readonly unknown[]): Numbered[] {
   return requests;
 }
 
-/** Carries out one group of what waits; true if more is left. */
+/** Carries out one group of the waiting requests; true if more are left. */
 function work(messages: unknown[]): boolean {
   waiting.push(...sort(messages));
   if (waiting.length === 0) return false;

@@ -1,36 +1,37 @@
-// Answers that promise something, held back until what they promise is on disk. Syncs run beside the work: one that
-// begins covers everything written by then, and nothing that is written later.
+// Holds answers that promise durability back until what they promise is on disk. Syncs run beside the work: one that
+// begins covers everything written until then, and nothing written later.
 import type { System } from "../../system/system.ts";
 
-/** What can be put on disk. */
+/** Something that can be synced. */
 export interface Disk {
-  /** Syncs what was written by now, beside this thread, and calls back once; at most `SYNCS` at a time. */
+  /** Syncs what was written until now, outside this thread, and calls back once; at most `SYNCS` at a time. */
   begin(done: (error: Error | null) => void): void;
   /** The same in this thread; throws if it fails. */
   now(): void;
-  /** Calls back when whatever was to be done beside before has a thread of its own. */
+  /** Calls back when all earlier background work has a thread. */
   reached(called: () => void): void;
 }
 
-/** Syncs at once. With a second one, what was written during the first need not wait for its end. */
+/** Syncs at the same time. With a second one, writes during the first need not wait for its end. */
 export const SYNCS = 2;
 
 /**
- * Threads for syncs are few, and the handlers of the process share them: where a sync has waited this long for one, we sync
- * in our own thread instead. Where it has one and the disk is slow, we would only wait with it, and everybody with us.
+ * There are few threads for syncs, and the handlers of the process share them: where a sync has waited this long for
+ * one, we sync in our own thread instead. If it has a thread and the disk is slow, doing so would only make this
+ * thread, and all callers, wait too.
  */
 const LATE_MS = 20;
-/** After this long we ask whether it has one. */
+/** After this long we check whether it has a thread. */
 const ASK_MS = 10;
 
 /**
- * A caller that waits for each answer is back this soon. It alone is synced for in our own thread, which spares it two
- * changes of thread; whoever comes later is not alone, and others must not wait for a disk that is slow just then.
+ * A caller that waits for each answer is back this soon. For a single such caller we sync in our own thread, which
+ * saves two thread switches; a later caller is not alone, and others must not wait for a disk that is slow just then.
  */
 const AT_ONCE_MS = 1;
 
 interface Sync<T> {
-  /** What becomes true with it. */
+  /** The answers that it makes true. */
   answers: T[];
   isLate: boolean;
 }
@@ -39,7 +40,7 @@ interface Sync<T> {
 export class UnsyncedAnswers<T> {
   readonly #disk: Disk;
   readonly #system: Pick<System, "after" | "monotonic">;
-  /** Hears which answers are true now, or why it is not known. */
+  /** Called with the answers that are true now, or with the error that leaves them unknown. */
   readonly #release: (answers: T[], error: Error | null) => void;
   readonly #underWay = new Set<Sync<T>>();
   /** Answers that no sync under way covers. */
@@ -64,7 +65,7 @@ export class UnsyncedAnswers<T> {
     return this.#underWay.size > 0 || this.#later.length > 0;
   }
 
-  /** Takes answers about what has just been written; alone means that nothing else was there to be done. */
+  /** Takes answers about what has just been written; `alone` means that there was no other work. */
   hold(answers: readonly T[], alone: boolean): void {
     this.#later.push(...answers);
     const here =
@@ -73,7 +74,7 @@ export class UnsyncedAnswers<T> {
     else if (this.#underWay.size < SYNCS) this.#begin();
   }
 
-  /** Syncs in this thread, and sends all there is. */
+  /** Syncs in this thread, and sends all answers. */
   finish(): void {
     const answers = this.#takeAll();
     if (answers.length === 0) return;
@@ -96,7 +97,7 @@ export class UnsyncedAnswers<T> {
     const waited = this.#watch(sync);
     this.#disk.begin((error) => {
       waited();
-      // Everything waits for the same file: where one sync failed, the others prove nothing.
+      // All syncs are of the same file: where one failed, the others prove nothing.
       const answers = error ? this.#takeAll() : sync.answers;
       this.#underWay.delete(sync);
       if (this.#later.length > 0) this.#begin();
@@ -104,7 +105,7 @@ export class UnsyncedAnswers<T> {
     });
   }
 
-  /** Does here what finds no thread beside; returns the way to stop. */
+  /** Syncs here what finds no thread; returns a function that stops the watch. */
   #watch(sync: Sync<T>): () => void {
     const { after } = this.#system;
     let hasThread = false;

@@ -1,16 +1,16 @@
-// Who wants to hear that work may have become due. The first listener starts a watch on the log file that other
-// processes write; the last one ends it.
+// The listeners for work that may have become due. The first one starts a watch on the log file that other processes
+// write; the last one ends it.
 import { basename, dirname, resolve } from "node:path";
 import type { System } from "../../system/system.ts";
 import { watchFile } from "../../system/watch.ts";
 import { ring } from "../verbs.ts";
 
-/** A set of listeners that also hears the commits of other processes. */
+/** A set of listeners that also learns of the commits of other processes. */
 export class WakeSet extends Set<() => void> {
   readonly #path: string;
   readonly #system: System;
   #unwatch: (() => void) | null = null;
-  /** A ring is due, and whether the file changed again since it was. */
+  /** A call of the listeners is due, and whether the file has changed again since. */
   #expected = false;
   #changed = false;
 
@@ -37,7 +37,7 @@ export class WakeSet extends Set<() => void> {
   }
 
   /**
-   * The file changes before its commit can be seen: say so a moment later, and once more to be sure; and again where it
+   * The file changes before its commit is visible: call a moment later, and once more to be sure; and again where it
    * changed meanwhile, because that may have been another commit.
    */
   #expect(): void {

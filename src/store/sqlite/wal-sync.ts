@@ -1,4 +1,4 @@
-// The write-ahead log of a database as something that can be put on disk from outside SQLite, beside its next commits.
+// Syncs the write-ahead log of a database from outside SQLite, beside its next commits.
 //
 // Why this is as safe as `synchronous=FULL`: with NORMAL a commit is written to the log before it returns, only not
 // synced. SQLite itself still syncs the log before a checkpoint copies from it, the database before the log begins anew,
@@ -14,16 +14,16 @@ import { type Disk, SYNCS } from "./unsynced-answers.ts";
 
 /** The log of an open database. */
 export interface WalSync extends Disk {
-  /** False once another file, or none, lies in its place. */
+  /** False once another file, or none, is in its place. */
   isCurrent(): boolean;
-  /** Lets go of the file as soon as nothing is under way. */
+  /** Closes the file as soon as nothing is under way. */
   close(): void;
 }
 
-/** Opens the log of a database that is open already, and makes sure that the folder will still know both. */
+/** Opens the log of a database that is already open, and syncs the folder so that both names are on disk. */
 export function openWalSync(path: string): WalSync {
   try {
-    // SQLite follows links too: the log lies beside the real file.
+    // SQLite follows links too: the log is beside the real file.
     return openFile(`${realpathSync(path)}-wal`);
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
@@ -34,7 +34,7 @@ export function openWalSync(path: string): WalSync {
 }
 
 function openFile(path: string): WalSync {
-  // The system tells of a failed write once per descriptor: every sync at the same time has to hear it for itself.
+  // The system reports a failed write once per descriptor, so every concurrent sync needs its own.
   const here = openSync(path, "r+");
   const free = Array.from({ length: SYNCS }, () => openSync(path, "r+"));
   const identity = fileIdentity(path);
@@ -50,7 +50,7 @@ function openFile(path: string): WalSync {
       });
     },
     now: () => fdatasyncSync(here),
-    // Threads take what is to be done in its order, and this takes no time.
+    // Threads take work in order, and this takes no time.
     reached: (called) => fstat(here, () => called()),
     isCurrent: () => fileIdentity(path) === identity,
     close() {

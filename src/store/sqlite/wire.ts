@@ -1,13 +1,13 @@
-// How jobs and verdicts travel between the caller's thread and the store thread, and between rows and objects. The
-// hot ones (new jobs, claimed jobs, completions) go as one flat array each: copying thousands of small objects from
-// thread to thread would cost more than writing them.
+// How jobs and verdicts are sent between the caller's thread and the store thread, and turned from rows into objects.
+// The hot ones (new jobs, claimed jobs, completions) go as one flat array each: copying thousands of small objects
+// between threads would cost more than writing them.
 import type { Belonging } from "../../core/job.ts";
 import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
 import { isPlainJob, pushTerms, REST_COLUMNS, selectJob, TERM_COLUMNS, termsAt, type Value } from "../columns.ts";
 import { keepFromText, keepText, PLAIN_RUN, putRest, UNREADABLE } from "../rows.ts";
 
-/** The stack of a job's last failure, which stands in the record of that run and is not written twice. */
+/** The stack of a job's last failure, which is stored in the record of that run and not twice. */
 const lastStack = (job: string): string =>
   `(select a.error_stack from attempt a where a.job_seq = ${job}.seq order by a.epoch desc limit 1)`;
 
@@ -31,7 +31,7 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
   return flat;
 }
 
-/** Where in those values each field stands; the rest of what a job belongs to follows its type, the terms come last. */
+/** The index of each field in those values; the rest of the belonging follows the type, the terms come last. */
 export const NEW_JOB = {
   id: 0,
   type: 1,
@@ -47,7 +47,7 @@ export const NEW_JOB = {
 /** How many values a new job has in `packNewJobs`. */
 export const NEW_JOB_WIDTH = NEW_JOB.terms + TERM_COLUMNS.length;
 
-/** The new job that begins at this place of the flat array. */
+/** The new job that begins at this index of the flat array. */
 export function newJobAt(flat: readonly Value[], at: number): NewJob {
   return {
     id: flat[at] as string,
@@ -70,7 +70,7 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
   };
 }
 
-/** What the hot part of a claim carries: jobs as rows of `CLAIM_COLUMNS` and the lanes they are of. */
+/** The hot part of a claim: jobs as rows of `CLAIM_COLUMNS` and their lanes. */
 export interface ClaimWire {
   readonly flat: (Value | Value[])[];
   readonly belongings: [number, Belonging][];
@@ -78,20 +78,20 @@ export interface ClaimWire {
   readonly refused: "worker" | "control" | null;
 }
 
-/** The columns a claim reads of every job; what all its jobs share is not among them. */
+/** The columns a claim reads of every job; not those that all its jobs share. */
 export const CLAIM_COLUMNS = `seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version, limited,
   ${keepText("keep_ms", "keep_dead_ms")}`;
 
-/** What most jobs have never used; read only where PLAIN is false. */
+/** Columns that most jobs have never used; read only where PLAIN is false. */
 export const CLAIM_REST = `${REST_COLUMNS.map(({ sql }) => sql).join(", ")}, ${lastStack("job")}`;
 
-/** True for a job that was never run or moved and has no time limits: nothing in CLAIM_REST says anything. */
+/** True for a job that never ran or moved and has no time limits: all of CLAIM_REST has default values. */
 export const PLAIN = isPlainJob();
 
-/** How many of them go on the wire as they are: all behind its number. */
+/** How many of them are sent unchanged: all after its number. */
 export const CLAIM_COUNT = 11;
 
-/** How many values a claimed job has on the wire: id to how long it is kept, its lane, and its CLAIM_REST or null. */
+/** How many values a claimed job has on the wire: id to keep times, its lane, and its CLAIM_REST or null. */
 export const CLAIM_WIDTH = CLAIM_COUNT + 2;
 
 const PLAIN_CLAIMED = { ...PLAIN_RUN, nonce: "", ticket: 0 };
@@ -136,8 +136,8 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
 }
 
 /**
- * Verdicts on their way to the store thread: id, epoch, nonce and result of each, flat and in order. Where the verdict
- * is not a completion, or says more than its result, the place of the result holds the verdict's position among the others.
+ * Verdicts for the store thread: id, epoch, nonce and result of each, flat and in order. Where the verdict is not a
+ * completion, or has more than a result, the place of the result holds the verdict's index among the others.
  */
 export interface SettleWire {
   readonly flat: Value[];
@@ -146,7 +146,7 @@ export interface SettleWire {
   readonly startedThrough: number;
 }
 
-/** Everything a settlement can say but a plain completion. */
+/** Every settlement except a plain completion. */
 export type OtherVerdict = Settlement["verdict"];
 
 /** Sorts verdicts for the wire. */

@@ -1,5 +1,5 @@
 // Lanes and claim on SQLite. One index, (lane, run_at, seq) of waiting jobs, serves both, so their cost follows what
-// they return, not what waits, is parked, or is finished.
+// they return, not how many jobs wait, are parked, or are finished.
 import type { Belonging } from "../../core/job.ts";
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
 import type { ClaimRequest, SettleAnswer, Signs } from "../store.ts";
@@ -17,7 +17,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
 /** Less than any number a lane can have, damaged ones included. */
 const BELOW_ALL_LANES = -(2 ** 63);
 
-/** The verbs that move jobs through their runs, as they travel. */
+/** The verbs that move jobs through their runs, in the form sent between threads. */
 export interface WorkVerbs extends Pick<Verbs, "lanes"> {
   claim(request: ClaimRequest): ClaimWire;
   settle(request: SettleWire): SettleAnswer;
@@ -62,7 +62,8 @@ function activeLanes(
       if (!belonging) aside.strays();
       else {
         const left = room(lane);
-        // The job that holds the place of its group goes before the head of its lane; a lane of a full group gives nothing.
+        // The job that holds the place of its group goes before the head of its lane; a lane of a full group gives
+        // nothing.
         if (left === 0) continue;
         const [runAt, may] = left === null || typeof left === "number" ? [headRunAt, left] : [left.runAt, 1];
         if (runAt > now) nextRunAt = Math.min(runAt, nextRunAt ?? runAt);
@@ -74,7 +75,7 @@ function activeLanes(
 }
 
 function signsReader(db: SqliteDatabase): () => Signs {
-  // A number of a row may be given out again; the times at which workers started are as good as never the same.
+  // A row number may be reused, but the times at which workers started are practically never the same.
   const read = db.prepare(
     `select (select version from control), count(*), coalesce(sum(started_at), 0),
        min(case given_up when 1 then 0 else lease_end end),
@@ -86,7 +87,7 @@ function signsReader(db: SqliteDatabase): () => Signs {
   };
 }
 
-/** A row that is to be taken. */
+/** A row to be taken. */
 interface Found {
   readonly row: Value[];
   readonly lane: number;
@@ -121,7 +122,7 @@ function claimer(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: Clock, asi
       flat.push(lane, row[CLAIM_COUNT + 1] === 1 ? null : (rest.all(row[0] as number)[0] as Value[]));
       taken += 1;
     };
-    /** Takes what was found; of a set with a damaged row, which leaves nothing behind, each for itself. */
+    /** Takes what was found; if one row is damaged, which undoes the whole write, each separately. */
     const takeFound = (): void => {
       const all = found;
       found = [];
@@ -136,7 +137,7 @@ function claimer(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: Clock, asi
     for (const { lane, limit: most } of quotas) {
       const belonging = lanes.belonging(lane);
       const group = lanes.groupOf(lane);
-      // A lane that comes again must not give what is already found, nor a group its places twice.
+      // A lane that occurs again must not give jobs already found, nor a group its places twice.
       if (found.length > 0 && (belongings.has(lane) || (group !== null && groups.has(group)))) takeFound();
       const left = limit - taken - found.length;
       if (left <= 0) break;
@@ -154,9 +155,9 @@ function claimer(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: Clock, asi
   };
 }
 
-/** Reads the jobs of a lane that are due and may be taken, in their order, at most so many. */
+/** Reads the due jobs of a lane that may be taken, in order, at most so many. */
 function dueJobs(db: SqliteDatabase, lanes: SqliteLaneNumbers): (lane: number, now: number, most: number) => Value[][] {
-  // With a bare parameter as its limit SQLite compiles the statement anew every time, which takes four times as long.
+  // With a plain parameter as its limit SQLite compiles the statement again every time, which takes four times as long.
   const heads = db.prepare(
     `select ${CLAIM_COLUMNS}, ${PLAIN} from job where state = 'queued' and lane = ? and run_at <= ? order by run_at, seq limit ? + 0`,
   );
@@ -168,7 +169,7 @@ function dueJobs(db: SqliteDatabase, lanes: SqliteLaneNumbers): (lane: number, n
   };
 }
 
-/** What a claim writes of every job it takes. */
+/** The values that a claim writes to every job it takes. */
 interface Taking {
   readonly nonce: string;
   readonly worker: string;

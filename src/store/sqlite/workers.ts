@@ -75,14 +75,14 @@ export function workerVerbs(db: SqliteDatabase, clock: () => number): SqliteWork
   };
 }
 
-/** What takes longer than its own limit, than the limit of its type, or than whoever asks would let it. */
+/** Runs that exceed their own limit, the limit of their type, or that of the request. */
 function overdueRuns(db: SqliteDatabase, clock: () => number): SqliteWorkerVerbs["overdue"] {
   const over = (from: string, where: string): ReturnType<SqliteDatabase["prepare"]> =>
     db.prepare(
       `select ${RUN_COLUMNS}, ? - j.started_at from ${from} ${WITH_LANE} left join worker w on w.id = j.worker
        where ${where} and j.seq > ? order by j.seq limit ? + 0`,
     );
-  // Where a job was enqueued by name and the type has a limit, that one counts.
+  // Where a job was enqueued by name and its type has a limit, that limit counts.
   const own = over(
     "job j indexed by job_overdue",
     `j.state = 'running' and j.stuck_ms is not null and j.started_at + j.stuck_ms <= ?
@@ -108,7 +108,7 @@ function overdueRuns(db: SqliteDatabase, clock: () => number): SqliteWorkerVerbs
   };
 }
 
-/** True if a run is in the hands of a worker that has no row any more. */
+/** True if a run belongs to a worker that no longer has a row. */
 function hasOrphans(db: SqliteDatabase): boolean {
   const orphan = `select 1 from job j where ${RUNNING} and not exists (select 1 from worker w where w.id = j.worker) limit 1`;
   return db.prepare(orphan).all().length > 0;

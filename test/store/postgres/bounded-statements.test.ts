@@ -135,7 +135,7 @@ describe("the row of one worker, locked", () => {
     const tx = await lockWorker(queue, worker);
     const beat = { worker, leaseMs: 2_000, startedThrough: 0 };
     await expect(queue.store.beat(beat)).rejects.toThrow(
-      "Rows of Redrive are held by a transaction that is still open. Try again when that one has ended.",
+      "Rows of Redrive are held by another transaction that is still open. Try again when that transaction has ended.",
     );
     await expect(Promise.all([queue.store.beat(beat), queue.store.beat(beat)])).rejects.toThrow("Rows of Redrive");
     await expect.poll(() => waiting(queue), { timeout: 10_000 }).toEqual([{ n: 0 }]);

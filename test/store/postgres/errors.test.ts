@@ -18,7 +18,7 @@ describe("a transaction of the caller's", () => {
       await (tx as pg.PoolClient).query("select 1 / 0").catch(() => undefined);
       await redrive.enqueue("work", 1, { tx });
     });
-    await expect(failed).rejects.toMatchObject(Unavailable(/^The transaction had failed before: .*Roll it back/));
+    await expect(failed).rejects.toMatchObject(Unavailable(/^The transaction had already failed: .*Roll it back/));
   });
 
   it("that only reads is said to", async () => {
@@ -27,7 +27,7 @@ describe("a transaction of the caller's", () => {
       await (tx as pg.PoolClient).query("set transaction read only");
       await redrive.enqueue("work", 1, { tx });
     });
-    await expect(reading).rejects.toMatchObject(Unavailable(/only reads: .*without READ ONLY.*the primary/));
+    await expect(reading).rejects.toMatchObject(Unavailable(/is read-only: .*without READ ONLY.*the primary/));
   });
 
   it("that meets another one crosswise is to be run again", async () => {

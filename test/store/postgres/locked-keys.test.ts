@@ -32,7 +32,8 @@ describe("two keys in an open transaction", () => {
         expect(each).toMatchObject({
           reason: {
             code: "store_unavailable",
-            message: "A key is being taken by a transaction that is still open. Try again when that one has ended.",
+            message:
+              "A key is being taken by another transaction that is still open. Try again when that transaction has ended.",
           },
         });
       expect(performance.now() - began).toBeGreaterThan(9_000);
@@ -62,7 +63,7 @@ describe("rows in an open transaction", () => {
       await (tx as { query(text: string): Promise<unknown> }).query(`select from ${schema}.job for update`);
       await (tx as { query(text: string): Promise<unknown> }).query(`select from ${schema}.waiting for update`);
       await expect(redrive.enqueue("work", 2, { key: "a", unique: "replace" })).rejects.toThrow(
-        "Rows of Redrive are held by a transaction that is still open. Try again when that one has ended.",
+        "Rows of Redrive are held by another transaction that is still open. Try again when that transaction has ended.",
       );
       const left = `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}%'`;
       expect(await sql(left)).toEqual([{ n: 0 }]);
