@@ -1,12 +1,12 @@
-// Starts the child process for a job with its last crash left. Its program belongs to the command line, because it loads
-// job files in every language that does.
+// Starts the child process for a job with one crash left. The child's program loads job files in the same way as the
+// command line.
 import { fileURLToPath } from "node:url";
 import type { Outcome } from "./core/verdict.ts";
 import { runChild } from "./system/processes.ts";
 import type { Isolation } from "./worker/isolation.ts";
 import { resolveWorker } from "./worker/settings.ts";
 
-/** What the child is told about its parent's world. */
+/** What the child is told. */
 export interface IsolationOptions {
   readonly store: string;
   /** Files with job definitions. */
@@ -22,7 +22,7 @@ export interface IsolationOptions {
   readonly release?: string | null;
 }
 
-/** What the child is told. */
+/** The task of the child. */
 export interface IsolatedTask extends IsolationOptions {
   readonly worker: string;
   readonly lane: number;
@@ -30,16 +30,16 @@ export interface IsolatedTask extends IsolationOptions {
   readonly held: Outcome | null;
 }
 
-/** Memory a child may use before it dies alone. */
+/** Memory that a child may use before it dies alone. */
 const MEMORY_MB = 512;
 
 /**
- * Once its worker was killed, a child aborts its handler, waits for it, and writes what became of the job. For the writing
- * it has so long; then it is killed, because a handler that keeps the thread busy lets none of this happen.
+ * Once its worker was killed, a child aborts its handler, waits for it, and writes the verdict about the job. It has
+ * this long for the write; then it is killed, because a handler that blocks the thread would prevent all of this.
  */
 const LAST_WRITE_MS = 5_000;
 
-/** The way to run a lane in a child, for a worker with this store and these jobs. */
+/** Runs a lane in a child, for a worker with this store and these jobs. */
 export function childIsolation(options: IsolationOptions): Isolation {
   const program = fileURLToPath(new URL("./isolated-child.js", import.meta.url));
   const killAfterMs = (options.abortGraceMs ?? resolveWorker({}).abortGraceMs) + LAST_WRITE_MS;

@@ -1,5 +1,5 @@
-// The program of the child process in which a job with its last crash left runs alone. Started by `isolation`, never
-// by hand; its task is the first thing it is told. Nothing it does can hurt anybody but itself.
+// The program of the child process in which a job with one crash left runs alone. Started by `isolation`, never by
+// hand; its task is its first message. It cannot harm any other process.
 import type { PolicyOptions } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
 import { withDefaults } from "./jobs/define-job.ts";
@@ -31,7 +31,8 @@ try {
     stop: stopping.signal,
     jobs,
     settings: settingsOf(task),
-    // A host of its own: only the parent, who knows how it ended, may call this process gone before its lease ends.
+    // Its own host name: only the parent, which knows how it ended, may declare this process gone before its lease
+    // ends.
     process: { pid: process.pid, host: `${hostId()}${ISOLATED_HOST}` },
     log: lineLog("warn"),
     report: (report) => void told.push(tellParent(report)),
@@ -40,9 +41,9 @@ try {
   await store.close();
 }
 await Promise.all(told);
-// Whoever ends without these words was ended by its job, whatever its exit code says.
+// A child that ends without this message was ended by its job, whatever its exit code.
 await tellParent(ALONE_DONE);
-// A handler that ignored its abort would keep the process; its job is settled, so nothing is lost with it.
+// A handler that ignored its abort signal would keep the process alive; its job is settled, so nothing is lost.
 process.exit(0);
 
 function settingsOf({ leaseMs, heartbeatMs, stallMs, abortGraceMs, release }: IsolatedTask): WorkerSettings {
@@ -55,7 +56,7 @@ function settingsOf({ leaseMs, heartbeatMs, stallMs, abortGraceMs, release }: Is
   });
 }
 
-/** The defaults of the parent; loaded again, because a config file may hold functions. */
+/** The defaults of the parent; loaded again, because a config file may contain functions. */
 async function defaultsOf({ config = null, environment = null }: IsolatedTask): Promise<PolicyOptions> {
   if (config === null && environment === null) return {};
   const [{ loadConfig }, { mergedDefaults, policyFromEnvironment }] = await Promise.all([

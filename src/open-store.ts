@@ -1,5 +1,4 @@
-// From a store URL to a store: the one place where concrete stores are chosen by name. Only the one that is chosen is
-// loaded.
+// Opens a store by its URL: the one place where concrete stores are chosen by name. Only the chosen one is loaded.
 import { RedriveError } from "./core/errors.ts";
 import { redactText } from "./core/redact.ts";
 import { isPostgresUrl } from "./store/postgres/address.ts";
@@ -9,7 +8,7 @@ import { realSystem } from "./system/real.ts";
 
 /**
  * Opens `sqlite:PATH`, `postgres://…` or `memory:`. With `brief` a SQLite file is opened in the calling thread, which a
- * lock then blocks: for a program that makes a call or two and ends, and would mostly wait for a thread to start.
+ * lock then blocks: for a program that makes a call or two and exits, and would mostly wait for a thread to start.
  */
 export async function openStore(url: string, { brief = false } = {}): Promise<Store> {
   if (url === "memory:") {
@@ -18,7 +17,7 @@ export async function openStore(url: string, { brief = false } = {}): Promise<St
   }
   const file = readSqliteUrl(url);
   if (file && file.path !== "") {
-    // A file that is not synced before the answer says so in a notice, which is the other's to give.
+    // A file that is not synced before the answer has a notice, which only the other store gives.
     if (brief && file.sync === "full") return (await import("./store/sqlite/inline.ts")).openSqliteInline(file);
     return (await import("./store/sqlite/index.ts")).createSqliteStore(file);
   }

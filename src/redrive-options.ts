@@ -1,4 +1,4 @@
-// What users say about a queue, checked and completed once.
+// The options of a queue, checked and completed once.
 import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
 import { invalid, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
@@ -26,7 +26,7 @@ export interface RedriveOptions {
    * limits.
    */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
-  /** Put around every run, the first one outermost; default none. */
+  /** Wrapped around every run, the first one outermost; default none. */
   readonly middleware?: readonly Middleware[];
   /** A logger with the methods of pino, or the level of the built-in one, which writes to stderr; default `warn`. */
   readonly log?: Log | LogLevel;
@@ -34,7 +34,7 @@ export interface RedriveOptions {
   readonly maxPayloadBytes?: number;
 }
 
-/** Settings of a queue, complete. */
+/** The complete settings of a queue. */
 export interface RedriveSettings {
   readonly store: string | Store;
   readonly jobs: readonly JobDefinition[];

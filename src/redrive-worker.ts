@@ -1,4 +1,4 @@
-// A worker as users of the library see it: durations as they write them, upkeep and a health port along with it.
+// A worker as users of the library see it: durations as users write them, with upkeep and a health port.
 import { existsSync } from "node:fs";
 import { parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
@@ -41,13 +41,13 @@ export interface WorkerSurroundings {
   readonly process: WorkerDependencies["process"];
   /** The address of the store; null for one that the user opened. */
   readonly url: string | null;
-  /** Hears that a worker begins to work, may refuse it, and returns what is called when it has stopped. */
+  /** Called when a worker begins to work; may refuse it; returns a function to call when it has stopped. */
   readonly onBegin: (worker: RedriveWorker) => () => void;
 }
 
 const DRAIN_GRACE_MS = 1_000;
 
-/** Puts a worker together. */
+/** Composes a worker. */
 export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSurroundings): RedriveWorker {
   objectOf(options, "worker");
   const { health, archive, jobsFile, isolation = fromFile(jobsFile, around.url), ...rest } = options;
@@ -98,7 +98,7 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
       await companions.look();
       await companions.start().catch(life.failed);
       const counts = await worker.drain({ graceMs });
-      // One that was stopped meanwhile does not clean up: its store may be closed by now.
+      // A worker that was stopped meanwhile does not clean up: its store may be closed by now.
       if (life.ending()) await companions.tidy();
       await companions.stop();
       life.end();
@@ -115,7 +115,10 @@ function checkBeside({ health, archive }: RedriveWorkerOptions): void {
   if (archive !== undefined) checkText("worker.archive", archive);
 }
 
-/** The one life of a worker, and its ties to its Redrive: made when it begins to work, cut when it has ended. */
+/**
+ * The one life of a worker, and its registration with its Redrive: added when it begins to work, removed when it has
+ * ended.
+ */
 function openLife({ events, onBegin }: WorkerSurroundings, worker: () => RedriveWorker) {
   let ties: (() => void)[] = [];
   let isOver = false;
@@ -128,15 +131,15 @@ function openLife({ events, onBegin }: WorkerSurroundings, worker: () => Redrive
     },
     begin() {
       if (isOver)
-        throw new RedriveError("closed", "This worker has stopped. Make a new one with redrive.worker() to go on.");
+        throw new RedriveError("closed", "This worker has stopped. Make a new one with redrive.worker() to continue.");
       if (ties.length === 0) ties = [onBegin(worker()), events.on("worker.spent", onSpent)];
     },
-    /** It did not come to life, and may be asked again. */
+    /** The start failed; it may be tried again. */
     failed(error: unknown): never {
       end();
       throw error;
     },
-    /** True for the first who says so. */
+    /** True for the first call. */
     ending: () => !isOver && (isOver = true),
     end,
   };
@@ -152,13 +155,13 @@ function fromFile(jobs: string | undefined, url: string | null): ((settings: Wor
   return (settings) => childIsolation({ store: url, jobs, ...settings });
 }
 
-/** What lives as long as a worker does: upkeep, and a health port where one is wanted. */
+/** What lives as long as a worker: upkeep, and a health port where one is wanted. */
 interface Companions {
   readonly healthPort: number | null;
   start(): Promise<void>;
   /** Makes the jobs of ticks that are due: a one-shot must not end before it has seen them. */
   look(): Promise<void>;
-  /** Cleans up once, briefly: a one-shot has no time for upkeep's own pace. */
+  /** Cleans up once, briefly: a one-shot ends before upkeep would. */
   tidy(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -188,27 +191,27 @@ function openCompanions(
         throw error;
       })),
     async look() {
-      // What fails here is tried again, and told, by the service that starts next.
+      // A failure here is retried, and reported, by the service that starts next.
       await scheduleService(around)
         .step(new AbortController().signal)
         .catch(() => undefined);
     },
     tidy: () =>
       applyBriefly(retained).catch((error: unknown) =>
-        around.log.warn({ error: textOf(error) }, "what is older than its retention could not be removed now"),
+        around.log.warn({ error: textOf(error) }, "expired jobs could not be removed now"),
       ),
     async stop() {
-      // A start that failed has been told to whoever asked for it.
+      // The caller of a failed start already has its error.
       await begun?.catch(() => undefined);
       const ending = Promise.all([upkeep?.stop(), port?.close()]).then(() => around.records.end());
       upkeep = port = null;
-      // A store that does not answer now does not keep us; what a step was about, the next one does.
+      // A store that does not answer now must not hold us up; the next step does what this one missed.
       await atMost(around.system, ending, LAST_WORDS_MS);
     },
   };
 }
 
-/** Finds stuck runs of the whole fleet; what becomes of them is told and counted as if they were this worker's. */
+/** Finds stuck runs of the whole fleet; reports and counts them as this worker's. */
 function stuckCheck(around: WorkerSurroundings, settings: WorkerSettings, worker: QueueWorker): Service {
   const { system, jobs } = around;
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
@@ -230,7 +233,7 @@ function retention(around: WorkerSurroundings, archive?: string): RetentionOptio
     policy: resolvePolicy({ library: defaults }).policy,
     archive: archive === undefined ? null : archiveTo(archive, store),
     onPruned(pruned) {
-      log.info(pruned, `removed what is older than its retention${archive ? `; dead letters are in ${archive}` : ""}`);
+      log.info(pruned, `removed expired jobs${archive ? `; dead letters are in ${archive}` : ""}`);
       events.emit({ kind: "jobs.pruned", archive: archive ?? null, ...pruned });
     },
   };

@@ -1,4 +1,4 @@
-// Puts the library together: one store, the job types of a program, a way in, a way to look, and workers. Everything
+// Composes the library: one store, the job types of a program, and the objects that enqueue, read and work. Everything
 // else is in the folders; this file only connects them.
 import { JOB_BOUNDS } from "./core/new-job.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
@@ -45,21 +45,21 @@ import { withTypeLimits } from "./worker/type-limits.ts";
 export interface Redrive extends AsyncDisposable {
   /** The store itself, for what the methods here do not cover. Its methods may still change. */
   readonly store: Store;
-  /** Looks at jobs; cancels and reschedules them. */
+  /** Lists jobs; cancels and reschedules them. */
   readonly jobs: Jobs;
-  /** Looks at dead letters; sends them back to work or removes them. */
+  /** Lists dead letters; sends them back to work or removes them. */
   readonly deadLetters: DeadLetters;
-  /** Looks at runs: those that wait for a retry, and the history of a job. */
+  /** Lists runs: those that wait for a retry, and the history of a job. */
   readonly runs: Runs;
   /** Lists and ends runs that take too long. */
   readonly stuck: Stuck;
-  /** Looks at the breakers of services and changes them by hand, for the whole fleet. */
+  /** Lists the breakers of services and changes them by hand, for the whole fleet. */
   readonly breakers: Breakers;
   /** Makes and changes schedules, which hold for the whole fleet. */
   readonly schedules: Schedules;
   /**
-   * Writes a job; resolves when it is stored. If its key is taken, `unique` decides: by default the same body answers
-   * with `duplicate: true`, and another one rejects with `conflict`.
+   * Writes a job; resolves when it is stored. If its key is taken, `unique` decides: by default the same payload
+   * answers with `duplicate: true`, and another one rejects with `conflict`.
    */
   enqueue<Input>(
     job: JobDefinition<Input> | string,
@@ -67,16 +67,17 @@ export interface Redrive extends AsyncDisposable {
     options?: EnqueueOptions,
   ): Promise<EnqueuedJob>;
   /**
-   * Writes a stream of jobs in chunks; memory stays flat. Where an input is refused or the source fails, the chunks before
-   * stay written and `details.written` of the error says how many inputs those were. On Postgres two chunks are under way
-   * at once, so that neighbours of two chunks may change places; jobs with a group or a key keep their order.
+   * Writes a stream of jobs in chunks; memory stays flat. Where an input is refused or the source fails, the chunks
+   * before stay written and `details.written` of the error tells how many inputs those were. On Postgres two chunks are
+   * under way at once, so that adjacent jobs of two chunks may swap places; jobs with a group or a key keep their
+   * order.
    */
   enqueueMany<Input>(
     job: JobDefinition<Input> | string,
     inputs: Iterable<Input> | AsyncIterable<Input>,
     options?: EnqueueManyOptions<Input>,
   ): Promise<EnqueueSummary>;
-  /** Writes a job whose payload is JSON text already; the text is kept byte for byte. */
+  /** Writes a job whose payload is already JSON text; the text is kept byte for byte. */
   enqueueText(job: JobDefinition | string, text: string, options?: EnqueueOptions): Promise<EnqueuedJob>;
   /**
    * Writes a job and waits until it has ended, wherever it runs. Attempts and deadline are those of the preset
@@ -90,8 +91,8 @@ export interface Redrive extends AsyncDisposable {
     options?: EnqueueOptions & { readonly signal?: AbortSignal },
   ): Promise<RunOutcome<Result>>;
   /**
-   * Takes new records and what is due, runs both, and ends when nothing is left: each record is done, waits for its
-   * retry, or is a dead letter. Records whose id is known already are skipped, so the same source can be read again.
+   * Takes new records and due jobs, runs both, and ends when nothing is left: each record is done, waits for its retry,
+   * or is a dead letter. Records whose id is already known are skipped, so the same source can be read again.
    */
   processRecords<Input, Result, Item = Input>(
     job: JobDefinition<Input, Result>,
@@ -107,7 +108,7 @@ export interface Redrive extends AsyncDisposable {
   breaker(service: string): CircuitBreaker;
   /**
    * Pauses a queue, type, service or tenant for the whole fleet: for a time (1 ms to 10 years), or until `resume`. Runs
-   * that have started go on; deadlines do not count the pause.
+   * that have started continue; deadlines do not count the pause.
    */
   pause(target: PauseTarget, options?: { readonly for?: Duration; readonly reason?: string }): Promise<void>;
   /** Ends a pause; false if none was in force. */
@@ -128,17 +129,17 @@ export interface Redrive extends AsyncDisposable {
 export interface Surroundings {
   readonly system: System;
   readonly process: WorkerDependencies["process"];
-  /** Where events are told and heard; default a hub of its own. */
+  /** The hub of events; default a new one. */
   readonly events?: Events;
 }
 
-/** Opens a queue and brings the schema of its store up to date. */
+/** Opens a queue and migrates the schema of its store. */
 export function createRedrive(options: RedriveOptions): Promise<Redrive> {
   const { pid } = process;
   return assemble(options, { system: realSystem, process: { pid, host: hostId(), isAlive } });
 }
 
-/** The same with a clock, dice and a process of the caller's. */
+/** The same with the caller's clock, randomness and process. */
 export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
   const settings = resolveRedrive(options);
   const store = typeof settings.store === "string" ? await openStore(settings.store) : settings.store;
@@ -153,7 +154,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   const { system, events = openEvents(settings.log) } = surroundings;
   const parts = { ...settings, store, system, events };
   const producer = openProducer(parts);
-  // Whoever waits for an answer wants it soon: the handler's limits stand below what the type says.
+  // A caller that waits for an answer wants it soon: the limits of the preset `handler` apply where the type sets none.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
   const shared = openSharedBreakers(parts);
   const gone = new AbortController();
@@ -200,7 +201,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   return redrive;
 }
 
-/** Only workers at work are held: a program may make any number of them in its life. */
+/** Only working workers are kept: a program may make any number of them in its life. */
 function joining(workers: Set<RedriveWorker>, gone: AbortSignal): (worker: RedriveWorker) => () => void {
   return (worker) => {
     if (gone.aborted) throw closed();
@@ -228,7 +229,7 @@ type Parts = Omit<RedriveSettings, "store"> & {
   readonly events: Events;
 };
 
-/** What stuck runs are judged with; what is done about them is told as a worker tells it. */
+/** What stuck runs are judged with; what is done about them is reported as a worker reports it. */
 function stuckParts({ store, jobs, system, log, events }: Parts): Parameters<typeof openStuck>[0] {
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
   return {
@@ -246,7 +247,7 @@ function waysIn(
   gone: AbortSignal,
 ): Pick<Redrive, "enqueue" | "enqueueMany" | "enqueueText" | "run"> {
   const endings = openEndings(parts.events);
-  // Callers that go on would keep a closing queue from ever being idle.
+  // Callers that continue would keep a closing queue from ever being idle.
   const check = (): void => {
     if (gone.aborted) throw closed();
   };
@@ -282,5 +283,5 @@ function waysIn(
 }
 
 function closed(): RedriveError {
-  return new RedriveError("closed", "This Redrive was closed. Create a new one to go on.");
+  return new RedriveError("closed", "This Redrive was closed. Create a new one to continue.");
 }

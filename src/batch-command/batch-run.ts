@@ -1,5 +1,5 @@
-// A list of items through one batch handler, in a first pass and then in rounds of retries: a face of the queue and the
-// worker, in which every item is a job. Nothing is run or judged here.
+// Runs a list of items through one batch handler, in a first pass and then in rounds of retries. It uses the queue and
+// the worker: every item is a job, and nothing runs or is judged here.
 import { type BatchState, digestOf, queueOf, typeOf } from "./batch-state.ts";
 import type { Job } from "../core/job.ts";
 import { checkPayloadText } from "../core/payload.ts";
@@ -13,13 +13,13 @@ import type { JobQuery, Store } from "../store/store.ts";
 import { realSystem } from "../system/real.ts";
 import { isAgain } from "../worker/batch-forming.ts";
 
-/** What is to be done with the items. */
+/** The plan of a run. */
 export interface BatchPlan {
   readonly name: string;
   /** JSON texts. */
   readonly items: readonly string[];
   readonly run: RunBatch;
-  /** The handler says what became of each item, not only how the batch ended. */
+  /** The handler reports an outcome for each item, not only for the whole batch. */
   readonly isExact: boolean;
   readonly size: number;
   readonly retrySize: number;
@@ -27,18 +27,19 @@ export interface BatchPlan {
   readonly parallel: number;
 }
 
-/** What became of the items. */
+/** The results of the items. */
 export interface BatchBooks {
   readonly succeeded: number;
   readonly failed: number;
-  /** Items that were run in a round of retries. */
+  /** Items that ran in a round of retries. */
   readonly retried: number;
 }
 
 /** The job type of a run. */
 export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {
   const { name, size, retrySize, maxRetries } = plan;
-  // Where only the end of a batch is known, its first run charges nobody, and every try that is charged is a retry.
+  // Where only the outcome of a whole batch is known, its first run charges no attempt, and every charged attempt is a
+  // retry.
   const isCharged = plan.isExact || size === 1;
   const job = defineJob(typeOf(name), {
     preset: "batch",
@@ -52,7 +53,10 @@ export function batchJob(plan: BatchPlan, { run }: BatchState): JobDefinition {
   return { ...job, batch: job.batch && { ...job.batch, splitDelayMs: NEXT_ROUND_MS } };
 }
 
-/** Items that are known already, from before a kill, stay as they are. In their order, because neighbours run together. */
+/**
+ * Enqueues the items in order, because adjacent items run together. Items from before a kill are known already and stay
+ * unchanged.
+ */
 export async function enqueueItems(store: Store, job: JobDefinition, plan: BatchPlan): Promise<void> {
   const { items, size, isExact, maxRetries } = plan;
   const isAlone = (at: number): boolean => !isExact && size > 1 && items.length % size === 1 && at === items.length - 1;
@@ -60,13 +64,13 @@ export async function enqueueItems(store: Store, job: JobDefinition, plan: Batch
     payload: (item) => checkPayloadText(item),
     each: (item, at) => ({
       key: `${job.queue}:${at}:${digestOf([item]).slice(0, 16)}`.slice(-255),
-      // The last batch has this one alone, and its first run counts.
+      // The last batch has only this item, and its first run counts.
       ...(isAlone(at) && { maxAttempts: maxRetries + 1 }),
     }),
   });
 }
 
-/** The jobs of a run in one state, oldest first; of waiting ones only those that are due, where asked. */
+/** The jobs of a run in one state, oldest first; with `due`, only waiting jobs that are due. */
 export async function jobsIn(
   store: Store,
   { type, queue }: JobDefinition,
@@ -78,7 +82,7 @@ export async function jobsIn(
   return jobs.reverse();
 }
 
-/** What the store says about the items. */
+/** Counts the items in the store. */
 export async function booksOf(
   store: Store,
   job: JobDefinition,
@@ -94,7 +98,7 @@ export async function booksOf(
     ...(await jobsIn(store, job, { state: "dead" })),
     ...(await jobsIn(store, job, { state: "cancelled" })),
   ];
-  // The last attempt of these is the one they died of.
+  // Their last attempt is the one they died of.
   for (const each of dead) if (isAgain({ ...each, attempts: each.attempts - 1 })) retried += 1;
   return { succeeded, failed: dead.length, retried, dead };
 }

@@ -1,20 +1,20 @@
-// How far a run of a list of items has come: what a process that starts again has to know (which run, which round) stands in
-// one cell; everything else stands on the jobs.
+// The progress of a run of a list of items: what a restarted process must know (which run, which round) is in one cell;
+// everything else is on the jobs.
 import { createHash } from "node:crypto";
 import { RedriveError } from "../core/errors.ts";
 import { fieldsFrom } from "../core/options.ts";
 import { BATCH_TYPE } from "../core/round.ts";
 import type { Store } from "../store/store.ts";
 
-/** How far a run has come. */
+/** The progress of a run. */
 export interface BatchState {
   /** Runs of this name are counted from 1. */
   readonly run: number;
   readonly digest: string;
   readonly items: number;
-  /** As the run began with; it stands on the jobs. */
+  /** The value that the run began with; it is stored on the jobs. */
   readonly maxRetries: number;
-  /** Rounds of retries that were begun. */
+  /** Rounds of retries that have begun. */
   readonly rounds: number;
   readonly firstPassMs: number;
   readonly retryMs: number;
@@ -36,7 +36,7 @@ export function digestOf(texts: Iterable<string>): string {
   return hash.digest("hex");
 }
 
-/** The run that goes on, or a new one where there is none that is unfinished; `isResumed` says which. */
+/** The unfinished run, or a new one where there is none; `isResumed` tells which. */
 export async function beginRun(
   store: Store,
   plan: Pick<BatchState, "maxRetries"> & { readonly name: string; readonly items: readonly string[] },
@@ -59,7 +59,7 @@ export async function beginRun(
   }
 }
 
-/** Changes the state of a run as it stands, whoever else changes it; null once the next run of its name has begun. */
+/** Changes the state of a run, also while other processes change it; null once the next run of its name has begun. */
 export async function changeRun(
   store: Store,
   { name, run }: RunKey,
@@ -86,7 +86,7 @@ async function save(store: Store, name: string, state: BatchState, version: numb
   return written === true;
 }
 
-/** Dead items that somebody sent back to work make a run unfinished again. */
+/** True if dead items were sent back to work, which makes a run unfinished again. */
 async function isWaiting(store: Store, name: string, run: number): Promise<boolean> {
   const page = await store.list({ type: typeOf(name), queue: queueOf(name, run), state: "queued", limit: 1 });
   return page.items.length > 0;

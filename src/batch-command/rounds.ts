@@ -1,5 +1,5 @@
-// The course of a run: a first pass, then rounds of retries, each when nothing of the one before is left, in this process or
-// in another of the same run. What runs elsewhere and what is paused is waited for.
+// The course of a run: a first pass, then rounds of retries, each when the one before is finished, in this process or
+// in another one of the same run. Waits for items that run elsewhere or are paused.
 import { type BatchPlan, enqueueItems, jobsIn } from "./batch-run.ts";
 import { type BatchState, changeRun, type RunKey } from "./batch-state.ts";
 import { pausesInForce } from "../core/holding.ts";
@@ -19,24 +19,24 @@ export interface BatchRound {
   /** 0 for the first pass. */
   readonly round: number;
   readonly items: number;
-  /** Items in a batch, at least and at most: halves of what failed before go together no more. */
+  /** The least and the largest batch: halves of a failed batch no longer run together. */
   readonly sizes: readonly [number, number];
 }
 
-/** Why nothing is begun: a pause, items that another process runs, or items whose process seems to have died. */
+/** Why nothing starts: a pause, items that another process runs, or items whose process seems to have died. */
 export type BatchWait =
   | { readonly cause: "paused"; readonly pause: Pause }
   | { readonly cause: "elsewhere" | "lost"; readonly items: number };
 
-/** Whoever the run is for. */
+/** The callbacks of the caller of a run. */
 export interface BatchCaller {
-  /** Fires once the run is to stop. */
+  /** Fires when the run must stop. */
   readonly signal: AbortSignal;
-  /** What is due is worked on with this worker. */
+  /** Called with the worker that runs due items. */
   onWorker(worker: RedriveWorker): void;
-  /** The first pass (0) or a round of retries begins here. */
+  /** Called when the first pass (0) or a round of retries begins here. */
   onRound(round: BatchRound): void;
-  /** There is something to wait for; told once, until there was work again. */
+  /** Called when there is something to wait for; once, until there was work again. */
   onWait(wait: BatchWait): void;
 }
 
@@ -51,7 +51,7 @@ export interface BatchCall {
 /** How long to wait before the next look. */
 const WAIT_MS = 1_000;
 
-/** Works until no item is left, or until it is to stop. */
+/** Works until no item is left, or until it must stop. */
 export async function workThrough(call: BatchCall, caller: BatchCaller): Promise<void> {
   const { redrive, job, plan } = call;
   const { store } = redrive;
@@ -80,14 +80,14 @@ export async function workThrough(call: BatchCall, caller: BatchCaller): Promise
         caller.onRound(round);
       }
       if (look.lost.length > 0) tell({ cause: "lost", items: look.lost.length });
-      // Whoever else works on the run may have been faster.
+      // Another process of the run may have been faster.
       if (await workOn(call, state, caller, tell)) told = null;
       else await rest();
     }
   }
 }
 
-/** What is to be done next; `lost` are items in the hands of workers that seem to have died. */
+/** What to do next; `lost` are items of workers that seem to have died. */
 type Look =
   | { readonly kind: "over" }
   | { readonly kind: "next" }
@@ -101,7 +101,7 @@ async function lookAt(store: Store, job: JobDefinition): Promise<Look> {
   const isQueued = await anyQueued();
   const isDue = isQueued && (await anyQueued({ due: true }));
   const running = await jobsIn(store, job, { state: "running" });
-  // Once more, because what ran at the first look may have come back before the second.
+  // Once more, because an item that ran at the first look may have come back before the second.
   if (!isQueued && running.length === 0 && !(await anyQueued())) return { kind: "over" };
   const pause = pausesInForce(await store.control()).find(
     ({ kind, name }) => (kind === "type" || kind === "queue") && job[kind] === name,
@@ -127,7 +127,7 @@ async function beginRound(store: Store, key: RunKey, job: JobDefinition, seen: B
     isOurs = now.rounds === seen.rounds;
     return isOurs ? { ...now, rounds: now.rounds + 1 } : now;
   });
-  // In the order of the queue, so that the parts of a batch lie side by side again.
+  // In the order of the queue, so that the parts of a batch are adjacent again.
   const left = isOurs ? await jobsIn(store, job, { state: "queued" }) : [];
   for (let at = 0; at < left.length; at += PAGE)
     await store.reschedule(left.slice(at, at + PAGE).map(({ id }) => ({ id, delayMs: 0 })));
@@ -150,7 +150,7 @@ async function roundOf(
   return jobs.length === 0 ? null : { round: rounds, items: jobs.length, sizes };
 }
 
-/** Works on what is due; false if there was nothing left of it. */
+/** Works on what is due; false if nothing was left. */
 async function workOn(
   { redrive, job, plan, state: { run } }: BatchCall,
   { rounds }: BatchState,
@@ -172,10 +172,10 @@ async function workOn(
   return worker.counts.claimed > 0;
 }
 
-/** How often the time of a round is written down: a kill costs no more of it than this. */
+/** How often the time of a round is saved: a kill costs no more of it than this. */
 const NOTE_MS = 1_000;
 
-/** Adds the time of the work to that of the round, also of a round that is killed. */
+/** Adds the time of the work to that of the round, also if the round is killed. */
 async function timed(add: (ms: number) => Promise<unknown>, work: () => Promise<unknown>): Promise<void> {
   let from = realSystem.monotonic();
   const note = async (): Promise<void> => {
@@ -186,7 +186,7 @@ async function timed(add: (ms: number) => Promise<unknown>, work: () => Promise<
   let noting: Promise<unknown> = Promise.resolve();
   const noteLater = (): (() => void) =>
     realSystem.after(NOTE_MS, () => {
-      // What cannot be written is written later; the run does not depend on it.
+      // A failed write is repeated later; the run does not depend on it.
       noting = noting.then(note).catch(() => undefined);
       cancel = noteLater();
     });

@@ -1,4 +1,4 @@
-// A backoff written as data, as YAML can hold it: `{ kind: exponential, initial: 5s, multiplier: 2, max: 1m }`.
+// A backoff written as data, as in YAML: `{ kind: exponential, initial: 5s, multiplier: 2, max: 1m }`.
 import {
   type Backoff,
   type CustomDelay,
@@ -14,7 +14,7 @@ import { didYouMean, invalid, parseOptions } from "../core/options.ts";
 
 const KINDS = ["exponential", "linear", "fixed", "immediate"] as const;
 
-/** The backoff that the data describes; one made by a factory or a function comes back as it is. */
+/** The backoff that the data describes; one made by a factory, or a function, is returned unchanged. */
 export function backoffFromData(value: unknown): Backoff | CustomDelay {
   if (typeof value === "function") return value as CustomDelay;
   const data = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
@@ -41,7 +41,10 @@ export function backoffFromData(value: unknown): Backoff | CustomDelay {
   }
 }
 
-/** `exponential.initial: …` is about `defaults.backoff.initial`; what `fixed` says of itself is about its delay or a field. */
+/**
+ * Renames fields in errors: `exponential.initial: …` becomes `defaults.backoff.initial`; errors of `fixed` name its
+ * delay or a field.
+ */
 function inConfig(message: string): string {
   const isField = /^\w+: expected an object/.test(message);
   const said = message.replace(/^\w+/, "");

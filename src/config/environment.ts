@@ -1,5 +1,5 @@
-// The retry settings that the old systems took from the environment, as defaults below what a job type says itself. Each
-// variable belongs to its command; the others ignore it.
+// The retry settings that the old systems took from the environment, as defaults below what a job type sets itself.
+// Each variable belongs to one command; the others ignore it.
 import { fixed, MAX_DELAY_MS } from "../core/backoff.ts";
 import { RedriveError } from "../core/errors.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
@@ -8,7 +8,7 @@ import type { PolicyOptions } from "../core/policy.ts";
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the environment says. */
+/** The settings in the environment. */
 export interface SaidByEnvironment {
   readonly maxAttempts?: number;
   readonly delayMs?: number;
@@ -18,8 +18,8 @@ export interface SaidByEnvironment {
 export type EnvironmentOf = "worker" | "drain";
 
 /**
- * For `worker` `MAX_RETRY_ATTEMPTS` (attempts in all) and `RETRY_DELAY_SECONDS` (the wait before every retry); for `drain`
- * `MAX_RETRIES` (attempts after the first). An empty variable counts as absent.
+ * For `worker`: `MAX_RETRY_ATTEMPTS` (attempts in total) and `RETRY_DELAY_SECONDS` (the wait before every retry). For
+ * `drain`: `MAX_RETRIES` (attempts after the first). An empty variable counts as absent.
  */
 export function policyFromEnvironment(env: Environment, command: EnvironmentOf): SaidByEnvironment {
   if (command === "drain") {
@@ -31,7 +31,7 @@ export function policyFromEnvironment(env: Environment, command: EnvironmentOf):
   return { ...(maxAttempts !== undefined && { maxAttempts }), ...(delayMs !== undefined && { delayMs }) };
 }
 
-/** Defaults of a config file with those of the environment above them. */
+/** Defaults of a config file, overridden by those of the environment. */
 export function mergedDefaults(config: PolicyOptions, { maxAttempts, delayMs }: SaidByEnvironment): PolicyOptions {
   const { maxRetries: _replaced, ...rest } = config;
   const merged = maxAttempts === undefined ? config : { ...rest, maxAttempts };

@@ -1,5 +1,5 @@
-// Which config file counts: the one that is named, else the one in the working directory. Most calls have none, and then
-// nothing of what reads one is loaded.
+// Finds the config file: the one that is named, else the one in the working directory. Most calls have none, and then
+// the code that reads one is not loaded.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { AlertOptions } from "../core/alerts.ts";
@@ -12,7 +12,7 @@ import type { StoreAddress } from "./store-address.ts";
 
 /** A config file, checked. */
 export interface Config {
-  /** Where it lies; null where there is none. */
+  /** Its path; null where there is none. */
   readonly file: string | null;
   readonly store: StoreAddress | null;
   /** Absolute paths of files with job definitions. */
@@ -46,7 +46,7 @@ export function findConfig(named: string | undefined, folder: string): string | 
   if (named !== undefined) {
     const path = resolve(folder, named);
     if (named !== "" && isThere(path)) return path;
-    throw refused(`config: expected a file; there is no ${JSON.stringify(named)}; check the path`);
+    throw refused(`config: expected a file; got ${JSON.stringify(named)}, which does not exist; check the path`);
   }
   const found = CONFIG_NAMES.filter((name) => isThere(join(folder, name)));
   if (found.length > 1) {
@@ -57,7 +57,7 @@ export function findConfig(named: string | undefined, folder: string): string | 
   return found[0] === undefined ? null : join(folder, found[0]);
 }
 
-/** True also for a link that leads nowhere: it is refused, not passed over. */
+/** True also for a link that leads nowhere: it is refused, not skipped. */
 function isThere(path: string): boolean {
   return existsSync(path) || whyRefused(path) !== null;
 }

@@ -1,5 +1,5 @@
-// A config file is TypeScript, JavaScript or YAML, and refused as a whole where one field is wrong. Paths in it begin
-// where the file lies.
+// Loads a config file: TypeScript, JavaScript or YAML. One wrong field refuses the whole file. Relative paths in it
+// start at the folder of the file.
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
@@ -29,7 +29,7 @@ const FIELDS = [
 ] as const satisfies readonly (keyof RedriveConfig)[];
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
-/** More is no config, and would take minutes to read. */
+/** A larger file is no config, and would take minutes to read. */
 const YAML_MOST = 1_048_576;
 
 /** Loads and checks a config file. */
@@ -52,7 +52,7 @@ async function readConfig(file: string): Promise<{ value: unknown; placeOf: Yaml
       // Loaded only where it is needed: most calls have no YAML to read.
       const { readYaml } = await import("./config-yaml.ts");
       const { size } = statSync(file);
-      if (size > YAML_MOST) throw new Error(`it may have at most 1 MiB; it has ${size} bytes`);
+      if (size > YAML_MOST) throw new Error(`it may have at most 1 MiB; got ${size} bytes`);
       return readYaml(await readFile(file, "utf8"));
     }
     const module = await loadModule(file);
@@ -64,7 +64,7 @@ async function readConfig(file: string): Promise<{ value: unknown; placeOf: Yaml
   }
 }
 
-/** The field that an error of the library names, as a path. */
+/** The path of the field that an error of the library names. */
 function pathIn(message: string): string[] {
   const name = /^([\w.]+):/.exec(message)?.[1] ?? "";
   return name.replace(/^library\b/, "defaults").split(".");
@@ -145,7 +145,7 @@ function workerOf(value: unknown, folder: string): WorkerConfig {
   };
 }
 
-/** Like `parseOptions`, but the error knows where the field stands. */
+/** Like `parseOptions`, but the error has the position of the field. */
 function parse<K extends string>(value: unknown, known: readonly K[], path: readonly string[]): Record<K, unknown> {
   try {
     return parseOptions(value, known, ["config", ...path].join(".")) as Record<K, unknown>;
@@ -159,7 +159,10 @@ function parse<K extends string>(value: unknown, known: readonly K[], path: read
   }
 }
 
-/** Says where a field belongs that stands at the top and is one of `defaults` or `worker`; the nearest may be far away. */
+/**
+ * Names the right place for a top-level field that belongs to `defaults` or `worker`, because the nearest known name
+ * may be far off.
+ */
 function withPlace(message: string, wrong: string, path: readonly string[]): string {
   if (path.length > 0 || didYouMean(wrong, FIELDS) !== "") return message;
   const places = [POLICY_FIELDS.map((field) => ["defaults", field]), WORKER_FIELDS.map((field) => ["worker", field])];
@@ -168,7 +171,7 @@ function withPlace(message: string, wrong: string, path: readonly string[]): str
   return message.replace(/did you mean "\w+"\?$/, remedy);
 }
 
-/** Names that would reach into the prototypes of objects have no place in a config. */
+/** Refuses names that would reach into the prototypes of objects. */
 function refuseForbidden(value: unknown, path: readonly string[]): void {
   if (typeof value !== "object" || value === null) return;
   if (path.length > MOST_DEPTH) throw invalid("config", `at most ${MOST_DEPTH} levels`, "more", "make it flatter");

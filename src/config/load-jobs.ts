@@ -1,4 +1,4 @@
-// Job definitions from modules: every export that is one, and those in exported arrays.
+// Loads job definitions from modules: every export that is one, and those in exported arrays.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { RedriveError } from "../core/errors.ts";
@@ -22,16 +22,18 @@ async function jobsOf(file: string): Promise<JobDefinition[]> {
   const path = resolve(file);
   const why = whyRefused(path);
   if (why !== null) throw refused(`expected a file that only you or root can change; ${path} ${why}`);
-  if (!existsSync(path)) throw refused(`expected a module with job definitions; there is no file ${file}`);
+  if (!existsSync(path))
+    throw refused(`expected a module with job definitions; got ${file}, which does not exist; check the path`);
   let module: Record<string, unknown>;
   try {
     module = await loadModule(path);
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
-    throw refused(`expected a module that can be loaded; ${file} cannot: ${oneLine(said)}`, cause);
+    throw refused(`expected a module that can be loaded; got an error from ${file}: ${oneLine(said)}`, cause);
   }
   const jobs = Object.values(module).flat().filter(isJobDefinition);
-  if (jobs.length === 0) throw refused(`expected exports made by defineJob; ${file} has none`);
+  if (jobs.length === 0)
+    throw refused(`expected exports made by defineJob; got none in ${file}; export the definitions`);
   return jobs;
 }
 

@@ -1,5 +1,5 @@
-// Loads a module of the user's, TypeScript or JavaScript: with Node itself where it can, with jiti where it cannot. A
-// module that finds no `redrive` of its own gets this one, so that a file in an empty folder works.
+// Loads a user's module, TypeScript or JavaScript: with Node itself where it can, with jiti where it cannot. A module
+// that finds no `redrive` installed gets this one, so that a file in an empty folder works.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, extname, join } from "node:path";
@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const TYPESCRIPT = [".ts", ".mts", ".cts"];
 const own = createRequire(import.meta.url);
 
-/** Errors that say that Node cannot load this kind of file, not that the file is wrong. */
+/** Errors which mean that Node cannot load this kind of file, not that the file is wrong. */
 const BEYOND_NODE = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
 
 /** The exports of the module at an absolute path. */
@@ -30,7 +30,7 @@ function nodeReadsTypeScript(): boolean {
   return Boolean((process.features as { typescript?: unknown }).typescript);
 }
 
-/** True where the nearest package.json says that its files are modules; `npm init` does not make it say so. */
+/** True where the nearest package.json declares its files as modules; `npm init` does not. */
 function isOfModulePackage(path: string): boolean {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     const type = packageType(join(folder, "package.json"));
@@ -38,7 +38,7 @@ function isOfModulePackage(path: string): boolean {
   }
 }
 
-/** What a package.json says about its files, "" where it says nothing, or null where there is none. */
+/** The `type` of a package.json, "" where it has none, or null where there is no package.json. */
 function packageType(file: string): string | null {
   let text: string;
   try {
@@ -67,7 +67,7 @@ function findsRedrive(path: string): "ours" | "another" | "nothing" {
 async function loadTransformed(path: string, finds: ReturnType<typeof findsRedrive>): Promise<Record<string, unknown>> {
   const { createJiti } = await import("jiti");
   const virtualModules = finds === "another" ? {} : await ourModules();
-  // Without a cache on disk: one in a folder that others can write to would let them choose what we run.
+  // Without a cache on disk: in a folder that others can write to, they could choose what we run.
   const jiti = createJiti(pathToFileURL(path).href, { fsCache: false, virtualModules });
   return jiti.import<Record<string, unknown>>(path);
 }

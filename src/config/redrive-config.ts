@@ -1,15 +1,20 @@
-// What a config file may say, as a type for those that are TypeScript; YAML and TypeScript are checked by the same code.
+// The type of a config file in TypeScript; the same code checks YAML and TypeScript.
 import type { AlertOptions } from "../core/alerts.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { ServiceOptions, TenantOptions } from "../core/service.ts";
 import type { RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
 
-/** What a config file may say about workers. */
+/** The options of workers in a config file. */
 export type WorkerConfig = Omit<RedriveWorkerOptions, "isolation" | "jobsFile">;
 
-/** The default export of `redrive.config.ts`; `redrive.config.yaml` has the same fields. Paths begin where the file lies. */
+/**
+ * The default export of `redrive.config.ts`; `redrive.config.yaml` has the same fields. Relative paths start at the
+ * folder of the file.
+ */
 export interface RedriveConfig {
-  /** Where the jobs live: `sqlite:PATH` or `postgres://…`; default `sqlite:./redrive.db` in the working directory. */
+  /**
+   * The database of the jobs: `sqlite:PATH` or `postgres://…`; default `sqlite:./redrive.db` in the working directory.
+   */
   readonly store?: string;
   /** The file or files with job definitions; default none. */
   readonly jobs?: string | readonly string[];
@@ -25,7 +30,7 @@ export interface RedriveConfig {
    * `RedriveOptions`.
    */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
-  /** Limits for the figures of `drain`: if one is passed, `drain` says so and exits with 1. Default none. */
+  /** Limits on the figures of `drain`: if one is exceeded, `drain` reports it and exits with 1. Default none. */
   readonly alerts?: AlertOptions;
   /** Options of workers; default those of `WorkerOptions`. */
   readonly worker?: WorkerConfig;

@@ -1,12 +1,12 @@
-// Store URLs as people give them: checked before anything is opened, relative to where they were written, and never shown
-// with a password.
+// Store URLs from users: checked before anything is opened, relative to where they were written, and never shown with a
+// password.
 import { resolve } from "node:path";
 import { invalid } from "../core/options.ts";
 import { isPostgresUrl, readPostgresAddress } from "../store/postgres/address.ts";
 import { readSqliteUrl, sqliteUrl } from "../store/sqlite/address.ts";
 import { masked } from "../core/safe-text.ts";
 
-/** Where the jobs live. */
+/** The address of a store. */
 export interface StoreAddress {
   /** The URL; that of a file with an absolute path. */
   readonly url: string;
@@ -30,7 +30,7 @@ export function storeAddress(url: unknown, folder: string): StoreAddress {
     return { url, path: null, shown: `${shown} (schema ${schema})` };
   }
   const { path, sync } = readSqliteUrl(url) ?? { path: "", sync: "full" };
-  // A store in memory ends with the process: what one command writes, no other would find.
+  // A store in memory ends with the process: no other command would find its jobs.
   if (url === "memory:" || path === ":memory:")
     throw invalid("store", EXPECTED, url, "a store in memory is gone when the command ends; name a file");
   if (path === "" || path.includes("\0")) throw invalid("store", EXPECTED, masked(url), REMEDY);

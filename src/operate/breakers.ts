@@ -1,4 +1,4 @@
-// Looking at the breakers of a fleet, and opening, closing and resetting them by hand.
+// Lists the breakers of a fleet, and opens, closes and resets them by hand.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { callsOf, failuresInARow, witnessFrom } from "../core/evidence.ts";
 import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
@@ -17,7 +17,7 @@ import type { Cell, CellQuery, Control, Store } from "../store/store.ts";
 import { livingAmong, type SaidSettings, settingsFrom, settingsOfServices } from "../services/holding.ts";
 import { changeService } from "../services/service-change.ts";
 
-/** The breaker of a service as people see it. Times are epoch milliseconds by the store's clock. */
+/** The breaker of a service as shown to people. Times are epoch milliseconds by the store's clock. */
 export interface BreakerView {
   /** The name of the service. */
   readonly service: string;
@@ -25,13 +25,13 @@ export interface BreakerView {
   readonly state: Breaker["state"];
   /** When it entered the state; 0 if it has always been closed. */
   readonly since: number;
-  /** When it is probed; null where it is not open, or stays open until it is closed by hand. */
+  /** When it is probed; null where it is not open, or stays open until closed by hand. */
   readonly until: number | null;
   /** Why it is open; null if it is not. */
   readonly reason: string | null;
   /** Until when the service asked for no calls (`Retry-After`); null if it did not. */
   readonly holdUntil: number | null;
-  /** Until when its load returns slowly; null if it does not. */
+  /** Until when its load rises slowly after an outage; null if it does not. */
   readonly rampUntil: number | null;
   /** Calls in the window, by all workers. */
   readonly calls: number;
@@ -45,7 +45,7 @@ export interface BreakerView {
   readonly sick: readonly { readonly worker: string; readonly until: number }[];
 }
 
-/** Looks at breakers and changes them by hand, for the whole fleet. */
+/** Lists breakers and changes them by hand, for the whole fleet. */
 export interface Breakers {
   /** The breaker of every service that is configured or was called, by name. */
   list(): Promise<BreakerView[]>;
@@ -53,9 +53,9 @@ export interface Breakers {
   get(service: string): Promise<BreakerView>;
   /** Opens it by hand for a time (1 ms to 10 years), or until it is closed by hand. */
   open(service: string, options: { readonly reason: string; readonly for?: Duration }): Promise<BreakerView>;
-  /** Closes it; the load returns with the service's ramp. */
+  /** Closes it; the load rises along the service's ramp. */
   close(service: string): Promise<BreakerView>;
-  /** Closes it at once and without a ramp, and forgets what the fleet has counted and what the service asked for. */
+  /** Closes it at once and without a ramp, and forgets what the fleet has counted and any `Retry-After`. */
   reset(service: string): Promise<BreakerView>;
 }
 
@@ -117,7 +117,7 @@ function viewOf(service: string, control: Control, cells: readonly Cell[], setti
   const { breaker, holdUntil } = record;
   const own = cells.filter(({ kind, name }) => kind === "evidence" && name === service);
   const all = own.flatMap(({ holder, value }) => witnessFrom(holder, value));
-  // After a closing, only what was seen since then counts.
+  // After a closing, only evidence since then counts.
   const witnesses = breaker.state === "closed" ? all.filter(({ evidence }) => evidence.since === breaker.since) : all;
   const windowMs = settings.service(service).breaker?.windowMs ?? WINDOW_MS;
   const calls = witnesses.map(({ evidence }) => callsOf(evidence, { windowMs }, now));

@@ -1,5 +1,5 @@
-// The dead letters: list, inspect, count, send back to work, remove. By id or by filter; each is done once however often
-// it is asked for, because a redrive names the generation it saw and a removed job is gone.
+// The dead letters: list, inspect, count, send back to work, remove. By id or by filter. Repeating a call changes
+// nothing more, because a redrive names the generation it saw and a removed job no longer exists.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
@@ -17,7 +17,7 @@ export type DeadLetterFilter = Omit<LetterFilter, "from" | "until" | "aside"> & 
   readonly from?: Date | number | string;
   /** Died before this time. */
   readonly until?: Date | number | string;
-  /** Says that every dead letter is meant, where no other field is given. */
+  /** Selects every dead letter, where no other field is given. */
   readonly all?: true;
 };
 
@@ -26,11 +26,11 @@ export type DeadLetterTarget = string | readonly string[] | DeadLetterFilter;
 
 /** A dead letter with everything known about it. */
 export interface DeadLetterDetails extends DeadLetter {
-  /** The bad runs of the job, oldest first: of each generation the first and the last nine. */
+  /** The failed runs of the job, oldest first: of each generation the first and the last nine. */
   readonly history: readonly AttemptRecord[];
 }
 
-/** What a removal did. */
+/** The result of a removal. */
 export interface RemoveSummary {
   /** Jobs that were deleted. */
   readonly removed: number;
@@ -40,10 +40,10 @@ export interface RemoveSummary {
   readonly missing: number;
 }
 
-/** Looks at dead letters, sends them back to work, removes or exports them. */
+/** Lists dead letters, sends them back to work, removes or exports them. */
 export interface DeadLetters {
   /**
-   * A page of dead letters, newest first. Beside the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of
+   * A page of dead letters, newest first. Besides the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of
    * the page before), `oldest: true` for the oldest first, and `payloads: false` to leave out payload, progress and
    * result.
    */
@@ -56,7 +56,7 @@ export interface DeadLetters {
   get(id: string): Promise<DeadLetterDetails>;
   /**
    * Sends them back to work with attempts and crashes reset, after `delay` (default 0, at most 10 years). Counts the
-   * `redriven`, those `refused` because they are not dead any more, and ids that are `missing`.
+   * `redriven`, those `refused` because they are no longer dead, and ids that are `missing`.
    */
   retry(target: DeadLetterTarget, options?: { readonly delay?: Duration }): Promise<Record<RedriveAnswer, number>>;
   /** Deletes dead jobs with their dead letters and history. */
@@ -126,7 +126,7 @@ export function openDeadLetters(store: Store): DeadLetters {
         const dead = letters.filter((letter) => letter?.dead === true) as Letter[];
         const missing = letters.filter((letter) => letter === null).length;
         const targets = dead.map(({ id, generation }) => ({ id, generation }));
-        // What came back to life since we looked is not removed.
+        // Jobs that were redriven since the read are not removed.
         const removed = dead.length === 0 ? 0 : await store.remove(targets);
         sum.removed += removed;
         sum.missing += missing;
@@ -171,7 +171,7 @@ async function* chunks(
     }));
 }
 
-/** A checked filter as the store takes it. */
+/** A checked filter in the form of the store. */
 function letterFilter(filter: DeadLetterFilter): LetterFilter {
   const { all, from, until, ...rest } = parseOptions(filter, FILTER, "filter");
   if (all !== undefined && all !== true) throw invalid("filter.all", "true", all, "leave it out otherwise");

@@ -1,5 +1,5 @@
-// Work that is due now: what nothing holds back, which health, doctor and drain go by when nobody takes it, and what
-// something does.
+// Work that is due now: the work that nothing holds back, which health, doctor and drain report when no worker takes
+// it, and the work that is held back.
 import { budgetFrom } from "../core/budget.ts";
 import { type Holding, holdUntilOf, isHeld, parkedBy, pausesOf } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
@@ -31,12 +31,12 @@ export async function* dueLanes(store: Store, holding: Holding): AsyncGenerator<
   }
 }
 
-/** Workers that have retries to make ask for tokens more often than this. */
+/** Workers with retries ask for tokens more often than this. */
 const ASKED_MS = 10_000;
 
 /**
- * Tells the lanes whose next start a rate limit, a ramp or a retry budget puts off: workers take their work as fast as they
- * may.
+ * Tells the lanes whose next start a rate limit, a ramp or a retry budget delays: workers take their work as fast as
+ * the limits allow.
  */
 export async function pacedLanes(store: Pick<Store, "cells">): Promise<(lane: DueLane) => boolean> {
   const { cells, now } = await store.cells([{ kind: "budget" }, { kind: "rate" }]);
@@ -67,10 +67,10 @@ async function* activeLanes(store: Store): AsyncGenerator<{ readonly lane: Activ
 }
 
 const JOBS_PAGE = 200;
-/** How many jobs of one type are counted at most: the answer must not cost more than the work did. */
+/** Most jobs of one type that are counted: the count must not cost more than the work did. */
 export const COUNTED_MOST = 1_000;
 
-/** How many due jobs there are of each type that is not among those served; counted up to 1,000 of a type. */
+/** The number of due jobs of each type that is not served; counted up to 1,000 of a type. */
 export async function unservedJobs(
   store: Store,
   { types, queues }: { readonly types: ReadonlySet<string>; readonly queues?: readonly string[] | undefined },
@@ -86,7 +86,7 @@ export async function unservedJobs(
   return Object.fromEntries(counts);
 }
 
-/** Something that holds due work back, and how many jobs it holds, counted up to 1,000. */
+/** Something that holds due work back, and how many jobs, counted up to 1,000. */
 export interface HeldBack {
   readonly by: "pause" | "breaker" | "hold";
   readonly kind: "queue" | "type" | "service" | "tenant";
@@ -94,7 +94,7 @@ export interface HeldBack {
   readonly jobs: number;
 }
 
-/** What holds back work that is due. */
+/** Everything that holds due work back. */
 export async function heldJobs(store: Store): Promise<HeldBack[]> {
   const holding = await readHolding(store);
   const found = new Map<string, Omit<HeldBack, "jobs">>();

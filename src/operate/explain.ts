@@ -1,4 +1,4 @@
-// Asks a store for everything that an explanation of one job goes by. What it means is core's to say.
+// Reads everything from a store that an explanation of one job needs; core interprets it.
 import { type Explanation, explain, type LivingWorker, type Snapshot, type SpreadLimit } from "../core/explain.ts";
 import { witnessFrom } from "../core/evidence.ts";
 import type { Holding } from "../core/holding.ts";
@@ -16,7 +16,7 @@ import { everyItem, PAGE } from "../enqueue/paging.ts";
 /** Lanes read with one call, and calls for one explanation. */
 const LANES = 1_000;
 const PAGES = 20;
-/** Running jobs of a type that are counted at most. */
+/** Most running jobs of a type that are counted. */
 const RUNNING_MOST = 2_000;
 
 /** Why the job is not running. */
@@ -50,7 +50,7 @@ function queriesFor({ type, service, tenant }: Job): CellQuery[] {
   const of = (kind: string, name: string): CellQuery => ({ kind, name });
   return [
     { kind: "load" },
-    // Of all, because others may be before it.
+    // Of all names, because others may come before it.
     { kind: "settings" },
     of("rate", `type:${type}`),
     ...(service === null ? [] : [of("rate", `service:${service}`), of("budget", service), of("evidence", service)]),
@@ -110,7 +110,7 @@ async function livingWorkers(
       for (const { evidence } of witnessFrom(holder, value)) sick.set(holder, evidence.sickUntil);
   return living.map(({ id, running }) => {
     const load = loads.get(id) ?? null;
-    // Of a type with too many to count, all of them may be.
+    // For a type with too many to count, all of them may be of this type.
     const ofType = new Map([...counts].map(([type, by]) => [type, by ? (by.get(id) ?? 0) : running] as const));
     const taken = load ? slotsTaken(load, running, ofType) : running;
     const own = counts.get(job.type)?.get(id) ?? 0;
@@ -130,7 +130,7 @@ async function runningOf(store: Store, type: string): Promise<ReadonlyMap<string
   return counts;
 }
 
-/** Lanes with due work that are taken from before the job's own, or in turn with it; they come highest priority first. */
+/** Lanes with due work that are served before the job's lane, or in turn with it; highest priority first. */
 async function lanesBefore(store: Store, { priority }: Job): Promise<ActiveLane[]> {
   const found: ActiveLane[] = [];
   for (let after: number | null = null, page = 0; page < PAGES; page++) {

@@ -1,4 +1,4 @@
-// Dead letters as text for other tools: NDJSON with everything, or CSV with what fits into a table.
+// Dead letters as text for other tools: NDJSON with all fields, or CSV with those that fit into a table.
 import { csvCell } from "../core/csv.ts";
 import { nothingHeld } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter } from "../core/job.ts";
@@ -7,7 +7,7 @@ import { redactJson, redactText } from "../core/redact.ts";
 import type { Store } from "../store/store.ts";
 import { isoTime, jsonText, letterForm } from "./json-form.ts";
 
-/** The forms of an export. */
+/** The formats of an export. */
 export const EXPORT_FORMATS = ["ndjson", "csv"] as const;
 /** One of `EXPORT_FORMATS`. */
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
@@ -32,9 +32,9 @@ const COLUMNS = [
   "input_data",
 ] as const;
 
-/** What an export shows. */
+/** Options of an export. */
 export interface ExportOptions {
-  /** True shows fields that look like secrets as they are; default false: they are masked. */
+  /** True does not mask fields that look like secrets; default false. */
   readonly reveal?: boolean;
 }
 
@@ -81,7 +81,7 @@ function csvRow({ job, failure, ...letter }: DeadLetter): readonly (string | num
   return [id, type, reason, ...what, attempts, maxAttempts, crashes, generation, ...whose, ...times, payload];
 }
 
-/** One line after RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe in front. */
+/** One line as in RFC 4180. A text that a spreadsheet would take for a formula gets a leading apostrophe. */
 function csvLine(values: readonly (string | number | null)[]): string {
   const cell = (value: string | number | null): string => {
     const text = value === null ? "" : String(value);

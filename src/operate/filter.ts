@@ -1,19 +1,19 @@
-// What filters, ids and cursors have in common, for jobs and dead letters alike: the checks before a store is asked.
+// The checks of filters, ids and cursors before a store is asked, for jobs and dead letters alike.
 import { invalid, parseOptions } from "../core/options.ts";
 
-/** The id itself; refuses what can be none. */
+/** The id itself; throws for an invalid one. */
 export function checkId(id: unknown): string {
   if (typeof id === "string" && id !== "" && id.length <= 64) return id;
   throw invalid("id", "the id of a job", id, "copy it from a list");
 }
 
-/** Throws for what cannot be a cursor. */
+/** Throws for an invalid cursor. */
 export function checkCursor(cursor: unknown): void {
   if (cursor !== null && typeof cursor !== "string")
     throw invalid("cursor", 'the "next" of an earlier page', cursor, "leave it out for the first page");
 }
 
-/** Throws for a field of a filter that is of the wrong kind. */
+/** Throws for a field of a filter that has the wrong type. */
 export function checkKinds(
   filter: Readonly<Record<string, unknown>>,
   { text, yesOrNo }: { readonly text: readonly string[]; readonly yesOrNo: readonly string[] },
@@ -27,8 +27,8 @@ export function checkKinds(
         throw invalid(`filter.${field}`, expected, filter[field], "change it");
 }
 
-/** Throws for a filter that says nothing: everything is meant only where somebody says so. */
+/** Throws for an empty filter: a call affects everything only where the caller says so. */
 export function checkNarrow(filter: unknown, fields: readonly string[]): void {
   if (Object.keys(parseOptions(filter, fields, "filter")).length === 0)
-    throw invalid("filter", "at least one field", "{}", "narrow it, or say { all: true }");
+    throw invalid("filter", "at least one field", "{}", "narrow it, or pass { all: true }");
 }

@@ -1,5 +1,5 @@
-// How a queue is doing, as one pure judgement over a few facts, and the way to gather them. No thresholds of users yet:
-// these are the ones of the old systems.
+// The health of a queue: one pure judgement over a few facts, and the code that reads them. Users cannot set thresholds
+// yet: these are those of the old systems.
 import type { State } from "../core/job.ts";
 import { formatDuration } from "../core/duration.ts";
 import { type Holding, pausesInForce } from "../core/holding.ts";
@@ -10,14 +10,17 @@ import { type UnarchivedLetters, unarchivedLetters } from "../upkeep/keeps.ts";
 import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
 import { livingAmong } from "../services/holding.ts";
 
-/** What the judgement goes by. */
+/** The facts that the judgement uses. */
 export interface HealthFacts {
   readonly jobs: Readonly<Record<State, number>>;
   /** Workers with a lease in force. */
   readonly workers: number;
-  /** Runs in the hands of workers whose lease has ended. */
+  /** Runs of workers whose lease has ended. */
   readonly orphans: number;
-  /** How long the oldest job has been due that nothing holds back, rate limits and retry budgets included; null if none is due. */
+  /**
+   * How long the oldest job that nothing holds back (rate limits and retry budgets included) has been due; null if none
+   * is due.
+   */
   readonly oldestDueMs: number | null;
   /** Types with work that is due, not held back, and has waited for a minute. */
   readonly waitingTypes: readonly string[];
@@ -26,18 +29,18 @@ export interface HealthFacts {
   /** Services whose breaker is not closed. */
   readonly breakers: readonly string[];
   readonly deadLetters: number;
-  /** Those of them that wait for an archive, and nobody who has it comes. */
+  /** The dead letters among them that wait for an archive which no worker has. */
   readonly unarchived: readonly UnarchivedLetters[];
-  /** Whether somebody looks after what goes by itself. */
+  /** Whether upkeep runs. */
   readonly upkeep: UpkeepFacts;
 }
 
-/** A verdict for people and probes. */
+/** The judgement, for people and probes. */
 export interface Health {
   readonly status: "healthy" | "degraded" | "unhealthy";
   /** From 0 to 1. */
   readonly score: number;
-  /** Unknown: of what has ended the good ones are removed sooner than the dead ones, so that those kept say nothing. */
+  /** Always null (unknown): completed jobs are deleted sooner than dead ones, so the stored jobs do not tell it. */
   readonly successRate: null;
   /** Why it is not 1, the worst first. */
   readonly reasons: readonly string[];
@@ -47,10 +50,10 @@ const LATE_MS = 60_000;
 const VERY_LATE_MS = 300_000;
 const MANY_DEAD = 100;
 const BACKLOG = 1_000;
-/** Types that are named; of more, how many. */
+/** Most types that are named; of the rest only the number. */
 const NAMED = 10;
 
-/** The judgement: a score that each trouble lowers, below 0.8 degraded, below 0.5 unhealthy. */
+/** The judgement: a score that each problem lowers; below 0.8 degraded, below 0.5 unhealthy. */
 export function judgeHealth(facts: HealthFacts): Health {
   const { jobs, workers, orphans, oldestDueMs, breakers, deadLetters } = facts;
   const troubles: [cost: number, reason: string][] = upkeepTroubles(facts.upkeep);
@@ -59,7 +62,7 @@ export function judgeHealth(facts: HealthFacts): Health {
     troubles.push([oldestDueMs >= LATE_MS ? 0.6 : 0.3, `no worker is alive and ${due}`]);
   else if (oldestDueMs !== null && oldestDueMs >= VERY_LATE_MS) troubles.push([0.5, due]);
   else if (oldestDueMs !== null && oldestDueMs >= LATE_MS) troubles.push([0.25, due]);
-  if (orphans > 0) troubles.push([0.25, `${orphans} runs are in the hands of workers that do not answer`]);
+  if (orphans > 0) troubles.push([0.25, `${orphans} runs belong to workers that do not respond`]);
   if (breakers.length > 0)
     troubles.push([0.25, `the breakers of these services are not closed: ${breakers.join(", ")}`]);
   if (facts.unarchived.length > 0) troubles.push([0.1, unarchivedText(facts.unarchived)]);
@@ -79,7 +82,7 @@ export function judgeHealth(facts: HealthFacts): Health {
   return { status, score, successRate: null, reasons: troubles.map(([, reason]) => reason) };
 }
 
-/** Letters that wait for their archive, in words. */
+/** A sentence about letters that wait for their archive. */
 export function unarchivedText(letters: readonly UnarchivedLetters[]): string {
   const count = letters.reduce((sum, each) => sum + each.count, 0);
   const types = letters.map(({ type }) => type).toSorted();
@@ -88,7 +91,7 @@ export function unarchivedText(letters: readonly UnarchivedLetters[]): string {
   return `${what} for an archive that no worker has opened for an hour: ${types.slice(0, NAMED).join(", ")}${more}`;
 }
 
-/** Asks a store for the facts. */
+/** Reads the facts from a store. */
 export async function gatherHealth(store: Store): Promise<HealthFacts> {
   const [jobs, workers, holding, tally] = await Promise.all([
     store.count(),
@@ -114,7 +117,7 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
   };
 }
 
-/** What has been due for how long; what a limit or a budget spreads over time is not late, if there is a worker to take it. */
+/** How long work has been due; work that a limit or budget delays is not late, if there is a worker to take it. */
 async function gatherLate(
   store: Store,
   holding: Holding,

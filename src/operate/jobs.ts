@@ -1,4 +1,4 @@
-// Looking at jobs and changing what waits, one by one or by filter.
+// Lists jobs, and cancels or reschedules them, one by one or by filter.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import type { Explanation } from "../core/explain.ts";
 import { RedriveError } from "../core/errors.ts";
@@ -16,18 +16,18 @@ import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
 
 /** Which jobs; every field narrows. Where no field is given, `cancel` and `reschedule` need `all: true`. */
 export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads"> & {
-  /** Says that every job is meant, where no other field is given. */
+  /** Selects every job, where no other field is given. */
   readonly all?: true;
 };
 
 /** One job, several, or all that match. */
 export type JobTarget = string | readonly string[] | JobFilter;
 
-/** What is to change about waiting jobs. */
+/** The changes to waiting jobs. */
 export interface RescheduleOptions {
   /** Due this long from now, at most 10 years; not together with `runAt`. */
   readonly delay?: Duration;
-  /** Due at this time: a date, epoch milliseconds or an ISO 8601 text; one that is past means at once. */
+  /** Due at this time: a date, epoch milliseconds or an ISO 8601 text; a past time means at once. */
   readonly runAt?: Date | number | string;
   /** 0 to 9, higher first. */
   readonly priority?: number;
@@ -37,11 +37,11 @@ export interface RescheduleOptions {
 export interface JobDetails {
   /** The job. */
   readonly job: Job;
-  /** Its bad runs, oldest first: of each generation the first and the last nine. */
+  /** Its failed runs, oldest first: of each generation the first and the last nine. */
   readonly history: readonly AttemptRecord[];
 }
 
-/** Looks at jobs, and cancels or reschedules them. */
+/** Lists jobs, and cancels or reschedules them. */
 export interface Jobs {
   /** The job; null if there is none of this id. */
   get(id: string): Promise<Job | null>;
@@ -50,9 +50,9 @@ export interface Jobs {
   /** Why the job is not running, and what happens next; rejects with `not_found` if there is none. */
   explain(id: string): Promise<Explanation>;
   /**
-   * A page of jobs, newest first. Beside the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of the page
-   * before), `sort: "due"` for waiting jobs in the order in which they are due, and `payloads: false` to leave out
-   * payload, progress and result.
+   * A page of jobs, newest first. Besides the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of the page
+   * before), `sort: "due"` for waiting jobs in order of due time, and `payloads: false` to leave out payload, progress
+   * and result.
    */
   list(query?: Partial<JobQuery>): Promise<Page<Job>>;
   /** Every job that matches, newest first, read page by page. */
@@ -73,7 +73,7 @@ export interface Jobs {
 
 const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
 
-/** The jobs of a store; what is cancelled here is told to whoever listens. */
+/** The jobs of a store; listeners learn of the jobs cancelled here. */
 export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
   const all = async function* (filter: JobFilter = {}, payloads = true): AsyncGenerator<Job> {
     const query = jobQuery(filter);
@@ -114,7 +114,7 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
   };
 }
 
-/** The error for a job that is not there. */
+/** The error for an unknown job. */
 export function noJob(id: string): RedriveError {
   const message = `There is no job ${JSON.stringify(id.slice(0, 80))}. Check the id; finished jobs are removed after their retention.`;
   return new RedriveError("not_found", message, { details: { id } });
@@ -130,13 +130,13 @@ function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor" | "sort"
   return query as Omit<JobQuery, "limit" | "cursor" | "sort">;
 }
 
-/** The ids of a target in chunks; a filter without a state looks only where the change can do something. */
+/** The ids of a target in chunks; a filter without a state selects only jobs that the change can affect. */
 async function* chunks(
   target: JobTarget,
   all: (filter: JobFilter, payloads: boolean) => AsyncIterable<Job>,
   states: readonly Job["state"][],
 ): AsyncGenerator<string[]> {
-  // All of them before the first is touched: a bad one changes nothing.
+  // All of them are checked before the first is changed: a bad one changes nothing.
   if (typeof target === "string" || Array.isArray(target)) return yield* inChunks([target].flat().map(checkId));
   const filter = target as JobFilter;
   checkNarrow(filter, FILTER);
@@ -144,14 +144,14 @@ async function* chunks(
     for await (const jobs of inChunks(all({ ...filter, state }, false))) yield jobs.map(({ id }) => id);
 }
 
-/** The change as the store takes it: durations only, counted by its clock. */
+/** The change in the form of the store: only durations, counted by its clock. */
 async function changeOf(
   options: RescheduleOptions,
   store: Store,
 ): Promise<{ readonly delayMs?: number; readonly priority?: number }> {
   const { delay, runAt, priority } = parseOptions(options, ["delay", "runAt", "priority"], "reschedule");
   if (delay === undefined && runAt === undefined && priority === undefined)
-    throw invalid("reschedule", "delay, runAt or priority", "nothing", "say what is to change");
+    throw invalid("reschedule", "delay, runAt or priority", "nothing", "pass at least one");
   if (delay !== undefined && runAt !== undefined)
     throw invalid("reschedule", "delay or runAt", "both", "give one of them");
   const change: { delayMs?: number; priority?: number } = {};

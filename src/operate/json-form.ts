@@ -1,9 +1,9 @@
-// Jobs, dead letters and their history as JSON for the outside: times as ISO 8601, payload and result as they were
-// stored, byte for byte. The forms are a contract that scripts rely on.
+// Jobs, dead letters and their history as JSON for callers: times as ISO 8601, payload and result byte for byte as
+// stored. Scripts rely on these forms.
 import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
 
-/** JSON text that goes into a document as it is. */
+/** JSON text that goes into a document unchanged. */
 export class RawJson {
   readonly text: string;
   constructor(text: string) {
@@ -11,7 +11,7 @@ export class RawJson {
   }
 }
 
-/** A value as JSON text; like `JSON.stringify`, but for texts that are JSON already. */
+/** A value as JSON text; like `JSON.stringify`, except for texts that are already JSON. */
 export function jsonText(value: unknown): string {
   if (value instanceof RawJson) return value.text;
   if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
@@ -22,7 +22,7 @@ export function jsonText(value: unknown): string {
   return JSON.stringify(value ?? null);
 }
 
-/** Stored JSON text; damaged text comes out as a string. */
+/** Stored JSON text; a damaged text becomes a string. */
 export function rawJson(text: string | null): RawJson | null {
   if (text === null) return null;
   try {
@@ -33,17 +33,17 @@ export function rawJson(text: string | null): RawJson | null {
   }
 }
 
-/** The last instant that a date can be, before and after 1970. */
+/** The last instant of a Date, before and after 1970. */
 const LAST_MS = 8.64e15;
 
-/** A time as ISO 8601; one that no calendar has, in a damaged row, as the nearest that it has. */
+/** A time as ISO 8601; an impossible time in a damaged row becomes the nearest possible one. */
 export function isoTime(ms: number): string;
 export function isoTime(ms: number | null): string | null;
 export function isoTime(ms: number | null): string | null {
   return ms === null ? null : new Date(Math.min(LAST_MS, Math.max(-LAST_MS, ms)) || 0).toISOString();
 }
 
-/** A job as it appears outside. */
+/** A job as JSON for callers. */
 export function jobForm(job: Job, holding: Holding): object {
   return {
     id: job.id,
@@ -91,7 +91,7 @@ function failureForm({
   return { class: found, severity, name, message, stack, fingerprint, code, retryAfterMs };
 }
 
-/** A dead letter as it appears outside. */
+/** A dead letter as JSON for callers. */
 export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[], holding: Holding): object {
   return {
     ...jobForm(letter.job, holding),
@@ -106,7 +106,7 @@ export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[]
   };
 }
 
-/** A bad run as it appears outside. */
+/** A failed run as JSON for callers. */
 export function attemptForm(record: AttemptRecord): object {
   return {
     attempt: record.attempt,

@@ -1,4 +1,4 @@
-// The limits of a fleet as people see them: what workers were configured with, and what is left of it.
+// The limits of a fleet as shown to people: what workers are configured with, and what is left of it.
 import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "../core/budget.ts";
 import type { RateBucket, RateSettings } from "../core/rate.ts";
 import type { Limits, NamedSettings } from "../core/service.ts";
@@ -15,11 +15,11 @@ export interface LimitView {
   readonly rate: (RateSettings & { readonly nextAt: number | null }) | null;
   /** The retry budget, and the retries it allows now (`tokens`); null for none. */
   readonly budget: (BudgetSettings & { readonly tokens: number }) | null;
-  /** The share of a tenant beside the others; null for services and types. */
+  /** The share of a tenant besides the others; null for services and types. */
   readonly weight: number | null;
 }
 
-/** Every limit that somebody configured, by kind and name. */
+/** Every configured limit, by kind and name. */
 export async function readLimits(store: Pick<Store, "cells" | "workers">, limits: Limits): Promise<LimitView[]> {
   const kinds = ["settings", "rate", "budget"].map((kind) => ({ kind }));
   const [{ cells, now }, workers] = await Promise.all([store.cells(kinds), store.workers()]);
@@ -34,7 +34,7 @@ function viewsOf(key: string, said: NamedSettings, values: ReadonlyMap<string, C
   const [kind, name] = [key.slice(0, colon) as LimitView["kind"], key.slice(colon + 1)];
   const budget = "budget" in said ? said.budget : null;
   const weight = "weight" in said ? said.weight : null;
-  // A service of which only the breaker was configured has no limit.
+  // A service with only a breaker configured has no limit.
   if (!said.rate && !budget && weight === null) return [];
   const nextAt = valueOf<RateBucket>(values.get(`rate ${key}`))?.nextAt ?? 0;
   const tokens = budget

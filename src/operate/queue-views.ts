@@ -1,5 +1,5 @@
-// The queues of a fleet as people see them. A queue is a label: it is known by the job types that workers serve, by work
-// that is due in it, and by a pause.
+// The queues of a fleet as shown to people. A queue is a label: it is known from the job types that workers serve, from
+// due work in it, and from a pause.
 import { pausesInForce } from "../core/holding.ts";
 import { loadFrom } from "../core/load.ts";
 import type { Pause, Store } from "../store/store.ts";
@@ -25,7 +25,7 @@ export async function readPauses(store: Pick<Store, "control">): Promise<Pause[]
 const LANES = 1_000;
 const PAGES = 20;
 
-/** Every queue of which something is known, by name. */
+/** Every known queue, by name. */
 export async function readQueues(store: Store, jobs: readonly JobDefinition[]): Promise<QueueView[]> {
   const [control, { cells }] = await Promise.all([store.control(), store.cells([{ kind: "load" }])]);
   const types = new Map<string, Set<string>>();

@@ -1,4 +1,4 @@
-// Looking at runs: what waits for its next try and when, and everything that happened to one job.
+// Lists runs: the jobs that wait for their next attempt and when, and everything that happened to one job.
 import { RUN_STATUSES, jobOfRun, latestRun, type RunRecord, type RunStatus, runsOf } from "../core/run-record.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import type { JobQuery, Page, Store } from "../store/store.ts";
@@ -17,7 +17,7 @@ export interface RunQuery {
   readonly cursor?: string | null;
 }
 
-/** Looks at the runs of jobs. */
+/** Lists the runs of jobs. */
 export interface Runs {
   /**
    * A page of jobs, newest first, each shown by its present or last run; with `status: "pending_retry"` by the time

@@ -1,4 +1,4 @@
-// Stuck runs by hand: which there are, and ending them now. Judged by core as the check in every worker does it.
+// Lists stuck runs and ends them now, on request. Core judges them, as in the check of every worker.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import type { Verdict } from "../core/verdict.ts";
@@ -17,7 +17,7 @@ export interface StuckFilter {
   readonly type?: string;
 }
 
-/** A run that takes too long, and what becomes of its job. Times are epoch milliseconds by the store's clock. */
+/** A run that takes too long, and the verdict about its job. Times are epoch milliseconds by the store's clock. */
 export interface StuckRun {
   /** The id of the job. */
   readonly id: string;
@@ -31,9 +31,9 @@ export interface StuckRun {
   readonly ranMs: number;
   /** Its stuck limit; null without one. */
   readonly limitMs: number | null;
-  /** What becomes of the job: `release` if the run had not started, `cancel` if a cancel was requested. */
+  /** The verdict: `release` if the run had not started, `cancel` if a cancel was requested. */
   readonly verdict: Exclude<Verdict["kind"], "complete">;
-  /** When it is tried again; null if it is not. */
+  /** When it is retried; null if it is not. */
   readonly retryAt: number | null;
   /** The failure that is recorded; null for `release` and `cancel`. */
   readonly message: string | null;
@@ -41,9 +41,11 @@ export interface StuckRun {
   readonly fixed: boolean;
 }
 
-/** Finds and ends runs that take longer than they may. */
+/** Finds and ends runs that exceed their limit. */
 export interface Stuck {
-  /** Lists the runs that are longer than their stuck limit, with what `fix` would make of each; changes nothing. */
+  /**
+   * Lists the runs that are longer than their stuck limit, with the verdict that `fix` would write; changes nothing.
+   */
   list(filter?: StuckFilter): Promise<StuckRun[]>;
   /**
    * Ends those runs now: the store refuses what they report later, and their jobs are retried or die as the limits of

@@ -1,43 +1,43 @@
-// Whether somebody looks after what goes by itself: schedules, runs of dead workers, old jobs. Judged from what workers
-// told of their upkeep, and from what is overdue whatever they tell.
+// Whether upkeep runs: schedules, runs of dead workers, old jobs. Judged from the records that workers publish about
+// their upkeep, and from what is overdue whatever they publish.
 import { formatDuration } from "../core/duration.ts";
 import { scheduleFrom } from "../core/schedule.ts";
 import { SCHEDULE_CELLS } from "../schedules/schedule-jobs.ts";
 import type { Cell, Store } from "../store/store.ts";
 import { isFresh, RECORD_CELLS, recordsFrom, type StepRecord } from "../upkeep/upkeep-records.ts";
 
-/** What is known of upkeep. */
+/** The facts about upkeep. */
 export interface UpkeepFacts {
-  /** How long ago a living worker last told of it; null if none does. */
+  /** How long ago a living worker last published a record; null if none does. */
   readonly toldMs: number | null;
-  /** What needs it while nobody does it. */
+  /** What needs upkeep while no worker runs it. */
   readonly unattended: readonly string[];
-  /** Services of which the last step failed, with why. */
+  /** Services whose last step failed, with the reason. */
   readonly failing: readonly string[];
-  /** Schedules with a tick that nobody has decided, or whose job nobody has written, the latest first. */
+  /** Schedules with a tick that is undecided, or whose job is not written, the latest first. */
   readonly late: readonly { readonly name: string; readonly lateMs: number }[];
 }
 
-/** What the facts are made of. */
+/** What the facts are made from. */
 export interface UpkeepSources {
   /** Workers with a lease in force. */
   readonly alive: ReadonlySet<string>;
-  /** Runs in the hands of workers whose lease has ended. */
+  /** Runs of workers whose lease has ended. */
   readonly orphans: number;
-  /** A run has been over its stuck limit for longer than its worker and the check would let it. */
+  /** A run exceeds its stuck limit by more than its worker and the check would allow. */
   readonly stuck: boolean;
   /** Jobs that have ended. */
   readonly finished: number;
 }
 
-/** A schedule may be this late: schedulers look every second, and take over from one another after two. */
+/** How late a schedule may be: schedulers look every second, and take over from one another after two. */
 const GRACE_MS = 5_000;
 const LATE_MS = 60_000;
 const VERY_LATE_MS = 300_000;
-/** Finished jobs are kept this long unless somebody says otherwise. */
+/** Finished jobs are kept this long by default. */
 const KEPT_MS = 86_400_000;
 
-/** Asks a store for the facts. */
+/** Reads the facts from a store. */
 export async function gatherUpkeep(
   store: Pick<Store, "cells" | "overdue">,
   sources: Omit<UpkeepSources, "stuck">,
@@ -88,10 +88,10 @@ function unattended(
   return needs.flatMap(([isNeeded, what]) => (isNeeded ? [what] : []));
 }
 
-/** What is wrong with upkeep, each with what it costs in the score. */
+/** The problems of upkeep, each with its cost in the score. */
 export function upkeepTroubles({ unattended: needs, failing, late }: UpkeepFacts): [cost: number, reason: string][] {
   const troubles: [number, string][] = [];
-  if (needs.length > 0) troubles.push([0.3, `nobody runs upkeep, which is needed for ${needs.join(", ")}`]);
+  if (needs.length > 0) troubles.push([0.3, `no worker runs upkeep, which is needed for ${needs.join(", ")}`]);
   const [first] = late;
   if (first) {
     const more = late.length === 1 ? "" : `, and ${late.length - 1} more are late`;
@@ -102,7 +102,7 @@ export function upkeepTroubles({ unattended: needs, failing, late }: UpkeepFacts
   return troubles;
 }
 
-/** True if what is due has waited for longer than anybody should. */
+/** True if a schedule is late by more than is acceptable. */
 export function isUpkeepLate({ late }: UpkeepFacts): boolean {
   return late.some(({ lateMs }) => lateMs >= LATE_MS);
 }

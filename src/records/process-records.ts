@@ -1,5 +1,6 @@
-// A stream of records through one job type: what is new goes in, what is due runs, and each record ends as a result, as a
-// retry with its time lock, or as a dead letter. A face of the queue and the worker: nothing is run or judged here.
+// Sends a stream of records through one job type: new records are enqueued, due ones run, and each record ends as a
+// result, as a retry with its due time, or as a dead letter. It uses the queue and the worker; nothing runs or is
+// judged here.
 import {
   type Alert,
   type AlertLimits,
@@ -29,7 +30,7 @@ export interface ProcessRecordsOptions<Item = unknown, Result = unknown> {
   readonly id: (record: Item, index: number) => string;
   /** The JSON text of a record, which is kept byte for byte; default the record itself as JSON. */
   readonly text?: (record: Item) => string;
-  /** What an error calls a refused record, e.g. `line 3`; default `record 3`. */
+  /** The name of a refused record in its error, e.g. `line 3`; default `record 3`. */
   readonly place?: (record: Item, index: number) => string;
   /**
    * Called for every record that is done: those that this call finished, and those of the stream that were done before
@@ -51,13 +52,13 @@ export interface ProcessRecordsOptions<Item = unknown, Result = unknown> {
 export interface RecordResult<Result = unknown> {
   /** The id of the record. */
   readonly id: string;
-  /** What its handler returned, as JSON brings it back; null for nothing. */
+  /** What its handler returned, parsed from JSON; null for nothing. */
   readonly result: Result | null;
-  /** Runs it took, the good one included. */
+  /** Runs it took, including the successful one. */
   readonly attempts: number;
 }
 
-/** What became of the records, and how the queue stands. */
+/** The results of the records, and the state of the queue. */
 export interface RecordsSummary extends Readonly<WorkerCounts> {
   /** Records read. */
   readonly records: number;
@@ -65,7 +66,7 @@ export interface RecordsSummary extends Readonly<WorkerCounts> {
   readonly enqueued: number;
   /** Records whose id was known already; they were skipped. */
   readonly known: number;
-  /** Records whose id was known already with another body; they were skipped too. */
+  /** Records whose id was already known with another payload; they were skipped too. */
   readonly conflicts: number;
   /**
    * Records of the stream without a result for `onResult`: their worker died, or they were completed before and
@@ -86,7 +87,7 @@ export interface RecordsSummary extends Readonly<WorkerCounts> {
   readonly alerts: readonly Alert[];
 }
 
-/** What the face works with. */
+/** What it works with. */
 export interface RecordsParts {
   readonly store: Store;
   readonly system: System;
@@ -96,7 +97,7 @@ export interface RecordsParts {
   readonly producer: Pick<Producer, "enqueueRecords">;
 }
 
-/** A call of it, with a worker that was not started yet. */
+/** A call, with a worker that is not started yet. */
 export interface RecordsCall {
   readonly definition: JobDefinition;
   readonly source: Iterable<unknown> | AsyncIterable<unknown>;
@@ -108,17 +109,17 @@ export interface RecordsCall {
   readonly alerts: AlertLimits;
 }
 
-/** Records that are read ahead of what has run. */
+/** Most records read ahead of the runs. */
 const AHEAD_MOST = 10_000;
-/** Results that wait to be told. */
+/** Most results waiting to be passed on. */
 const BEHIND_MOST = 1_000;
 const PACE_MS = 20;
-/** Nothing has ended for so long: others do the work, or nothing may start. Then nobody is served by waiting. */
+/** Nothing has ended for this long: other workers do the work, or nothing may start. Then waiting does not help. */
 const STANDSTILL_MS = 1_000;
 const DEFAULT_GRACE_MS = 1_000;
 const FIELDS = ["id", "text", "place", "onResult", "worker", "grace", "signal", "alerts"] as const;
 
-/** Checks what a caller says; `open` makes the worker where there is none yet. */
+/** Checks the arguments of a caller; `open` makes the worker where there is none yet. */
 export function recordsCall<Item>(
   job: JobDefinition,
   records: Iterable<Item> | AsyncIterable<Item>,
@@ -219,7 +220,7 @@ export async function drainRecords(parts: RecordsParts, call: RecordsCall): Prom
   }
 }
 
-/** A source that failed with words of ours is told with these. */
+/** A source that failed with a RedriveError keeps its message. */
 function sourceFailed(cause: unknown, written: number): RedriveError {
   const came = `(${written} before it were enqueued)`;
   if (isRedriveError(cause))
@@ -232,9 +233,9 @@ function sourceFailed(cause: unknown, written: number): RedriveError {
 }
 
 /**
- * Lets through what the worker and whoever hears of results can keep up with, so that nothing piles up; up to where the
- * source fails, so that those before are enqueued, and then its failure. One generator for all of it: each would cost a
- * record as much as anything else about it.
+ * Passes on only as many records as the worker and the receiver of results can keep up with. Records before a failure
+ * of the source are still enqueued; then the failure is thrown. One generator for all of it, because each generator
+ * costs a record as much as anything else about it.
  */
 function atPace(
   { source, recordOf: read, worker, signal }: RecordsCall,
@@ -277,12 +278,12 @@ function atPace(
   return { records: records(), failure };
 }
 
-/** Completed out of all that ended; null where nothing did. */
+/** The completed share of all that ended; null where nothing did. */
 export function successRateOf({ completed, dead }: Pick<WorkerCounts, "completed" | "dead">): number | null {
   return completed + dead === 0 ? null : completed / (completed + dead);
 }
 
-/** Jobs of a type that wait for another try, counted up to 10,000. */
+/** Jobs of a type that wait for a retry, counted up to 10,000. */
 export async function countRetries(store: Store, type: string): Promise<number> {
   let count = 0;
   const waiting = { type, state: "queued", tried: true, limit: PAGE } as const;

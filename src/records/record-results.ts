@@ -1,5 +1,5 @@
-// Tells results of records to whoever listens: those that this call finished, those of the stream that were done before, and
-// those of the stream that other workers finish meanwhile.
+// Passes results of records to a callback: those that this call finished, those of the stream that were done before,
+// and those of the stream that other workers finish meanwhile.
 import { RedriveError } from "../core/errors.ts";
 import type { Job } from "../core/job.ts";
 import { isPromise } from "../core/promise.ts";
@@ -8,28 +8,29 @@ import type { EnqueuedJob } from "../enqueue/enqueue-result.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 
-/** What a result is made of. */
+/** The fields of a result. */
 type DoneJob = Pick<Job, "id" | "key" | "result" | "attempts" | "worker">;
 
-/** Jobs to look up in the store: this process did not hear how they ended. */
+/** Jobs to look up in the store: no event told this process how they ended. */
 interface UnheardJobs {
   readonly ids: readonly string[];
 }
 
-/** Those who hear of results. */
+/** Collects and passes on results. */
 export interface Results {
   add(done: DoneJob): void;
   /** This one has ended without a result. */
   dead(id: string): void;
-  /** Records of a chunk: those that others do, or a call before has done, are told too. */
+  /** Records of a chunk: those that other workers do, or an earlier call has done, are reported too. */
   enqueued(jobs: readonly EnqueuedJob[]): void;
-  /** How many wait to be told. */
+  /** How many results wait to be passed on. */
   behind(): number;
-  /** Resolves when all that came before is told. */
+  /** Resolves when all earlier results are passed on. */
   written(): Promise<void>;
   /**
-   * For the end of a call, when its own worker has stopped: waits for records that other workers run and tells their results.
-   * Answers how many results are missing, because the worker died or the store has deleted the job, now or long ago.
+   * At the end of a call, when its own worker has stopped: waits for records that other workers run and passes their
+   * results on. Answers how many results are missing, because the worker died or the store has deleted the job, now or
+   * long ago.
    */
   fromOthers(signal: AbortSignal | undefined): Promise<number>;
 }
@@ -42,22 +43,23 @@ export interface ResultParts {
   readonly onResult: ProcessRecordsOptions["onResult"];
   /** When the call began, by the store's clock. */
   readonly since: () => number;
-  /** Other workers run so many records that are waited for; called once. */
+  /** Called once with the number of awaited records that other workers run. */
   readonly onWait: (records: number) => void;
 }
 
-/** With so many more records of which nothing was heard, they are looked up: others may have done them. */
+/** After this many more records without an event, they are looked up: other workers may have done them. */
 const UNHEARD_MORE = 20_000;
 /** How many are looked up at a time. */
 const PAGE = 1_000;
-/** How long to wait between two looks at what other workers run: first, and at most. */
+/** The first and the longest wait between two looks at what other workers run. */
 const LOOK_MS = 200;
 const LOOK_MOST_MS = 2_000;
 
-/** Tells results in the order in which they come, one after the other. */
+/** Passes results on in the order of arrival, one after the other. */
 export function openResults(parts: ResultParts): Results {
   const { store, worker, onResult, since } = parts;
-  // The workers that are heard here, under all their ids: what they did since this call began was told when it was done.
+  // The workers whose events arrive here, under all their ids: what they did since this call began was passed on when
+  // it was done.
   const heard = new Set<string | null>();
   const wasTold = (job: Job): boolean => heard.has(job.worker) && (job.finishedAt ?? 0) >= since();
   const told = openRecent();
@@ -65,7 +67,7 @@ export function openResults(parts: ResultParts): Results {
   let lookAt = UNHEARD_MORE;
   const tell = ({ id, key, result, attempts }: DoneJob): void | Promise<void> =>
     onResult?.({ id: key ?? id, result: result === null ? null : JSON.parse(result), attempts: attempts + 1 });
-  /** Tells what is done of these; answers those that are running, and how many are gone from the store. */
+  /** Passes on the results among these; answers the running ones, and how many are deleted. */
   const lookUp = async (ids: readonly string[]): Promise<{ running: Job[]; gone: number }> => {
     const found = { running: [] as Job[], gone: 0 };
     const jobs = await store.get(ids);
@@ -109,13 +111,13 @@ export function openResults(parts: ResultParts): Results {
   };
 }
 
-/** What is known here of the records of a stream. */
+/** What is known here about the records of a stream. */
 function openFates() {
-  // Those that have not ended, as far as is known: as many as wait or run, not as many as were read.
+  // Records that have not ended, as far as is known: as many as wait or run, not as many as were read.
   const unheard = new Set<string>();
-  // Those that are known by their key alone: their jobs were deleted, by calls before or while this one worked.
+  // Records known only by their key: their jobs were deleted, by earlier calls or during this one.
   const gone = new Set<string>();
-  // What this process has done of late: it may end before the answer to its enqueue has come, and come again later.
+  // What this process has done lately: a record may end before its enqueue is answered, and come again later.
   const recent = openRecent();
   return {
     unheard,
@@ -133,7 +135,9 @@ function openFates() {
   };
 }
 
-/** Looks jobs up until none of them runs with a live worker; answers how many are gone, or lost with their worker. */
+/**
+ * Looks jobs up until none of them runs on a living worker; answers how many are deleted, or lost with their worker.
+ */
 async function awaitOthers(
   { store, system, onWait }: ResultParts,
   unheard: readonly string[],
@@ -158,7 +162,7 @@ async function awaitOthers(
   }
 }
 
-/** Those of the running jobs whose worker is within its lease. */
+/** The running jobs whose worker is within its lease. */
 async function withLiveWorker(store: ResultParts["store"], running: readonly Job[]): Promise<Job[]> {
   if (running.length === 0) return [];
   const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
@@ -176,15 +180,15 @@ function notPassedOn(error: unknown): RedriveError {
   return new RedriveError("aborted", `A result could not be passed on: ${said}`, { cause: error });
 }
 
-/** Records done before the call of which is remembered at least that they were told: the last so many. */
+/** How many records from before the call are remembered as passed on: the last so many. */
 const REMEMBERED = 10_000;
 
-/** Remembers ids in two halves, of which the older one is dropped as a whole: no set of all ids of a long stream. */
+/** Remembers ids in two halves and drops the older half as a whole, so that no set holds all ids of a long stream. */
 function openRecent() {
   let [recent, older] = [new Set<string>(), new Set<string>()];
   return {
     has: (id: string): boolean => recent.has(id) || older.has(id),
-    /** False for an id that it remembers; from now on it does. */
+    /** False for a remembered id; from now on it is remembered. */
     isNew(id: string): boolean {
       if (recent.has(id) || older.has(id)) return false;
       if (recent.size === REMEMBERED) [recent, older] = [new Set(), recent];
@@ -194,13 +198,13 @@ function openRecent() {
   };
 }
 
-/** Passes things on one after the other, waiting only for those that take their time; after a failure no more. */
+/** Passes items on one after the other, awaiting only promises; after a failure no more. */
 function openLine<T>(pass: (next: T) => void | Promise<void>) {
   let waiting: { readonly next: T; readonly count: number }[] = [];
   let behind = 0;
   let passing: Promise<void> | null = null;
   const passAll = async (): Promise<void> => {
-    // Not in the moment in which they come: whoever brings them has more to do.
+    // Not synchronously, because the code that adds an item has more to do.
     await Promise.resolve();
     while (waiting.length > 0) {
       const all = waiting;
@@ -219,11 +223,11 @@ function openLine<T>(pass: (next: T) => void | Promise<void>) {
       waiting.push({ next, count });
       if (passing) return;
       passing = passAll();
-      // Whoever waits for it next hears of it.
+      // The next caller that awaits it gets the error.
       passing.catch(() => undefined);
     },
     behind: () => behind,
-    /** Resolves when all that came before is passed on. */
+    /** Resolves when all earlier items are passed on. */
     async done(): Promise<void> {
       await passing;
     },

@@ -1,4 +1,4 @@
-// What tests state about their jobs. Everything throws the AssertionError of node:assert, which every test runner shows,
+// Assertions about jobs for tests. Everything throws the AssertionError of node:assert, which every test runner shows,
 // with what was expected and what was found.
 import { AssertionError } from "node:assert";
 import { type Duration, formatDuration, parseDuration } from "../core/duration.ts";
@@ -10,7 +10,7 @@ import { instantOf } from "../enqueue/new-jobs.ts";
 import type { Verbs } from "../store/verbs.ts";
 import { matches } from "./matching.ts";
 
-/** What is expected of a waiting job; every field narrows. */
+/** Expectations about a waiting job; every field narrows. */
 export interface EnqueuedExpectation {
   /** Part of the input: fields that are not named may be anything. */
   readonly input?: unknown;
@@ -19,33 +19,33 @@ export interface EnqueuedExpectation {
   readonly queue?: string;
   readonly service?: string | null;
   readonly priority?: number;
-  /** From its enqueueing to its due time. */
+  /** From its enqueue to its due time. */
   readonly delay?: Duration;
   readonly runAt?: Date | number | string;
 }
 
-/** What is expected of a dead job. */
+/** Expectations about a dead job. */
 export interface DeadExpectation {
   readonly class?: FailureClass;
   readonly reason?: DeathReason;
-  /** Part of the message, or a pattern it fits. */
+  /** Part of the message, or a pattern that it matches. */
   readonly message?: string | RegExp;
 }
 
 /** A job by its id or what `enqueue` answered, or any job of a type. */
 export type Expected = string | { readonly id: string } | JobDefinition;
 
-/** What a test can state. */
+/** The assertions. */
 export interface Assertions {
-  /** A job of the type waits that fits; answers it. */
+  /** A matching job of the type waits; answers it. */
   assertEnqueued(job: JobDefinition | string, expected?: EnqueuedExpectation): Promise<Job>;
-  /** No job of the type waits that fits. */
+  /** No matching job of the type waits. */
   refuteEnqueued(job: JobDefinition | string, expected?: EnqueuedExpectation): Promise<void>;
   /** The job, or one of the type, is completed, with this (part of a) result; answers it. */
   assertCompleted(job: Expected, expected?: { readonly result?: unknown }): Promise<Job>;
-  /** The job, or one of the type, is dead and fits; answers it. */
+  /** The job, or one of the type, is dead and matches; answers it. */
   assertDead(job: Expected, expected?: DeadExpectation): Promise<Job>;
-  /** So many attempts were charged to the job; answers it. */
+  /** The job has used so many attempts; answers it. */
   assertAttempts(job: string | { readonly id: string }, attempts: number): Promise<Job>;
 }
 
@@ -125,7 +125,7 @@ function jobsOf(verbs: Verbs, type: string): Job[] {
   }
 }
 
-/** The question whether a job is as expected. */
+/** Tells whether a job is as expected. */
 function fitting(expected: EnqueuedExpectation): (job: Job) => boolean {
   parseOptions(expected, ENQUEUED, "assertEnqueued");
   const delayMs = expected.delay === undefined ? null : parseDuration(expected.delay, "delay");

@@ -1,4 +1,4 @@
-// A log that remembers what was said, for tests about it and for failures that want explaining.
+// A log that remembers its lines, for tests about them and to explain failures.
 import type { Log, LogLevel } from "../system/log.ts";
 
 /** One line of a log. */
@@ -11,12 +11,12 @@ export interface LogLine {
 /** A log that collects its lines. */
 export interface CollectedLog extends Log {
   readonly lines: readonly LogLine[];
-  /** The lines whose message contains this text or fits this pattern. */
+  /** The lines whose message contains this text or matches this pattern. */
   said(what: string | RegExp): LogLine[];
   clear(): void;
 }
 
-/** A log that collects its lines, and passes them on to another one where there is one. */
+/** A log that collects its lines, and also passes them to another log, if given. */
 export function collectLog(also: Log | null = null): CollectedLog {
   const lines: LogLine[] = [];
   const at =

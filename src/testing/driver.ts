@@ -1,5 +1,5 @@
-// Lets time pass and work be done, one thing after another, as far as somebody asks for it. At every instant first what
-// is to happen happens, then what is due is worked on; time passes only when neither is left and no handler is at work.
+// Advances time and work, one step after another, as far as the test asks. At every instant first the scheduled events
+// happen, then due jobs run; time passes only when neither is left and no handler is at work.
 import { AssertionError } from "node:assert";
 import { formatDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
@@ -12,9 +12,9 @@ import type { ObservedRun, ObservedStore } from "./observed-store.ts";
 import type { Ticks } from "./ticks.ts";
 import { settled, type Timeline } from "./timeline.ts";
 
-/** What somebody waits for. */
+/** A goal that a call of the test waits for. */
 export interface Goal {
-  /** What it is called in messages. */
+  /** Its name in messages. */
   readonly name: string;
   readonly done: () => boolean;
   /** What may be taken on the way. */
@@ -22,13 +22,13 @@ export interface Goal {
   readonly onTaken?: (id: string) => void;
   /** The instant to stop at; without one, only the goal ends it. */
   readonly until?: number;
-  /** It makes no sense to wait for it while there is no work. */
+  /** Waiting for it makes no sense while there is no work. */
   readonly needsWork?: boolean;
-  /** Something outside the queue is waited for, which the fake clock does not touch: time stands still. */
+  /** It waits for something outside the queue, which the fake clock does not touch: time stands still. */
   readonly isBusy?: () => boolean;
 }
 
-/** What driving works with. */
+/** What the driver needs. */
 export interface DriverOptions {
   readonly timeline: Timeline;
   readonly observed: ObservedStore;
@@ -43,12 +43,12 @@ const RUNS_MOST = 10_000;
 const LONGEST_MS = 365 * 86_400_000;
 /** A single run that takes longer than this on the fake clock will not end. */
 const LONGEST_RUN_MS = 86_400_000;
-/** With work to come within this time our worker stays: the seconds until then cost less than a new one. */
+/** If work is due within this time our worker stays: the seconds until then cost less than a new worker. */
 const LINGER_MS = 10_000;
 
 /** Works towards goals. */
 export class Driver {
-  /** Workers that the test has started itself; while there are some, the work is theirs. */
+  /** Workers that the test has started itself; while there are some, they do the work. */
   employed = 0;
   /** An error of our own worker; ends whatever is under way. */
   failure: { readonly error: unknown } | null = null;
@@ -58,7 +58,7 @@ export class Driver {
   readonly #serves: ReadonlySet<string>;
   readonly #goals = new Set<Goal>();
   #last: Promise<unknown> = Promise.resolve();
-  /** Whoever waits for work was told of it at this instant. */
+  /** Workers that wait for work were told of it at this instant. */
   #rung = false;
 
   constructor(options: DriverOptions) {
@@ -79,7 +79,7 @@ export class Driver {
 
   /** Works until the goal is reached. */
   async drive(goal: Goal): Promise<void> {
-    if (this.closed) throw new RedriveError("closed", "This Redrive was closed. Create a new one to go on.");
+    if (this.closed) throw new RedriveError("closed", "This Redrive was closed. Create a new one to continue.");
     let runs = 0;
     const counted: Goal = {
       ...goal,
@@ -104,14 +104,14 @@ export class Driver {
     }
   }
 
-  /** Ends our own worker with whatever it has in its hands. */
+  /** Ends our own worker with everything it holds. */
   dismiss(): void {
     this.life?.crash();
     this.life = null;
     this.#options.observed.lost.clear();
   }
 
-  /** Something can be worked on at this instant. */
+  /** True if a job can run at this instant. */
   isDue(): boolean {
     const { observed } = this.#options;
     if (observed.isDown) return false;
@@ -121,18 +121,18 @@ export class Driver {
     return typeof wish === "object" ? observed.verbs.get([wish.id])[0]?.state === "queued" : this.#isPlanned();
   }
 
-  /** Nothing is in hand, due or going to be. */
+  /** No job is held, due or going to be due. */
   isIdle(): boolean {
     return !this.isDue() && this.isQuiet() && this.#nextDue() === Number.POSITIVE_INFINITY;
   }
 
-  /** Nothing is in anybody's hands. */
+  /** No worker holds a run. */
   isQuiet(): boolean {
     const { holdings, lost } = this.#options.observed;
     return holdings.size === 0 && lost.size === 0;
   }
 
-  /** One thing at a time, however many wait. */
+  /** One action at a time, however many wait. */
   #exclusive<T>(act: () => Promise<T>): Promise<T> {
     const result = this.#last.then(act);
     this.#last = result.catch(() => undefined);
@@ -153,7 +153,7 @@ export class Driver {
     const due = this.isDue();
     if (this.life?.spent || this.life?.alive === false) await this.#rest();
     if (due && observed.holdings.size === 0 && (await this.#offer())) return "again";
-    // Who lets time pass beside a run that somebody else waits for wants to see what that does to it.
+    // A call that advances time beside another call's run wants to see the effect on that run.
     if ((this.#atWork().length > 0 || goal.isBusy?.()) && this.#goals.size === 1) return "hold";
     if (!due && this.#nextDue() - timeline.now > LINGER_MS) await this.#rest();
     return this.#pass(goal);
@@ -166,7 +166,7 @@ export class Driver {
     return ticks.look();
   }
 
-  /** Sees to it that somebody hears of the work; false if everybody has. */
+  /** Wakes a worker for the work; false if all workers were told already. */
   async #offer(): Promise<boolean> {
     if (!this.life && this.employed === 0) this.life = await this.#options.beginLife();
     else if (this.#rung) return false;
@@ -175,7 +175,7 @@ export class Driver {
     return true;
   }
 
-  /** Lets time pass to whatever comes next. */
+  /** Advances time to the next event. */
   #pass(goal: Goal): Step {
     const { timeline, ticks } = this.#options;
     const { until = Number.POSITIVE_INFINITY } = goal;
@@ -191,7 +191,7 @@ export class Driver {
     return "end";
   }
 
-  /** Waits for handlers at work, in real time; whoever takes too long is taken to wait for the fake clock. */
+  /** Waits for handlers at work, in real time; one that takes too long counts as waiting for the fake clock. */
   async #hold(goal: Goal): Promise<void> {
     const { observed, patienceMs } = this.#options;
     const enough = new AbortController();
@@ -207,7 +207,7 @@ export class Driver {
     }
   }
 
-  /** Something on the fake clock can end the run: a timeout, a stuck limit, or a cancel that was asked for. */
+  /** Something on the fake clock can end the run: a timeout, a stuck limit, or a requested cancel. */
   #mayEnd({ id, type }: ObservedRun): boolean {
     const [job] = this.#options.observed.verbs.get([id]);
     const definition = this.#options.jobs.find((each) => each.type === type);
@@ -243,7 +243,7 @@ export class Driver {
     return plan(lanes, { want: 1, suspects: 1, turn: 0, serves: this.#serves, queues: null, grants }).length > 0;
   }
 
-  /** The next instant at which something may fall due, a pause ends or the store is back. */
+  /** The next instant at which a job may become due, a pause ends or the store is back. */
   #nextDue(): number {
     const { observed, timeline } = this.#options;
     if (this.wish() === "none") return Number.POSITIVE_INFINITY;
@@ -260,7 +260,7 @@ export class Driver {
     const { observed, timeline } = this.#options;
     if (goal.until !== undefined) return;
     const endless = [...observed.holdings.values()].find(({ since }) => timeline.now - since > LONGEST_RUN_MS);
-    if (endless) throw this.#endless(goal, `job ${endless.id} of ${endless.type} runs for a day now`);
+    if (endless) throw this.#endless(goal, `job ${endless.id} of ${endless.type} has been running for a day`);
   }
 
   /** The error for a handler that nothing would ever end. */
@@ -270,7 +270,7 @@ export class Driver {
     return new AssertionError({ message });
   }
 
-  /** The error for work that does not come to an end, with what is still there. */
+  /** The error for work that does not end, with the jobs that are left. */
   #endless(goal: Goal, after: string): AssertionError {
     const { verbs } = this.#options.observed;
     const left = (["running", "queued"] as const).flatMap((state) => verbs.list({ state, limit: 200 }).items);
@@ -280,7 +280,7 @@ export class Driver {
     });
     const more = left.length > shown.length ? `\n  and ${left.length - shown.length} more` : "";
     const list = left.length === 0 ? " Nothing waits." : ` Still there:${shown.join("")}${more}`;
-    return new AssertionError({ message: `${goal.name} did not come to an end: ${after}.${list}` });
+    return new AssertionError({ message: `${goal.name} did not end: ${after}.${list}` });
   }
 }
 

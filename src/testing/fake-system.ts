@@ -1,11 +1,11 @@
-// The outside world of a test: the fake clock, and dice that follow from a seed.
+// The System of a test: the fake clock, and random numbers from a seed.
 import type { System } from "../system/system.ts";
 import type { EntryOwner, Timeline } from "./timeline.ts";
 
 /** A source of 32 random bits at a time. */
 export type Dice = () => number;
 
-/** Dice that follow from the seed and a name: sfc32, a stream of its own for every name. */
+/** Random numbers from the seed and a name: sfc32, a separate stream for every name. */
 export function seededDice(seed: number, name: string): Dice {
   let a = mixed(name, 0x9e3779b9 ^ seed);
   let b = mixed(name, 0x243f6a88 ^ Math.imul(seed, 0x85ebca6b));

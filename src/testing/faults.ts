@@ -1,4 +1,4 @@
-// Faults that a test asks for, by job type: what is to happen instead of the handler, or before it.
+// Faults that a test asks for, by job type: what happens instead of the handler, or before it.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { parseNumber, parseOptions } from "../core/options.ts";
 import type { JobContext, JobDefinition } from "../jobs/define-job.ts";
@@ -10,10 +10,10 @@ export interface FaultOptions {
   readonly times?: number;
 }
 
-/** The worker that a run with a fault is in. */
+/** The worker of a run with a fault. */
 export interface Faulty {
   readonly system: System;
-  /** The run waits for the fake clock, or does not any more. */
+  /** The run waits for the fake clock, or no longer does. */
   waits(context: JobContext, waits: boolean): void;
   /** The worker dies. */
   crash(): void;
@@ -26,7 +26,7 @@ interface Planned<T> {
   left: number;
 }
 
-/** The faults that are to come. */
+/** The planned faults. */
 export class Faults {
   readonly #slow = new Map<string, Planned<number>[]>();
   readonly #bad = new Map<string, Planned<Bad>[]>();
@@ -43,7 +43,7 @@ export class Faults {
     plan(this.#slow, type, parseDuration(duration, "slowNext"), options);
   }
 
-  /** The definition with its faults in front of the handler. */
+  /** The definition with its faults before the handler. */
   around(definition: JobDefinition, worker: Faulty): JobDefinition {
     const { type } = definition;
     return {
@@ -66,7 +66,7 @@ function plan<T>(faults: Map<string, Planned<T>[]>, type: string, fault: T, opti
   faults.set(type, [...(faults.get(type) ?? []), { fault, left }]);
 }
 
-/** The next fault of the type, in the order in which they were asked for. */
+/** The next fault of the type, in the order of the requests. */
 function take<T>(faults: Map<string, Planned<T>[]>, type: string): T | null {
   const all = faults.get(type) ?? [];
   const [first] = all;
@@ -76,7 +76,7 @@ function take<T>(faults: Map<string, Planned<T>[]>, type: string): T | null {
   return first.fault;
 }
 
-/** Takes its time on the fake clock; gives up when asked to, as a handler should. */
+/** Takes time on the fake clock; stops when asked to, as a handler should. */
 async function beSlow(ms: number, context: JobContext, worker: Faulty): Promise<void> {
   worker.waits(context, true);
   await worker.system.sleep(ms, context.signal);

@@ -1,5 +1,5 @@
-// One life of the test's own worker: the real worker with one slot, on the fake clock, in a process that can die. It is
-// given work only as far as somebody asks for some.
+// One life of the test's own worker: the real worker with one slot, on the fake clock, in a process that can die. It
+// gets work only as far as the test asks.
 import { assemble } from "../redrive.ts";
 import type { RedriveOptions } from "../redrive-options.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
@@ -12,7 +12,7 @@ import type { Faults, Faulty } from "./faults.ts";
 import { nameOf, type ObservedStore } from "./observed-store.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What a worker may take next: whatever its plan says, one job, or nothing. */
+/** What a worker may take next: what its plan says, one job, or nothing. */
 export type Wish = "any" | "none" | { readonly id: string };
 
 /** What a life needs. */
@@ -35,7 +35,7 @@ export interface LifeOptions {
 export interface Life {
   readonly worker: RedriveWorker;
   readonly alive: boolean;
-  /** Its slot is lost to a handler that ignores its abort. */
+  /** Its slot is lost to a handler that ignores its abort signal. */
   readonly spent: boolean;
   /** Its process dies with everything in it. */
   crash(): void;
@@ -78,7 +78,7 @@ export async function beginLife(parts: LifeOptions): Promise<Life> {
   };
 }
 
-/** The store as this worker sees it: it shows what is asked for, one job at a time, and never answers the dead. */
+/** The store as this worker sees it: it shows what is asked for, one job at a time, and never answers a dead worker. */
 function storeOf(parts: LifeOptions, owner: { readonly alive: boolean }, system: System): Store {
   const { observed } = parts;
   const { store } = observed;
@@ -100,7 +100,7 @@ function storeOf(parts: LifeOptions, owner: { readonly alive: boolean }, system:
       return { ...page, lanes: page.lanes.filter((each) => each.lane === lane), next: null, nextRunAt: null };
     },
     async claim(request) {
-      // A turn of the clock for every claim: a job that is due again at once must not keep everybody else waiting.
+      // A turn of the clock for every claim: a job that is due again at once must not keep all others waiting.
       await system.sleep(0);
       const wish = parts.wish();
       const isBusy = [...observed.holdings.values()].some(({ worker }) => worker === request.worker);

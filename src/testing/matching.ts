@@ -1,7 +1,7 @@
-// Compares what is there with what a test expects of it: every field that is named must match, others may be there too.
+// Compares an actual value with what a test expects: every named field must match, others may exist too.
 import { isDeepStrictEqual } from "node:util";
 
-/** True if everything the expectation names is there; lists must have the same length. */
+/** True if everything that the expectation names matches; lists must have the same length. */
 export function matches(actual: unknown, expected: unknown): boolean {
   if (Array.isArray(expected))
     return (

@@ -1,5 +1,5 @@
-// The memory store of a test: it can be down, it knows which runs are in whose hands, and it can be asked to let one job
-// go before all others. What it does with jobs is the memory store's own code.
+// The memory store of a test: it can be down, it knows which worker holds which run, and it can put one job before all
+// others. It treats jobs by the memory store's own code.
 import { RedriveError } from "../core/errors.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { cellVerbs } from "../store/memory/cells.ts";
@@ -15,7 +15,7 @@ import type { ClaimRequest, SettleRequest, Store } from "../store/store.ts";
 import { type Verb, VERBS } from "../store/verb-facts.ts";
 import { ring, storeFrom, type Verbs } from "../store/verbs.ts";
 
-/** A run in somebody's hands. */
+/** A run that a worker holds. */
 export interface ObservedRun extends Pick<Lease, "id" | "epoch"> {
   readonly type: string;
   readonly worker: string;
@@ -28,10 +28,10 @@ export interface ObservedRun extends Pick<Lease, "id" | "epoch"> {
 export class ObservedStore {
   /** What the test and its workers see. */
   readonly store: Store;
-  /** The same without its outages and without waiting, for the test's own machinery. */
+  /** The same without outages and without waiting, for the test's own machinery. */
   readonly verbs: Verbs;
   readonly holdings = new Map<string, ObservedRun>();
-  /** Runs of workers that died, until somebody has judged them. */
+  /** Runs of workers that died, until they are judged. */
   readonly lost = new Set<string>();
   /** Down until this instant. */
   downUntil = 0;
@@ -63,7 +63,7 @@ export class ObservedStore {
     return this.#tables.clock() < this.downUntil;
   }
 
-  /** Resolves when something is written, or somebody says so. */
+  /** Resolves when something is written, or on request. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.#listeners.push(resolve));
   }
@@ -72,7 +72,7 @@ export class ObservedStore {
     for (const tell of this.#listeners.splice(0)) tell();
   }
 
-  /** Tells whoever waits for work that there may be some. */
+  /** Wakes workers that wait for work. */
   ring(): void {
     ring(this.#wake);
   }
@@ -90,7 +90,7 @@ export class ObservedStore {
     return row.lane;
   }
 
-  /** The worker is dead: its runs are nobody's. */
+  /** Records that the worker is dead: its runs have no worker. */
   lose(worker: string): void {
     for (const [name, holding] of this.holdings) {
       if (holding.worker !== worker) continue;
@@ -106,10 +106,13 @@ export class ObservedStore {
   }
 
   async #carryOut(verb: Verb, args: readonly unknown[]): Promise<unknown> {
-    // Whether it is written or not: the handler has returned.
+    // Whether it is written or not, the handler has returned.
     if (verb === "settle") for (const name of judged(args[0] as SettleRequest)) this.#returned(name);
     if (this.isDown)
-      throw new RedriveError("store_unavailable", "The store is down, because the test said so. Nothing was written.");
+      throw new RedriveError(
+        "store_unavailable",
+        "The store is down, because the test asked for it. Nothing was written.",
+      );
     const answer = (this.verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
     if (verb === "claim") {
       const { worker } = args[0] as ClaimRequest;
@@ -134,7 +137,7 @@ export class ObservedStore {
   }
 }
 
-/** The runs about which this is the last word. */
+/** The runs that these settlements end. */
 function judged({ settlements }: SettleRequest): string[] {
   return settlements.filter(({ verdict }) => verdict.kind !== "progress").map(nameOf);
 }

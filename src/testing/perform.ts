@@ -1,5 +1,5 @@
-// Runs one handler once, outside any queue, through the real executor: the input goes through JSON and schema as it would
-// on its way through a store, and what the run deserves is core's own verdict.
+// Runs one handler once, outside any queue, through the real executor: the input goes through JSON and schema as it
+// would on its way through a store, and the verdict is core's own.
 import type { Failure } from "../core/job.ts";
 import { parseNumber, parseOptions } from "../core/options.ts";
 import type { Verdict } from "../core/verdict.ts";
@@ -21,7 +21,7 @@ import { Timeline } from "./timeline.ts";
 export interface PerformOptions {
   /** The attempt that the handler sees, 1 to 10,000; default 1. */
   readonly attempt?: number;
-  /** Attempts in all, 1 to 10,000; default that of the definition. */
+  /** Attempts in total, 1 to 10,000; default that of the definition. */
   readonly maxAttempts?: number;
   /** The key of the job; default none. */
   readonly key?: string;
@@ -29,7 +29,7 @@ export interface PerformOptions {
   readonly tenant?: string;
   /** Fires the context's signal, as a timeout would. */
   readonly signal?: AbortSignal;
-  /** A log that gets every line too; default none. */
+  /** A log that also gets every line; default none. */
   readonly log?: Log;
   /** The time on the clock: a date, epoch milliseconds or an ISO 8601 text; default 2026-01-01T00:00:00Z. */
   readonly now?: Date | number | string;
@@ -37,15 +37,15 @@ export interface PerformOptions {
   readonly seed?: number;
 }
 
-/** What a handler did. */
+/** The result of a handler. */
 export interface Performed<Result> {
-  /** `retrying` and `dead` are what the queue would have made of the failure. */
+  /** `retrying` and `dead` are the states in which the queue would have put the job. */
   readonly state: RunReport["state"];
   readonly result: Result | undefined;
   readonly failure: Failure | null;
-  /** The wait before the next try in milliseconds: of a snooze or a retry; null otherwise. */
+  /** The wait before the next attempt in milliseconds: of a snooze or a retry; null otherwise. */
   readonly delayMs: number | null;
-  /** What it reported with `context.progress`. */
+  /** The progress it reported with `context.progress`. */
   readonly progress: readonly unknown[];
   readonly log: CollectedLog;
 }

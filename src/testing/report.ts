@@ -1,23 +1,23 @@
-// What became of one run, in the words that tests use.
+// The result of one run, in the terms of tests.
 import type { DeathReason, Failure, Job } from "../core/job.ts";
 import type { ReleaseReason, Verdict } from "../core/verdict.ts";
 
-/** What became of one run. */
+/** The result of one run. */
 export interface RunReport<Result = unknown> {
   /** The job as it is now. */
   readonly job: Job;
   readonly state: "completed" | "retrying" | "dead" | "snoozed" | "released" | "cancelled";
-  /** What the handler returned, after its way through JSON. */
+  /** What the handler returned, passed through JSON. */
   readonly result: Result | undefined;
   /** What went wrong; null unless it is retrying or dead. */
   readonly failure: Failure | null;
-  /** Why it is dead, or why it was handed back uncharged. */
+  /** Why it is dead, or why it was released uncharged. */
   readonly reason: DeathReason | ReleaseReason | null;
   /** When it runs again, in epoch milliseconds; null if it does not. */
   readonly nextRunAt: number | null;
 }
 
-/** Puts a verdict into words. */
+/** The report of a verdict. */
 export function reportOf(job: Job, verdict: Verdict, nextRunAt: number | null): RunReport {
   return {
     job,

@@ -1,4 +1,4 @@
-// What a test asks to be worked on: the next job, one job, everything due, everything there is.
+// Work on demand: the next job, one job, everything due, everything there is.
 import { AssertionError } from "node:assert";
 import { RedriveError } from "../core/errors.ts";
 import { invalid, parseOptions } from "../core/options.ts";
@@ -12,7 +12,7 @@ import type { ObservedStore } from "./observed-store.ts";
 import { reportOf, type RunReport } from "./report.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What a drain did. */
+/** The result of a drain. */
 export interface DrainSummary {
   readonly completed: number;
   readonly retried: number;
@@ -30,11 +30,11 @@ export interface RunsOnDemand {
   /** Runs this job, due or not. */
   runJob(job: string | { readonly id: string }): Promise<RunReport>;
   /**
-   * Runs everything that is due now, and what falls due through that. With `until: "idle"` time passes until nothing is
-   * left that could run; refuses to go on after 10,000 runs or a year.
+   * Runs everything that is due now, and what becomes due through that. With `until: "idle"` time passes until nothing
+   * is left that could run; throws after 10,000 runs or a year.
    */
   drain(options?: { readonly until?: "idle" }): Promise<DrainSummary>;
-  /** Kills the worker under the job that is running, and waits the second until that is noticed and charged. */
+  /** Kills the worker of the running job, and waits the second until that is noticed and charged. */
   crashWorker(): Promise<RunReport>;
 }
 
@@ -42,13 +42,13 @@ export interface RunsOnDemand {
 export type RunEnd = Extract<RedriveEvent, { readonly verdict: Verdict }>;
 const COUNTED = ["completed", "retried", "dead", "released", "cancelled"] as const;
 
-/** Everything that a run needs to be asked for. */
+/** What running on demand needs. */
 export interface RunsOptions {
   readonly driver: Driver;
   readonly observed: ObservedStore;
   readonly timeline: Timeline;
   readonly jobs: readonly JobDefinition[];
-  /** Listens to the ends of runs; returns the way to stop. */
+  /** Listens for the ends of runs; returns a function that stops. */
   readonly onEnded: (listener: (event: RunEnd) => void) => () => void;
 }
 
@@ -101,7 +101,8 @@ export function openRuns(options: RunsOptions): RunsOnDemand {
       const [holding] = observed.holdings.values();
       if (!driver.life || !holding)
         throw new AssertionError({
-          message: "crashWorker: no job is running. Use crashNext, or slowNext and let half of that time pass.",
+          message:
+            "crashWorker: no job is running. Use crashNext, or slowNext and advance the clock by half of that time.",
         });
       driver.life.crash();
       return (await one("crashWorker", holding.id, true)) as RunReport;
@@ -109,7 +110,7 @@ export function openRuns(options: RunsOptions): RunsOnDemand {
   };
 }
 
-/** Throws unless the job waits, is known here and is not paused. */
+/** Throws unless the job waits, its type is defined here and it is not paused. */
 function checkRunnable(id: string, { observed, timeline, jobs }: RunsOptions): void {
   const { verbs } = observed;
   const [job] = verbs.get([id]);
@@ -117,7 +118,7 @@ function checkRunnable(id: string, { observed, timeline, jobs }: RunsOptions): v
   const refuse = (why: string): never => {
     throw new RedriveError("illegal_transition", `runJob: job ${id} of ${job.type} ${why}`, { details: { id } });
   };
-  if (job.state !== "queued") refuse(`does not wait, it is ${job.state}.`);
+  if (job.state !== "queued") refuse(`does not wait; it is ${job.state}.`);
   if (!jobs.some(({ type }) => type === job.type)) refuse("has no definition here. Pass it in `jobs`.");
   if (pausedMs(verbs.control().pauses, job, timeline.now, timeline.now + 1) > 0) refuse("is paused. Resume it first.");
 }

@@ -1,4 +1,4 @@
-// A Redrive for tests: memory store, fake clock, seeded dice, and the real worker, which works when it is told to.
+// A Redrive for tests: memory store, fake clock, seeded random numbers, and the real worker, which works on request.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { invalid, parseNumber, parseOptions } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -23,9 +23,9 @@ import { startOf } from "./start.ts";
 import { Ticks } from "./ticks.ts";
 import { Timeline } from "./timeline.ts";
 
-/** What a test's Redrive is made of. */
+/** Options of a test's Redrive. */
 export interface TestRedriveOptions extends Omit<RedriveOptions, "store"> {
-  /** What the fake clock begins with: a date, epoch milliseconds or an ISO 8601 text; default 2026-01-01T00:00:00Z. */
+  /** The start of the fake clock: a date, epoch milliseconds or an ISO 8601 text; default 2026-01-01T00:00:00Z. */
   readonly now?: Date | number | string;
   /** Ids, jitter and everything else random follows from it; default 1. */
   readonly seed?: number;
@@ -36,22 +36,22 @@ export interface TestRedriveOptions extends Omit<RedriveOptions, "store"> {
   readonly patience?: Duration;
 }
 
-/** A clock that stands still until it is told otherwise. */
+/** A clock that stands still until the test moves it. */
 export interface TestClock {
   /** Epoch milliseconds. */
   now(): number;
-  /** Lets time pass; everything that falls due on the way is run at its due time. */
+  /** Advances time; jobs that become due on the way run at their due time. */
   advance(duration: Duration): Promise<void>;
-  /** Jumps to a later time; what falls due on the way waits there until it is run. */
+  /** Jumps to a later time; jobs that become due on the way wait until they are run. */
   set(time: Date | number | string): void;
 }
 
-/** A Redrive on a fake clock; nothing runs before it is asked to. Close it, or declare it with `await using`. */
+/** A Redrive on a fake clock; nothing runs until the test asks for it. Close it, or declare it with `await using`. */
 export interface TestRedrive extends Redrive, RunsOnDemand, Assertions {
   readonly clock: TestClock;
   /** Everything that was logged. */
   readonly log: CollectedLog;
-  /** The next run of the type throws this in place of calling its handler. */
+  /** The next run of the type throws this instead of calling its handler. */
   failNext(job: JobDefinition | string, error: unknown, options?: FaultOptions): void;
   /** The next run of the type takes so long on the fake clock before its handler is called. */
   slowNext(job: JobDefinition | string, duration: Duration, options?: FaultOptions): void;
@@ -110,7 +110,7 @@ export async function createTestRedrive(options: TestRedriveOptions = {}): Promi
   return test;
 }
 
-/** Everything a test consists of. */
+/** Everything that a test consists of. */
 interface World {
   readonly timeline: Timeline;
   readonly observed: ObservedStore;
@@ -120,7 +120,7 @@ interface World {
   readonly hub: Events;
   readonly log: CollectedLog;
   readonly jobs: readonly JobDefinition[];
-  /** What every Redrive of the test is made of. */
+  /** The options of every Redrive of the test. */
   readonly shared: Omit<RedriveOptions, "store">;
 }
 
@@ -136,7 +136,7 @@ function openWorld(options: TestRedriveOptions): World {
   const shared = { ...rest, log };
   const jobs = rest.jobs ?? [];
   let lives = TEST_PID;
-  // That our own worker comes and goes is nobody's business.
+  // Events of our own worker are not passed on.
   const onEvent = (event: RedriveEvent): void => void (event.kind.startsWith("worker.") || hub.emit(event));
   const system = fakeSystem(timeline, seededDice(seed, "test"));
   const driver: Driver = new Driver({
@@ -163,7 +163,7 @@ function openWorld(options: TestRedriveOptions): World {
   return { timeline, observed, system, faults, driver, hub, log, jobs, shared };
 }
 
-/** The Redrive that the test speaks to, and one that waits for the ends of jobs as soon as they are there. */
+/** The Redrive that the test uses, and one that waits for the ends of jobs as soon as they exist. */
 async function openSides(world: World): Promise<{ readonly main: Redrive; readonly waiter: Redrive }> {
   const { observed, system, faults, shared, jobs, driver, hub } = world;
   const process = { pid: TEST_PID, host: "test", isAlive: () => true };
@@ -172,7 +172,7 @@ async function openSides(world: World): Promise<{ readonly main: Redrive; readon
     system,
     waits: waitsIn(observed),
     crash() {
-      throw new Error("crashNext: a worker of the test's own cannot die; leave the work to runNext, runJob or drain.");
+      throw new Error("crashNext: a worker that the test started cannot die; use runNext, runJob or drain instead.");
     },
   };
   const own = jobs.map((job) => faults.around(job, faulty));
@@ -202,7 +202,13 @@ function clockOf(timeline: Timeline, driver: Driver): TestClock {
     },
     set(time) {
       const to = instantOf(time, "time");
-      if (to < timeline.now) throw invalid("time", "now or later", new Date(to).toISOString(), "clocks do not go back");
+      if (to < timeline.now)
+        throw invalid(
+          "time",
+          "now or later",
+          new Date(to).toISOString(),
+          "pass a later time; the clock does not go back",
+        );
       timeline.now = to;
     },
   };
@@ -226,7 +232,7 @@ async function driven<T>(
   return work;
 }
 
-/** Records through a worker of the test's own; time stands still while their source is read. */
+/** Processes records with a worker of the test; time stands still while their source is read. */
 function drivenRecords<Input, Result, Item>(
   world: World,
   main: Redrive,
@@ -251,16 +257,16 @@ function drivenRecords<Input, Result, Item>(
       note(false);
     }
   }
-  // One driver at a time: a driven worker is asked as what it drives.
+  // One driver at a time: a driven worker is unwrapped first.
   const own = DRIVEN.get(given?.worker as RedriveWorker);
   const work = main.processRecords(job, attended(), own ? { ...given, worker: own } : given);
   return driven(world, "processRecords", work, "none", () => reading);
 }
 
-/** What each driven worker drives. */
+/** The worker behind each driven worker. */
 const DRIVEN = new WeakMap<RedriveWorker, RedriveWorker>();
 
-/** A worker of the test's own; what it is asked to do takes the time it takes. */
+/** A worker of the test; its calls drive the clock until they are done. */
 function drivenWorker(world: World, worker: RedriveWorker): RedriveWorker {
   const stop: RedriveWorker["stop"] = (options) => driven(world, "stop", worker.stop(options), "none");
   const api = Object.assign(Object.create(worker) as RedriveWorker, {
@@ -273,7 +279,7 @@ function drivenWorker(world: World, worker: RedriveWorker): RedriveWorker {
   return api;
 }
 
-/** Hears of every run that has ended, whatever became of it. */
+/** Called for every run that has ended, whatever its verdict. */
 function onEnded(hub: Events, listener: (event: RunEnd) => void): () => void {
   return hub.on("*", (event) => {
     if ("verdict" in event && event.kind !== "job.stale") listener(event);

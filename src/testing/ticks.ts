@@ -1,5 +1,4 @@
-// Schedules on the fake clock: when the next tick is, and the way to have its jobs made. It is upkeep's own code that
-// makes them.
+// Schedules on the fake clock: when the next tick is, and how its jobs are made. The upkeep code itself makes them.
 import { scheduleFrom } from "../core/schedule.ts";
 import { SCHEDULE_CELLS } from "../schedules/schedule-jobs.ts";
 import { scheduleService, type SchedulerOptions } from "../schedules/schedule-service.ts";
@@ -26,7 +25,7 @@ export class Ticks {
     return Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY));
   }
 
-  /** Has the jobs of due ticks made; false if that changed nothing. */
+  /** Makes the jobs of due ticks; false if that changed nothing. */
   async look(): Promise<boolean> {
     const before = this.nextAt;
     await this.#service.step(new AbortController().signal);

@@ -1,7 +1,7 @@
-// Time that stands still until somebody lets it pass: what is to happen, earliest first, and of one instant in the order
-// in which it was asked for.
+// Time that stands still until the test advances it: events, earliest first, and those of one instant in the order of
+// their requests.
 
-/** Whose entries these are; those of a dead owner never happen. */
+/** The owner of entries; those of a dead owner never happen. */
 export interface EntryOwner {
   alive: boolean;
 }
@@ -12,7 +12,7 @@ interface Entry {
   readonly act: () => void;
 }
 
-/** The fake clock and what waits for it. */
+/** The fake clock and its pending events. */
 export class Timeline {
   /** Epoch milliseconds. */
   now: number;
@@ -22,13 +22,13 @@ export class Timeline {
     this.now = now;
   }
 
-  /** When the next thing happens; Infinity if nothing is to. */
+  /** When the next event happens; Infinity if there is none. */
   get nextAt(): number {
     this.#entries = this.#entries.filter(({ owner }) => owner.alive);
     return this.#entries[0]?.at ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Lets something happen after the delay; returns the way to take it back. */
+  /** Schedules an action after the delay; returns a function that cancels it. */
   add(ms: number, owner: EntryOwner, act: () => void): () => void {
     const entry = { at: this.now + Math.max(0, Math.ceil(ms)), owner, act };
     const behind = this.#entries.findIndex(({ at }) => at > entry.at);
@@ -39,7 +39,7 @@ export class Timeline {
     };
   }
 
-  /** Makes the next thing happen. */
+  /** Makes the next event happen. */
   fire(): void {
     const entry = this.#entries.shift();
     if (entry?.owner.alive) entry.act();

@@ -79,7 +79,7 @@ describe.each<[string, () => readonly string[]]>([
     const store = place();
     await bench.run(["schedules", "add", "soon", "report", "--every", "1s", ...store]);
     const health = await bench.run(["health", ...store]);
-    expect(health.out).toContain("nobody runs upkeep, which is needed for a schedule");
+    expect(health.out).toContain("no worker runs upkeep, which is needed for a schedule");
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     const { document } = await bench.json(["drain", "--jobs", "jobs.mjs", "--grace", "0s", ...store]);
     expect(document.completed).toBeGreaterThanOrEqual(1);
@@ -103,7 +103,7 @@ describe.each<[string, () => readonly string[]]>([
     });
     await bench.run(["schedules", "resume", "soon", ...store]);
     const doctor = await bench.run(["doctor", ...store]);
-    expect(doctor.out).toMatch(/^warning +upkeep +nobody runs upkeep, which is needed for a schedule/m);
+    expect(doctor.out).toMatch(/^warning +upkeep +no worker runs upkeep, which is needed for a schedule/m);
     expect(doctor.out).toContain("start a worker: each of them runs upkeep");
   });
 });

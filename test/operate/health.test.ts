@@ -78,7 +78,7 @@ describe("the judgement", () => {
 
   it("names the worst first", () => {
     const { reasons } = judgeHealth({ ...WELL, oldestDueMs: 400_000, orphans: 1 });
-    expect(reasons).toEqual(["a job has been due for 6.7m", "1 runs are in the hands of workers that do not answer"]);
+    expect(reasons).toEqual(["a job has been due for 6.7m", "1 runs belong to workers that do not respond"]);
   });
 });
 
