@@ -1,4 +1,4 @@
-// A look at a database file without opening it as a store: nothing is made, nothing is brought up to date.
+// Reads a database file without opening it as a store: creates nothing, migrates nothing.
 import { existsSync } from "node:fs";
 import { RedriveError } from "../core/errors.ts";
 import { type SqliteDatabase, openDatabase } from "../store/sqlite/driver.ts";
@@ -8,7 +8,7 @@ import { MIGRATIONS } from "../store/sqlite/schema.ts";
 /** The version of the schema that this Redrive writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Reads something from the file; throws `store_unavailable` where that is not possible. */
+/** Reads from the file; throws `store_unavailable` where that is not possible. */
 export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
   let db: SqliteDatabase | null = null;
   try {

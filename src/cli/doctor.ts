@@ -1,4 +1,4 @@
-// `redrive doctor`: looks at everything that has to be right and says what to do where it is not.
+// `redrive doctor`: checks everything that must be right, and says what to do where it is not.
 import { existsSync } from "node:fs";
 import type { Store } from "../store/store.ts";
 import { isRedriveError } from "../core/errors.ts";
@@ -16,7 +16,7 @@ import { definitions, jobFileNames } from "./job-files.ts";
 /** Registers `doctor`. */
 export function register(cli: Cli): void {
   const command = cli.command.description(
-    "Check machine, store and work, and say what to do. Exit code 0: fine, or warnings only; 1: problems; 3: no store.",
+    "Check machine, store and work, with a remedy for each problem. Exit code 0: fine, or warnings only; 1: problems; 3: no store.",
   );
   examples(command, cli, ["doctor", "doctor --json"]);
   cli.act(command, async (session) => {
@@ -33,7 +33,7 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
   const { path, shown } = session.address;
   const findings = machineFindings(session);
   if (path !== null && !existsSync(path)) {
-    const remedy = "name it with --store sqlite:PATH or REDRIVE_STORE, or make it with `migrate`";
+    const remedy = "name it with --store sqlite:PATH or REDRIVE_STORE, or create it with `migrate`";
     findings.push({ check: "store", level: "problem", message: `there is no file ${path}`, remedy });
     return { findings, storeFailed: true };
   }
@@ -57,7 +57,7 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
 
 function durableFinding({ notice }: Store): Finding {
   if (notice === undefined) return finding("durable", "ok", "every answered write is on disk");
-  return finding("durable", "warning", notice, "leave ?sync=normal out to have every answered write on disk");
+  return finding("durable", "warning", notice, "remove ?sync=normal to have every answered write on disk");
 }
 
 /** The types that the config file's jobs define; null where it names none, or they cannot be loaded. */

@@ -1,4 +1,4 @@
-// `redrive drain` with an input: new records go through a job type together with what is due, and results come out.
+// `redrive drain` with an input: runs new records through a job type together with due jobs, and writes the results.
 import { resolve } from "node:path";
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
@@ -19,7 +19,7 @@ interface TextRecord extends PlacedRecord {
   readonly id: string;
 }
 
-/** What a drain takes in and gives out. */
+/** The input and output of a drain. */
 export interface DrainRecords {
   readonly definition: JobDefinition;
   readonly records: AsyncIterable<TextRecord>;
@@ -34,8 +34,7 @@ export function drainRecords(session: Session, jobs: readonly JobDefinition[], f
   const sql = textual(flags.query);
   if (input === undefined && sql === undefined) {
     const alone = [...NEED_INPUT, "from" as const, "type" as const].find((name) => flags[name] !== undefined);
-    if (alone !== undefined)
-      throw refused(`${dashed(alone)}: expected --input or --query beside it; got neither; add one`);
+    if (alone !== undefined) throw refused(`${dashed(alone)}: expected --input or --query too; got neither; add one`);
     return null;
   }
   if (input !== undefined && sql !== undefined) throw refused("input: expected --input or --query; got both; give one");
@@ -47,20 +46,20 @@ export function drainRecords(session: Session, jobs: readonly JobDefinition[], f
     throw refused("output: expected a file, because --json writes to stdout; got -; name a file");
   const format = textual(flags.outputFormat);
   if (format !== undefined && output === undefined)
-    throw refused("output-format: expected --output beside it; got none; name a file, or leave it out");
+    throw refused("output-format: expected --output too; got none; name a file, or leave it out");
   const out =
     output === undefined ? null : openResults(session.io, output, resultFormatOf(format, output), source.path);
   return { definition, records: withIds(source.records, field), out };
 }
 
-/** Records, and the file that they are read from, by its path or its descriptor, if it is one. */
+/** Records, and the file they are read from, by its path or its descriptor, if it is one. */
 interface Source {
   readonly records: AsyncIterable<PlacedRecord>;
   readonly path: string | number | null;
 }
 
 function inputOf({ io }: Session, input: string, flags: Flags): Source {
-  if (flags.from !== undefined) throw refused("from: expected --query beside it; got --input; leave it out");
+  if (flags.from !== undefined) throw refused("from: expected --query too; got --input; leave it out");
   const format = formatOf(textual(flags.format), input);
   return {
     records: recordsOf(openInput(io, input), format),
@@ -70,8 +69,8 @@ function inputOf({ io }: Session, input: string, flags: Flags): Source {
 
 function queryOf(session: Session, sql: string, flags: Flags): Source {
   const from = textual(flags.from);
-  if (from === undefined) throw refused("query: expected --from URL beside it; got none; say which database to ask");
-  if (flags.format !== undefined) throw refused("format: expected --input beside it; got --query; leave it out");
+  if (from === undefined) throw refused("query: expected --from URL too; got none; name the database to query");
+  if (flags.format !== undefined) throw refused("format: expected --input too; got --query; leave it out");
   const address = storeAddress(from, session.io.cwd);
   return { records: queryRecords(address, sql), path: address.path };
 }
@@ -86,7 +85,7 @@ function definitionOf(jobs: readonly JobDefinition[], type: string | undefined):
   return found;
 }
 
-/** Feeds the records to the worker; the output is whole when this resolves, and gone where it rejects. */
+/** Feeds the records to the worker. The output is complete when this resolves, and removed when it rejects. */
 export async function drainInto(
   redrive: Redrive,
   worker: RedriveWorker,
@@ -107,7 +106,7 @@ export async function drainInto(
       alerts: config.alerts,
       ...(out && { onResult: (done) => out.write(done) }),
     });
-    // A call that was stopped did not see all of the input; what stood there before is left as it is.
+    // A stopped call did not read all of the input, so an existing output file is left unchanged.
     if (stopping.signal.aborted) out?.abandon();
     else await out?.end();
     return summary;
@@ -131,18 +130,18 @@ function dashed(flag: string): string {
   return flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** What is said of records that are not in the output, though they should be. */
+/** The message about records that are missing in the output. */
 export function missingText(count: number): string {
   const why =
     "another worker died with them, or they were completed before or elsewhere and keep.finished has deleted their results";
-  return `missing in the output: ${counted(count, "record")}; ${why}; call again, or keep finished jobs for longer`;
+  return `missing in the output: ${counted(count, "record")}; ${why}; run the command again, or keep finished jobs longer`;
 }
 
-/** What became of the records, in a few lines. */
+/** The result of the records, in a few lines. */
 export function recordsText(summary: RecordsSummary): string {
   const { records, enqueued, known, conflicts, successRate, averageRetries, retryQueue, deadLetters } = summary;
   const read = [`${grouped(enqueued)} new`, `${grouped(known)} known`];
-  if (conflicts > 0) read.push(`${grouped(conflicts)} known with another body`);
+  if (conflicts > 0) read.push(`${grouped(conflicts)} known with another payload`);
   const rate = successRate === null ? "-" : `${(Math.floor(successRate * 1000) / 10).toFixed(1)} %`;
   const retries = averageRetries === null ? "-" : averageRetries.toFixed(2);
   const waiting = retryQueue >= 10_000 ? "10,000 or more" : grouped(retryQueue);

@@ -1,4 +1,4 @@
-// A store that cannot be opened because its file is no database: says which file, and what it seems to be.
+// A store that cannot be opened because its file is not a database: names the file, and what it seems to be.
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { extname } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
@@ -20,7 +20,7 @@ const KINDS: Readonly<Record<string, string>> = {
   ".md": "Markdown",
 };
 
-/** The error about a store whose file is something else; any other as it is. */
+/** The error about a store whose file is not a database; any other error unchanged. */
 export function ofForeignFile(error: unknown, path: string | null): unknown {
   if (path === null) return error;
   if (!isRedriveError(error, "store_unusable") && !isRedriveError(error, "store_unavailable")) return error;
@@ -32,7 +32,7 @@ export function ofForeignFile(error: unknown, path: string | null): unknown {
   return new RedriveError(error.code, message, { cause: error });
 }
 
-/** What a file seems to be that is no database; null for a database, an empty file, and none. */
+/** What a file that is not a database seems to be; null for a database, an empty file, and none. */
 function kindOf(path: string): string | null {
   try {
     const file = statSync(path);
@@ -44,7 +44,7 @@ function kindOf(path: string): string | null {
     const kind = KINDS[extname(path).toLowerCase()];
     return kind === undefined ? "a text file" : `a text file (${kind})`;
   } catch {
-    // Not there, or not readable: what the store said is all there is to say.
+    // It does not exist, or cannot be read: the error of the store says all that is known.
     return null;
   }
 }

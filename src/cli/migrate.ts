@@ -1,4 +1,4 @@
-// `redrive migrate`: brings the schema up to date, or says what that would do.
+// `redrive migrate`: creates the store or upgrades its schema, or shows what that would do.
 import { createPostgresStore } from "../store/postgres/index.ts";
 import { type Cli, examples } from "./command.ts";
 import { SCHEMA_VERSION, schemaVersion, statementsFrom } from "./database-file.ts";
@@ -6,9 +6,7 @@ import { SCHEMA_VERSION, schemaVersion, statementsFrom } from "./database-file.t
 /** Registers `migrate`. */
 export function register(cli: Cli): void {
   const command = cli.command
-    .description(
-      "Make the store, or bring its schema up to date. Safe to run twice and from several processes at once.",
-    )
+    .description("Create the store, or upgrade its schema. Safe to run twice and from several processes at once.")
     .option("--plan", "only print the SQL that would run");
   examples(command, cli, ["migrate", "migrate --plan"]);
   cli.act(command, async (session, _args, flags) => {

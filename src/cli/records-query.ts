@@ -1,4 +1,4 @@
-// Records from a SQL query, a row each, read as they are needed. The database is only read.
+// Reads records from a SQL query, one per row, on demand. The database is only read.
 import { existsSync } from "node:fs";
 import { textOf } from "../core/failure.ts";
 import { invalid } from "../core/options.ts";
@@ -25,14 +25,14 @@ export async function* queryRecords(from: StoreAddress, sql: string): AsyncGener
   }
 }
 
-/** Integers that no number holds are written as text, as Postgres gives them. */
+/** Integers that do not fit into a number are written as text, as Postgres returns them. */
 function allDigits(_name: string, value: unknown): unknown {
   if (typeof value !== "bigint") return value;
   return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 }
 
 async function* fileRows(path: string, sql: string): AsyncGenerator<Row> {
-  if (!existsSync(path)) throw invalid("from", "a database that is there", path, "check the path");
+  if (!existsSync(path)) throw invalid("from", "an existing database", path, "check the path");
   const database = openDatabase(path);
   try {
     database.exec("pragma query_only = on; pragma busy_timeout = 5000");
@@ -55,10 +55,11 @@ async function* serverRows({ url, shown }: StoreAddress, sql: string): AsyncGene
     throw new RedriveError("store_unavailable", `from: could not reach ${shown}: ${textOf(cause)}`, { cause });
   }
   try {
-    // Held beyond its transaction: the server puts the rows by at the commit, and keeps no snapshot that would hold up VACUUM.
+    // Held beyond its transaction: the server stores the rows at the commit, and keeps no snapshot that would hold up
+    // VACUUM.
     try {
       await client.query("begin read only");
-      // Under a name it is prepared, and of two statements the server would prepare none.
+      // With a name it is prepared, and the server refuses to prepare two statements.
       await client.query({ name: "records", text: `declare records no scroll cursor with hold for ${sql}` });
       await client.query("commit");
     } catch (error) {
@@ -82,11 +83,11 @@ async function* serverRows({ url, shown }: StoreAddress, sql: string): AsyncGene
 }
 
 function wentAway(cause: unknown): RedriveError {
-  const message = `query: the source of the records went away: ${textOf(cause)}; call again when it is back: what is known is skipped`;
+  const message = `query: the source of the records failed: ${textOf(cause)}; run the command again when it is back: known records are skipped`;
   return new RedriveError("store_unavailable", message, { cause });
 }
 
 function refused(cause: unknown): RedriveError {
-  const message = `query: expected one SELECT that the database understands; it says: ${textOf(cause)}; correct it`;
+  const message = `query: expected one valid SELECT; got an error from the database: ${textOf(cause)}; correct it`;
   return new RedriveError("invalid_argument", message, { cause });
 }

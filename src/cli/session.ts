@@ -1,5 +1,5 @@
-// One call of the command line: its global options, its config, its log, and the queue it opens. Flags beat the
-// environment, the environment beats the config file.
+// One call of the command line: its global options, its config, its log, and the queue it opens. Flags override the
+// environment, the environment overrides the config file.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
@@ -31,7 +31,7 @@ export interface GlobalOptions {
   readonly store?: string;
   readonly config?: string;
   readonly json?: boolean;
-  /** Masks what sounds like a secret in the JSON answer. */
+  /** Masks values that look like secrets in the JSON answer. */
   readonly redact?: boolean;
   readonly quiet?: boolean;
 }
@@ -40,7 +40,7 @@ export interface GlobalOptions {
 export interface QueueOptions {
   readonly jobs?: readonly JobDefinition[];
   readonly defaults?: PolicyOptions;
-  /** The folder of the file is made where it is missing; default false, because its name may be mistyped. */
+  /** Creates the folder of the file where it is missing; default false, because its name may be mistyped. */
   readonly makesFolder?: boolean;
 }
 
@@ -57,26 +57,26 @@ export interface Session {
   readonly progress: ProgressLine;
   /** Columns of the terminal; Infinity where there is none. */
   readonly width: number;
-  /** Opens the queue; the file is made where there is none. */
+  /** Opens the queue; the file is created where there is none. */
   open(options?: QueueOptions): Promise<Redrive>;
-  /** Opens only the way in, for a call that writes a job and ends; the file is made where there is none. */
+  /** Opens only the producer, for a call that writes a job and exits; the file is created where there is none. */
   openProducer(options?: QueueOptions): Promise<Producer>;
-  /** Opens the queue of a file or a schema that is there already. */
+  /** Opens the queue of an existing file or schema. */
   openExisting(): Promise<Redrive>;
-  /** Writes what was asked for: one JSON document with `--json`, else the text. */
+  /** Writes a result: one JSON document with `--json`, else the text. */
   show(document: unknown, text: () => string): void;
-  /** The same for what was done, of which whoever wants quiet does not hear. */
+  /** The same for the summary of a change, which `--quiet` suppresses. */
   answer(document: unknown, text: () => string): void;
   /** A command to type next, for the same store as this call. */
   suggest(command: string): string;
-  /** Says something on stderr, unless asked to be quiet. */
+  /** Writes a line to stderr, unless `--quiet`. */
   say(line: string): void;
   close(): Promise<void>;
-  /** Leaves the store as it is: it does not answer, and we have to go. */
+  /** Leaves the store without closing it: it does not answer, and the process must end. */
   abandon(): void;
 }
 
-/** Begins a call; `level` is how much the command logs where nobody says otherwise. */
+/** Begins a call; `level` is the log level of the command where neither flag nor variable sets one. */
 export async function openSession(io: Io, options: GlobalOptions, level: LogLevel = "warn"): Promise<Session> {
   const { json = false, quiet = false, redact = false } = options;
   const wanted = levelFrom(io.env) ?? (quiet ? "error" : level);
@@ -110,7 +110,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
 
 type Openings = Pick<Session, "open" | "openProducer" | "openExisting" | "close" | "abandon">;
 
-/** The ways to open the queue of a call, each of which loads no more than it needs, and the way to close it. */
+/** The ways to open and close the queue of a call; each loads only what it needs. */
 function openings({ address, config, log }: Pick<Session, "address" | "config" | "log">): Openings {
   let closing: (() => Promise<void>) | null = null;
   const openHere = async (makesFolder: boolean, brief = false): Promise<Store> => {
@@ -169,7 +169,7 @@ function checkFile(address: StoreAddress): void {
   if (!existsSync(address.path)) throw noStore(address);
 }
 
-/** The name of a folder that is not there is more often mistyped than meant. */
+/** Refuses a missing folder: its name is more often mistyped than meant. */
 function checkFolder(path: string): void {
   const folder = dirname(path);
   if (existsSync(folder)) return;
@@ -177,12 +177,12 @@ function checkFolder(path: string): void {
   throw new RedriveError("store_unavailable", message);
 }
 
-/** False for a schema on a server that nobody has made yet. */
+/** False for a schema that does not exist yet on a server. */
 async function isMade(store: Store): Promise<boolean> {
   return store.name !== "postgres" || (await (store as PostgresStore).schema()).from > 0;
 }
 
-/** The flags that say where the store is, as they were given. */
+/** The flags that name the store, as they were given. */
 function placeFlags(options: GlobalOptions): string[] {
   return (["config", "store"] as const).flatMap((name) => {
     const value = options[name];
@@ -190,7 +190,7 @@ function placeFlags(options: GlobalOptions): string[] {
   });
 }
 
-/** The error for a store that is not there. */
+/** The error for a store that does not exist. */
 export function noStore({ shown }: StoreAddress): RedriveError {
   const message = `There is no store at ${shown}. Name it with --store or REDRIVE_STORE, or make one: enqueue a job, or run \`migrate\`.`;
   return new RedriveError("store_unavailable", message);

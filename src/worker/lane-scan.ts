@@ -1,43 +1,43 @@
-// Looks at the lanes for those a worker serves, page by page, so that those of others, however many, do not hide its own.
-// Where there are more than a look takes, it shows a window of them, and the window goes round: through the highest
-// priority that is too long for a look, and on to lower ones only if nothing of that could be taken.
+// Looks for the lanes that a worker serves, page by page, so that lanes of others, however many, do not hide its own.
+// Where there are more lanes than a look takes, it shows a window of them, and the window moves in rounds: through the
+// highest priority that is too long for a look, and on to lower ones only if nothing of that could be taken.
 import { type ActiveLane, beforePriority, priorityOfLane } from "../core/lane.ts";
 import type { LanePage, Store } from "../store/store.ts";
 import type { Served } from "./planning.ts";
 
-/** Lanes looked at in one call, at least and at most, and calls in one look. */
+/** Lanes read in one call, at least and at most, and calls in one look. */
 const [LANES_LEAST, LANES_MOST] = [250, 1_000];
 const PAGES = 20;
-/** Lanes that show what is of a higher priority than the window. */
+/** Lanes that show work of a higher priority than the window. */
 const PEEK = 50;
 
 /** What was done with the lanes of the last look. */
 export interface Since {
   /** Counts the turns that lanes were given. */
   readonly turn: number;
-  /** The highest priority of which something was taken; null for nothing. */
+  /** The highest priority from which a job was taken; null for none. */
   readonly took: number | null;
 }
 
-/** A part of the lanes, as far as a look takes. */
+/** A part of the lanes, as much as a look takes. */
 interface Window {
-  /** It begins behind this lane, and ends with the other one; null if that was the last of all. */
+  /** It begins after this lane, and ends with the other one; null if that was the last of all. */
   readonly after: number;
   readonly end: number | null;
   /** The priority of its first lane. */
   readonly level: number;
-  /** Something of this priority was taken since the window came to it. */
+  /** A job of this priority was taken since the window reached it. */
   readonly worked: boolean;
-  /** The turns that were given before, and how many lanes are to have one before it moves on. */
+  /** The turns given before, and how many lanes must have one before it moves on. */
   readonly turn: number;
   readonly lanes: number;
 }
 
-/** Looks that go on where the last one ended. */
+/** Looks that continue where the last one ended. */
 export class LaneScan {
   readonly #store: Pick<Store, "lanes">;
   readonly #served: Served;
-  /** Windows that go round, by the priority in which they begin. */
+  /** Windows that move in rounds, by the priority in which they begin. */
   readonly #windows = new Map<number, Window>();
 
   constructor(store: Pick<Store, "lanes">, served: Served) {
@@ -45,14 +45,14 @@ export class LaneScan {
     this.#served = served;
   }
 
-  /** True where a look shows all that we serve, not a window of it. */
+  /** True where a look shows everything that we serve, not a window of it. */
   get showsAll(): boolean {
     return this.#windows.size === 0;
   }
 
   /**
-   * Those that a claim of this size can reach, and as many again. What is of a higher priority is always among them; `next`
-   * says that lanes are left which were not seen since the window began its round.
+   * The lanes that a claim of this size can reach, and as many again. Work of a higher priority is always among them;
+   * `next` tells that lanes are left which were not seen since the window began its round.
    */
   async look(want: number, since: Since): Promise<LanePage> {
     const size = Math.max(LANES_LEAST, Math.min(LANES_MOST, 2 * want));
@@ -67,7 +67,7 @@ export class LaneScan {
     return all;
   }
 
-  /** Shows what is of a higher priority, and a window. */
+  /** Shows work of a higher priority, and a window. */
   async #lookThrough(size: number, since: Since): Promise<LanePage> {
     const peek = this.#own(await this.#store.lanes(null, PEEK));
     if (peek.next === null) {
@@ -88,7 +88,7 @@ export class LaneScan {
     let [lanes, end, worked] = [part.lanes, part.next, start.worked];
     const behind = lanes.filter(({ priority }) => priority < level);
     if (worked && (behind.length > 0 || end === null)) {
-      // The end of a priority of which there is work: its beginning comes next, not what is below it.
+      // The end of a priority that has work: its beginning comes next, not what is below it.
       const again = await this.#gather(beforePriority(level), size);
       const isWhole = again.next === null || again.next >= start.after;
       const ahead = again.lanes.filter(({ lane }) => lane <= start.after);
@@ -106,7 +106,7 @@ export class LaneScan {
     return { ...part, lanes: [...above, ...lanes], nextRunAt, next: end };
   }
 
-  /** Pages of lanes behind this one, until there are enough that we serve. */
+  /** Pages of lanes after this one, until there are enough that we serve. */
   async #gather(from: number | null, size: number): Promise<LanePage> {
     const lanes: ActiveLane[] = [];
     let nextRunAt: number | null = null;
@@ -118,7 +118,7 @@ export class LaneScan {
       const enough = pages >= PAGES || lanes.length >= 2 * size || (pages > 1 && lanes.length >= size);
       if (page.next === null || enough) return { ...page, lanes, nextRunAt };
       after = page.next;
-      // Those of others are passed in long steps.
+      // Lanes of others are passed in long steps.
       step = lanes.length * 2 >= size ? size : LANES_MOST;
     }
   }
@@ -130,10 +130,10 @@ export class LaneScan {
   }
 }
 
-/** Where the next window begins: behind the last one, once every lane in it that gives something had its turn. */
+/** Where the next window begins: after the last one, once every lane in it that gives jobs had its turn. */
 function windowAfter(before: Window, top: number, { turn, took }: Since): { after: number; worked: boolean } {
   const { after, end, level } = before;
-  // What could not be taken when we passed it can be taken now.
+  // Work that could not be taken when the window passed it can be taken now.
   if (took !== null && took > level && took <= top) return { after: beforePriority(top), worked: false };
   const worked = before.worked || took === level;
   if (took !== null && turn - before.turn < before.lanes) return { after, worked };

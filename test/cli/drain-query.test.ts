@@ -71,7 +71,7 @@ describe("drain --query", () => {
     expect(count).toBe(1_200);
     const broken = queryRecords(storeAddress(url, "."), "select 1 / (n - 900) as id from generate_series(1, 1000) n");
     await expect(broken.next()).rejects.toThrow(
-      "query: expected one SELECT that the database understands; it says: error: division by zero",
+      "query: expected one valid SELECT; got an error from the database: error: division by zero",
     );
   });
 
@@ -122,7 +122,7 @@ describe("drain --query", () => {
     };
     const gone = {
       code: 3,
-      err: expect.stringMatching(/^error: query: the source of the records went away: .*; call again/),
+      err: expect.stringMatching(/^error: query: the source of the records failed: .*; run the command again/),
     };
     const reading = drain("select g as id from generate_series(1, 40000) g");
     await terminate("= 'fetch 500 from records' and state = 'idle'");

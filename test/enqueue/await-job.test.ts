@@ -181,7 +181,7 @@ describe("run without a worker", () => {
     await test.clock.advance("6s");
     expect(log.said("no worker is running")).toHaveLength(1);
     expect(worker.counts.claimed).toBe(0);
-    expect(String(await outcome)).toMatch(/did not come to an end/);
+    expect(String(await outcome)).toMatch(/did not end: /);
     await test.close();
   });
 });

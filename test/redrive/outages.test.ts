@@ -107,7 +107,7 @@ describe.each(STORES)("an explanation on %s", (_name, open) => {
     await expect.poll(() => kindsOf(redrive, urgent.id)).toEqual(["workers_full"]);
     expect(await kindsOf(redrive, waiting.id)).toEqual(["workers_full", "behind"]);
     expect(await redrive.jobs.explain(foreign.id)).toMatchObject({
-      summary: "no living worker serves the type foreign; 1 serves others",
+      summary: "no living worker serves the type foreign; 1 serves other work",
     });
     slow.open();
     single.open();

@@ -1,4 +1,4 @@
-// Dead letters in memory: list them, count them, send them back.
+// Dead letters in memory: lists them, counts them, sends them back to work.
 import { plainText } from "../../core/failure.ts";
 import { type DeadLetter, type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
@@ -9,7 +9,7 @@ import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
 
-/** What a job that is sent back to work begins with. */
+/** The fields of a job that is sent back to work. */
 const FRESH = {
   attempts: 0,
   crashes: 0,
@@ -93,7 +93,7 @@ function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean
   return [failure.name, failure.message].some((said) => lower(plainText(said)).includes(text));
 }
 
-/** Small letters for A to Z, nothing else changed. */
+/** Lower case for A to Z; other characters stay. */
 function lower(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

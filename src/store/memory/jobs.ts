@@ -1,4 +1,4 @@
-// Look up, cancel and reschedule jobs in memory.
+// Reads, cancels and reschedules jobs in memory.
 import { type Job, STATES, type State } from "../../core/job.ts";
 import { laneOfKind, kindOfLane } from "../../core/lane.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
@@ -62,7 +62,7 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
   };
 }
 
-/** Waiting jobs, those due first before the others. */
+/** Waiting jobs by due time, the earliest first. */
 function listDue(tables: Tables, query: JobQuery): Page<Job> {
   const from = readDueCursor(query.cursor);
   const waiting = [...tables.jobs.values()]

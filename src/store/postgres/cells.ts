@@ -1,7 +1,8 @@
-// Small values that processes share, on Postgres. Whatever a set locks, it locks in the order of the keys, so that two
-// sets never wait for each other in a circle; and a cell that is to follow a version is not waited for where somebody holds
-// it: they are about to change it, or keep it for long, and others must not stand still for that. Commits are waited for only where people wrote a cell: of the others, what a
-// crash of the server takes back are the last 200 ms or so of what workers saw, and losing these harms nobody.
+// Small values that processes share, on Postgres. A set locks its cells in the order of their keys, so that two sets
+// never wait for each other in a circle. A change that names a version does not wait for a cell that another
+// transaction holds: that transaction is about to change the cell, or keeps it for long. Commits are waited for only
+// where people wrote a cell: of the others, a crash of the server loses about the last 200 ms of what workers saw,
+// which does no harm.
 import { cellName, inCellOrder, mustLast } from "../cells.ts";
 import type { Value } from "../columns.ts";
 import { cellFromRow } from "../rows.ts";
@@ -18,7 +19,7 @@ export function cellVerbs({ db, s }: Context): Pick<Store, "cells" | "setCells">
     const rows = await ask(write, ...keysOf(turn), versionsOf(turn), valuesOf(turn));
     return rows.map(([n]) => (turn[(n as number) - 1] as Turn[number]).at);
   };
-  /** Writes those that follow a version and that nobody holds. */
+  /** Writes those that name a version and that no other transaction holds. */
   const follow = (to: typeof lasting, turn: Turn): Promise<number[]> => {
     if (turn.length === 0) return Promise.resolve([]);
     if (turn.every(({ item }) => item.value !== null)) return put(db.ask, to.follow, turn);
@@ -74,7 +75,7 @@ type Turn = readonly Placed<CellChange>[];
 
 const kindOf = ({ kind }: { readonly kind: string }): string => kind;
 const overwrites = ({ version, value }: CellChange): boolean => version === null && value !== null;
-/** True for a change that can only be of a cell which is there. */
+/** True for a change that needs an existing cell. */
 const follows = ({ version }: CellChange): boolean => version !== null && version > 0;
 
 function keysOf(turn: Turn): Parameter[] {
@@ -84,7 +85,7 @@ function keysOf(turn: Turn): Parameter[] {
 const versionsOf = (turn: Turn): Parameter => turn.map(({ item }) => item.version);
 const valuesOf = (turn: Turn): Parameter => turn.map(({ item }) => item.value);
 
-/** One row at least, for the time. */
+/** At least one row, for the time. */
 function readCells(s: string): PostgresStatement {
   const columns = "c.kind, c.name, c.holder, c.version, c.value, c.at";
   return {
@@ -97,7 +98,7 @@ function readCells(s: string): PostgresStatement {
   };
 }
 
-/** The statements of a set; within its transaction, a cell of version 0 is one that is not there. */
+/** The statements of a set; within its transaction, a cell of version 0 does not exist. */
 function writeCells(
   s: string,
   mustBeOnDisk: boolean,
@@ -127,7 +128,7 @@ function writeCells(
   });
   const write = writing("cell_write", "for update of c");
   const follow = writing("cell_follow", "for update of c skip locked");
-  // Makes what is missing and locks the rest: the condition is looked at after the lock.
+  // Creates missing cells and locks the rest: the condition is checked after the lock.
   const make = {
     name: name("cell_make"),
     text: `insert into ${s}.cell as c (kind, name, holder, version, value, at)

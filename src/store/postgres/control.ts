@@ -26,7 +26,7 @@ export function controlVerbs({ db, s }: Context, waker: Waker): ControlVerbs {
     text: `insert into ${s}.pause (kind, name, from_at, until_at, reason) values ($1, $2, ${NOW}, ${NOW} + $3::bigint, $4)`,
   };
   const wake = { text: `select ${waker.notify}` };
-  /** What was held back may be due. */
+  /** Work that was held back may be due now. */
   const released = async (ask: Ask): Promise<void> => {
     await ask(change);
     await ask(wake);

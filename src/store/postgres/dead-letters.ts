@@ -1,4 +1,4 @@
-// Dead letters on Postgres: list them, count them, send them back.
+// Dead letters on Postgres: lists them, counts them, sends them back to work.
 import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { readCursor } from "../cursor.ts";
@@ -100,7 +100,7 @@ function conditions(
   return { where: where.join(" and "), values };
 }
 
-/** One pass over the letters that match, without their texts; those are read of the causes listed only. */
+/** One pass over the matching letters, without their texts; texts are read only for the listed causes. */
 async function tally({ db, s }: Context, filter: LetterFilter): Promise<Tally> {
   const { where, values } = conditions(s, "d.seq > $1", readCursor(null, true), filter);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;

@@ -1,5 +1,5 @@
-// Look up, cancel and reschedule jobs on Postgres. Whoever changes a waiting job takes its row from `waiting` first:
-// that is the one place where a claim and a change meet, and only one of them finds it.
+// Reads, cancels and reschedules jobs on Postgres. A change of a waiting job first takes its row from `waiting`: only
+// there a claim and a change meet, and only one of them finds the row.
 import { RedriveError } from "../../core/errors.ts";
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
@@ -31,9 +31,9 @@ import type { Waker } from "./wake.ts";
 /** The verbs about jobs. */
 export type PostgresJobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" | "reschedule">;
 
-/** How long a cancel waits for jobs that somebody holds. */
+/** How long a cancel waits for jobs that another transaction holds. */
 const WAIT_MS = 2_000;
-/** Races with a claim are lost at most this often in a row. */
+/** Most lost races with a claim in a row. */
 const TURNS = 5;
 
 /** The verbs about jobs. */
@@ -101,7 +101,7 @@ export function jobVerbs(context: Context, waker: Waker): PostgresJobVerbs {
 function heldByOthers(error: unknown): never {
   if (!isLocked(error)) throw error;
   const message =
-    "Cancel: expected jobs that nobody holds; got one that a transaction which is still open has changed. Nothing was cancelled; try again when that transaction has ended.";
+    "Cancel: expected jobs that no transaction holds; got one that another open transaction has changed. Nothing was cancelled; try again when that transaction has ended.";
   throw new RedriveError("store_unavailable", message, { cause: error });
 }
 
@@ -120,7 +120,7 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
     told as materialized (select ${waker.notify} from places limit 1)
     select id, (select count(*) from told) from done`,
   };
-  // A run that is settled meanwhile has another epoch by the time that its row can be written.
+  // A run that is settled meanwhile has another epoch by the time its row can be written.
   const ask = {
     name: "cancel_running",
     text: `with taken as (select j.seq, j.epoch from ${s}.job j where j.id = any($1::text[]) and ${isTaken(s)})
@@ -140,14 +140,14 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
       if (open.length === 0) break;
       const left = (await to(rest, open)) as [string, State][];
       for (const [id, state] of left) if (state !== "queued" && state !== "running") answers.set(id, "finished");
-      // Whoever still waits or runs changed between our questions: ask again.
+      // A job that still waits or runs changed between our queries: ask again.
       open = left.map(([id]) => id).filter((id) => !answers.has(id));
     }
     return answers;
   };
 }
 
-/** A job and what it belongs to. */
+/** A job and its belonging. */
 type WaitingRow = readonly [
   id: string,
   state: State,
@@ -157,7 +157,7 @@ type WaitingRow = readonly [
   ...belonging: PostgresValue[],
 ];
 
-/** Changes jobs of different ids inside a transaction; whoever was changed meanwhile is looked at again. */
+/** Changes jobs of different ids inside a transaction; jobs that changed meanwhile are read again. */
 function rescheduler(
   { s, lanes }: Context,
   waker: Waker,
@@ -239,7 +239,7 @@ const CONDITIONS = {
   key: "j.key",
 } as const;
 
-/** Where jobs are read from, so that few are looked at for nothing. */
+/** The source of a list, chosen so that few jobs are read in vain. */
 function sourceOf(s: string, { key, state, due }: JobQuery): { readonly from: string; readonly where: string } {
   if (key !== undefined) return { from: `${s}.job j ${withRun(s)}`, where: "j.key is not null" };
   if (state === "running") return { from: heldRuns(s), where: "true" };
@@ -276,7 +276,7 @@ async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnTyp
   return { items: rows.map((row) => jobFromRow(row as Value[])), next };
 }
 
-/** Waiting jobs, those due first before the others; for retries an index knows that order. */
+/** Waiting jobs by due time, the earliest first; for retries an index has that order. */
 export function dueList(s: string, query: JobQuery): { readonly text: string; readonly values: Value[] } {
   const { runAt, seq } = readDueCursor(query.cursor) ?? { runAt: 0, seq: 0 };
   const order = query.tried ? time("w.run_at") : "w.run_at";
@@ -290,7 +290,7 @@ export function dueList(s: string, query: JobQuery): { readonly text: string; re
   return { text, values };
 }
 
-/** The conditions of a list: those given, and one for each field of the query that is there. */
+/** The conditions of a list: the given ones, and one for each field of the query. */
 export function narrow<K extends string>(
   where: string[],
   values: Value[],
@@ -306,7 +306,7 @@ export function narrow<K extends string>(
   return { where, values };
 }
 
-/** Cuts a page of rows that were read one further than wanted; the cursor is the column at `at`. */
+/** Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. */
 export function page(
   found: PostgresValue[][],
   limit: number,

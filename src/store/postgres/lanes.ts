@@ -1,5 +1,5 @@
-// Looks for lanes with work on Postgres. Searches `waiting` by its one index, (lane, run_at, seq), so that the cost follows
-// the number of lanes, not what waits in them.
+// Looks for lanes with work on Postgres. Searches `waiting` by its one index, (lane, run_at, seq), so that the cost
+// follows the number of lanes, not the number of waiting jobs.
 import { type ActiveLane, kindOfLane } from "../../core/lane.ts";
 import type { Signs, Store } from "../store.ts";
 import { type Context, NOW } from "./context.ts";
@@ -12,13 +12,13 @@ import { openQuarantine } from "./quarantine.ts";
 /** Less than any number a lane can have. */
 const BELOW_ALL_LANES = -1;
 
-/** So many jobs show whether lanes are thin: in more lanes than half of them. */
+/** This many jobs show whether lanes are thin: if they are in more lanes than half that number. */
 const SAMPLE = 64;
 
 /**
- * The statement that finds the head of every lane; always answers a row, for its time and for how long it took. The head
- * of the next lane is one step down the index, however many jobs lie between; where lanes have few jobs, to read on is
- * several times faster.
+ * The statement that finds the head of every lane; always answers a row, for its time and its duration. The head of the
+ * next lane is one step down the index, however many jobs lie between; where lanes have few jobs, reading on is several
+ * times faster.
  */
 export function lanesText(s: string): string {
   const near = `select w.lane, w.run_at, w.seq from ${s}.waiting w
@@ -42,12 +42,12 @@ export function lanesText(s: string): string {
     ${withRoom(s)} order by h.lane`;
 }
 
-/** The columns of the signs; each is asked once for the whole statement. */
+/** The columns of the signs; each is read once for the whole statement. */
 const signsText = (s: string): string => `(select version from ${s}.control), (select count(*) from ${s}.worker),
       (select max(seq) from ${s}.worker), (select min(case when given_up then 0 else lease_end end) from ${s}.worker),
       (select coalesce(sum(version), 0)::bigint from ${s}.cell where name = '' and holder = '')`;
 
-/** Where they begin in a row. */
+/** Their first index in a row. */
 const SIGNS = 14;
 
 function signsFrom(row: readonly PostgresValue[]): Omit<Signs, "isHeard"> {
@@ -61,7 +61,7 @@ function signsFrom(row: readonly PostgresValue[]): Omit<Signs, "isHeard"> {
   };
 }
 
-/** The verb that looks for lanes with work; `isHeard` says whether whoever makes work due wakes this process. */
+/** The verb that looks for lanes with work; `isHeard` tells whether processes that make work due wake this process. */
 export function lanesVerb(context: Context, floors: Floors, isHeard: () => boolean): Store["lanes"] {
   const { db, s, lanes } = context;
   const aside = openQuarantine(context);
@@ -96,7 +96,7 @@ export function lanesVerb(context: Context, floors: Floors, isHeard: () => boole
     }
     const next = rows.length > limit ? (rows[limit - 1]?.[0] as number) : null;
     if (stretches.length === 1) floors.looked(fullLook(all, rows, after, next, lanes.numbers()));
-    // Nothing is empty because of a floor.
+    // A floor must not make a lane look empty.
     else if (active.length === 0 && next === null) {
       floors.forget();
       return look(from, limit);

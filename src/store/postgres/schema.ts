@@ -18,10 +18,13 @@ import { views } from "./views.ts";
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
 
-/** The number of a group: a hash, so that nobody has to hand out numbers; two groups with the same one would share places. */
+/**
+ * The number of a group: a hash, so that no process has to hand out numbers; two groups with the same hash would share
+ * places.
+ */
 export const groupNumber = (type: string, group: string): string => `hashtextextended(${type} || ' ' || ${group}, 0)`;
 
-/** What tells lanes apart. */
+/** The columns that distinguish lanes. */
 export const LANE_BELONGING = `type, queue, coalesce(service, ''), coalesce(tenant, ''),
   coalesce(group_key, ''), coalesce(group_concurrency, 0), priority`;
 
@@ -163,9 +166,9 @@ create index job_key_gone on ${s}.job_key (created_at) where gone;
 `;
 
 /**
- * What belongs to a job names it by its number, without a foreign key: that would be checked by a query for every row
- * written and every job deleted, which cost more than the deletion itself. Whoever deletes jobs deletes these too;
- * what is left where somebody did so by hand, a prune finds.
+ * Rows that belong to a job name it by its number, without a foreign key: that would run a query for every row written
+ * and every job deleted, which cost more than the deletion itself. A statement that deletes jobs deletes these rows
+ * too; a prune finds rows of jobs that were deleted by hand.
  */
 const historyTables = (s: string): string => `
 create table ${s}.attempt (
@@ -268,6 +271,6 @@ export const MIGRATIONS: readonly ((schema: string) => string)[] = [
       .join(""),
 ];
 
-/** The tables that they make. */
+/** The tables that the migrations create. */
 export const TABLES: readonly string[] =
   "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control".split(" ");

@@ -1,8 +1,8 @@
-// The statements that apply verdicts. Every one takes leases as arrays: the number and the epoch of each, and which of the
-// nonces (from 1) it has. It touches a job only where its epoch is the one before and the claim of that nonce is there,
-// and answers with its time and the places (from 1) of those it applied. That the claim named the job is known before:
-// a claim is written as a whole, and never changed. None waits long for a row that somebody holds: others of its group
-// would wait with it.
+// The statements that apply verdicts. Each takes leases as arrays: the number and the epoch of each, and which of the
+// nonces (from 1) it has. It changes a job only where its epoch is the one before and the claim of that nonce exists,
+// and answers with its time and the indexes (from 1) of those it applied. That the claim named the job is known before:
+// a claim is written as a whole, and never changed. None waits long for a row that another transaction holds, because
+// others of its group would wait with it.
 import { TERM_COLUMNS } from "../columns.ts";
 import { HISTORY_TAIL } from "../verbs.ts";
 import { noteEnded, PLACE, toQueue } from "./columns.ts";
@@ -11,14 +11,14 @@ import type { PostgresStatement } from "./driver.ts";
 import { freePlaces, freeStatement } from "./groups.ts";
 import type { Waker } from "./wake.ts";
 
-/** Longer than any settle or claim of ours holds a row, on a server that is well. */
+/** Longer than any of our settles or claims holds a row, on a healthy server. */
 const WAIT_MS = 500;
 const LEASE = "j.seq = u.seq and j.epoch = u.epoch - 1 and (select workers from held)[u.claim] is not null";
-/** The run becomes that of the job. */
+/** Moves the run from the claim to the job. */
 const RUN = `epoch = u.epoch, worker = (select workers from held)[u.claim], started_at = (select times from held)[u.claim],
   updated_at = ${NOW}`;
 
-/** The leases, and more columns with their types; behind them the worker that settles, and how far its runs have started. */
+/** The leases, and more columns with their types; then the worker that settles, and how far its runs have started. */
 function given(s: string, columns: Readonly<Record<string, string>>): string {
   const names = Object.keys(columns);
   const types = ["bigint", "bigint", "int", ...Object.values(columns)];
@@ -41,15 +41,15 @@ const BLAME = {
   fingerprint: "text",
 };
 
-/** The way in which a statement writes that, or takes it as it is. */
+/** Whether a statement also writes the terms by which its runs were judged. */
 interface Says {
-  /** Behind its name. */
+  /** Suffix of its name. */
   readonly name: "" | "_said";
-  /** Columns behind its others. */
+  /** Columns after its others. */
   readonly columns: Readonly<Record<string, string>>;
-  /** What it sets beside the rest. */
+  /** What it sets besides the rest. */
   readonly set: string;
-  /** When a job goes that ends now. */
+  /** When a job that ends now expires. */
   readonly finished: string;
   readonly dead: string;
 }
@@ -69,7 +69,7 @@ const SAYING: Says = {
   dead: `${NOW} + u.said_keep_dead_ms`,
 };
 
-/** Notes which jobs ended together, from a CTE `done`. */
+/** Records which jobs ended together, from a CTE `done`. */
 const ended = (s: string, state: string, where = "true"): string => `ended as (${noteEnded(s, state, "done", where)})`;
 
 const waits = (s: string, where: string): string => `wait as (${toQueue(s, "done")} where ${where})`;
@@ -82,7 +82,7 @@ const record = (s: string, delay: string): string => `history as (
 const DONE = `${PLACE}, j.expires_at, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
 const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
   error_message = u.message, ${RUN}`;
-/** Jobs that have more records of history than are kept, if they have one for every claim. */
+/** Jobs with more records of history than are kept, if they have one for every claim. */
 const LONG = `array_agg(seq) filter (where epoch > ${HISTORY_TAIL + 1})`;
 
 /** True for a job that this claim gave a lease of this epoch. */
@@ -112,7 +112,7 @@ function endStatements(s: string, says: Says) {
   } as const;
 }
 
-/** A completion in a caller's transaction; what its run was judged by comes behind its result. */
+/** A completion in a caller's transaction; the terms by which its run was judged come after its result. */
 function completeOneStatement(s: string, says: "_said" | "" = "") {
   const columns = TERM_COLUMNS.map((column, at) => [column, `$${at + 5}::bigint`] as const);
   const set = says ? columns.map(([column, value]) => `, ${column} = ${value}`).join("") : "";
@@ -128,7 +128,9 @@ function completeOneStatement(s: string, says: "_said" | "" = "") {
   );
 }
 
-/** Verdicts after which nothing is left of the job, or it goes on running; and a completion in a caller's transaction. */
+/**
+ * Verdicts after which nothing of the job is left, or it continues to run; and a completion in a caller's transaction.
+ */
 function plainStatements(s: string) {
   return {
     forget: named(
@@ -152,13 +154,13 @@ function plainStatements(s: string) {
 const BATCH_MOST =
   "batch_most = case when j.cancel_requested then j.batch_most else coalesce(u.most, j.batch_most) end";
 
-/** A job that was asked to stop does not come back to the queue, whatever its run said. */
+/** A job with a requested cancel does not go back to the queue, whatever its run reported. */
 const STOPPED = (says: Says): string => `state = case when j.cancel_requested then 'cancelled' else 'queued' end,
           finished_at = case when j.cancel_requested then ${NOW} end,
           expires_at = case when j.cancel_requested then ${says.finished} end,
           run_at = case when j.cancel_requested then j.run_at else ${NOW} + u.delay end`;
 
-/** The verdict that hands a job back. */
+/** The verdict that releases a job. */
 function releaseStatement(s: string, wake: string) {
   return named(
     "release",
@@ -170,7 +172,7 @@ function releaseStatement(s: string, wake: string) {
   );
 }
 
-/** Verdicts about bad runs. */
+/** Verdicts about failed runs. */
 function blameStatements(s: string, wake: string, says: Says) {
   return {
     retry: named(
@@ -205,7 +207,7 @@ function blameStatements(s: string, wake: string, says: Says) {
   } as const;
 }
 
-/** The statement of each kind of verdict, and those beside them. */
+/** The statement of each kind of verdict, and some more. */
 export function settleStatements(s: string, waker: Waker | null) {
   const wake = waker ? `, ${waker.notify}` : "";
   return {
@@ -224,8 +226,8 @@ export function settleStatements(s: string, waker: Waker | null) {
       join ${s}.job j on j.id = u.id
       where exists (select from ${s}.claim c where c.nonce = u.nonce and ${isNamed("u.epoch")})`,
     ),
-    // Takes the rows that nobody holds, and answers which the others are. A key is written only where nothing of its job is
-    // kept, so only those of such jobs ($2) are wanted.
+    // Takes the rows that no other transaction holds, and answers which the others are. A key is written only where
+    // nothing of its job is kept, so only the keys of such jobs ($2) are needed.
     locked: named(
       "locked",
       `with free as materialized (

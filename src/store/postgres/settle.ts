@@ -1,6 +1,6 @@
 // Applies verdicts on Postgres, each only under its current lease: one statement for all verdicts of a kind, in the
-// order of jobs, so that two settles never wait for each other in a circle. Writes what it is told: the charge, the
-// delay, the reason; it computes none of them.
+// order of jobs, so that two settles never wait for each other in a circle. Writes the given charge, delay and reason;
+// it computes none of them.
 import { plainText } from "../../core/failure.ts";
 import { type Failure, type Lease, TERM_NAMES, type Terms } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
@@ -16,14 +16,14 @@ import type { OpenClaims } from "./open-claims.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
 
-/** What is done with a verdict: what its kind says, or nothing of the job is kept. */
+/** What is done with a verdict: what its kind says, or the job is deleted. */
 type Kind = Settlement["verdict"]["kind"] | "forget";
 type EndKind = "complete" | "cancel" | "retry" | "dead";
 
 /** The verb that applies verdicts. */
 export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker): Store["settle"] {
   const statements = settleStatements(s, waker);
-  /** What this process did not claim itself is looked up with its claim; what nobody claimed so has no number. */
+  /** Looks up the claims of runs that this process did not claim itself; a lease without a claim has no number. */
   const findForeign = async (numbered: readonly Numbered[]): Promise<void> => {
     const foreign = numbered.filter(({ seq }) => seq === NOBODYS);
     if (foreign.length === 0) return;
@@ -55,7 +55,7 @@ export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker)
   };
 }
 
-/** What was applied, by the places of the request, and what could not be now. */
+/** What was applied, by index in the request, and what could not be applied now. */
 interface Applied {
   readonly now: number;
   readonly current: ReadonlySet<number>;
@@ -64,7 +64,10 @@ interface Applied {
 
 const NONE: ReadonlySet<number> = new Set();
 
-/** Applies verdicts for a worker. Only where a row is held by somebody, it looks which, and leaves those out. */
+/**
+ * Applies verdicts for a worker. Only where another transaction holds a row, it checks which rows are held, and leaves
+ * those out.
+ */
 function applier(
   db: Context["db"],
   statements: ReturnType<typeof settleStatements>,
@@ -111,7 +114,7 @@ function applier(
   };
 }
 
-/** What is written one after the other: of each job one verdict at a time, those of a kind together. */
+/** The steps that are written one after the other: one verdict per job at a time, those of a kind together. */
 function stepsOf(known: readonly Numbered[]): Step[] {
   return rounds(known, ({ id }) => id).flatMap((round) => byKind(round as Numbered[]));
 }
@@ -128,10 +131,10 @@ function kindOf({ verdict }: Settlement): Kind {
   return verdict.kind === "complete" && verdict.keep === false ? "forget" : verdict.kind;
 }
 
-/** The number of a job that no claim has named under the lease. */
+/** The number for a job that no claim has named under the lease. */
 const NOBODYS = -1;
 
-/** A settlement with its place and the number of its job. */
+/** A settlement with its index and the number of its job. */
 interface Numbered extends Placed<Settlement> {
   seq: number;
   /** The job holds a place in a group. */
@@ -143,10 +146,10 @@ function judged(of: readonly Numbered[], current: ReadonlySet<number>): number[]
   return seqsOf(of.filter(({ at }) => current.has(at)));
 }
 
-/** Verdicts of a kind; whether they also write what their runs were judged by. */
+/** Verdicts of a kind, and whether they also write the terms by which their runs were judged. */
 type Step = readonly [Kind, readonly Numbered[], says: boolean];
 
-/** One completion inside a caller's transaction; false if its lease is not current any more. */
+/** One completion inside a caller's transaction; false if its lease is no longer current. */
 export function completeWithin(
   s: string,
 ): (ask: Ask, lease: Lease, result: string | null, said?: Terms) => Promise<boolean> {
@@ -205,7 +208,7 @@ function each<K extends Kind, T extends string | number | null>(
   return group.map(({ verdict }) => read(verdict as Of<K>));
 }
 
-/** What each kind of verdict sends beside its leases, column by column. */
+/** What each kind of verdict sends besides its leases, column by column. */
 const COLUMNS: {
   readonly [K in Kind]: (group: readonly Settlement[], places: readonly Placed<Settlement>[]) => Parameter[];
 } = {

@@ -1,9 +1,9 @@
-// Views for people. Their names and columns stay as they are, the same on SQLite and on Postgres.
+// Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
 import { heldRuns } from "./columns.ts";
 import { time } from "./time.ts";
 
 const OWN = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
-/** What the claim says of a job that runs. */
+/** What the claim says of a running job. */
 const RUN = {
   state: "'running'::text",
   worker: "h.worker",
@@ -11,7 +11,7 @@ const RUN = {
   updatedAt: "greatest(j.updated_at, h.at)",
 };
 
-/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
+/** The jobs of one status; each has a separate query, so that a query for one status reads no job of another. */
 const withStatus = (s: string, status: string, from: string, where: string, own = OWN): string => `
 select j.id, l.type, l.queue, '${status}'::text as status,
   ${own.state} as state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key,
@@ -20,23 +20,25 @@ select j.id, l.type, l.queue, '${status}'::text as status,
   ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
-/** Waiting jobs with their places in the queue; all of the place, so that the way from a job to it is by an index too. */
+/**
+ * Waiting jobs with their places in the queue; all columns of the place, so that an index also leads from a job to it.
+ */
 const queued = (s: string): string =>
   `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
 
 /**
- * The same for retries, by the time at which they are due. Postgres passes neither the order nor the limit asked of a
- * union on to its parts, and plans each as if it were read to the end. So this part says its order itself, and looks up
- * the job of every place in turn (the limit of one asks for that): then the index by time is the cheapest way even so, and
- * whoever asks for the first few reads no more than these. Joined to a row that is always there, what is looked up is
- * left out where nobody asks for it.
+ * The same for retries, by due time. Postgres passes neither the order nor the limit of a union on to its parts, and
+ * plans each as if it were read to the end. So this part sets its own order, and looks up the job of every place in
+ * turn (the limit of one asks for that): then the index by time is the cheapest plan, and a query for the first few
+ * rows reads no more than these. Joined to a row that always exists, the lookup is left out where its columns are not
+ * selected.
  */
 const retrying = (s: string, columns: string): string => `(${columns} from ${s}.waiting w
   cross join lateral (select j.*, l.type from (select) one left join ${s}.job j on j.seq = w.seq
     left join ${s}.lane l on l.base = w.lane - w.lane % 4 limit 1) j
 where w.job_id is not null order by ${time("w.run_at")})`;
 
-/** Where a run stands: which job and generation, and its number in there, the first one included. */
+/** The position of a run: its job and generation, and its number in there, including the first. */
 interface Place {
   /** Of the job. */
   readonly id: string;
@@ -55,7 +57,7 @@ const PRESENT: Place = {
 const PENDING: Place = { ...PRESENT, id: "w.job_id", type: "j.type" };
 const BAD: Place = { ...PRESENT, generation: "a.generation", run: "a.attempt" };
 
-/** The first run has the id of its job, the others a suffix that no id of a job can have. */
+/** The first run has the id of its job, the others a suffix that no job id can have. */
 const runOf = (
   { id, type, generation, run }: Place,
   status: string,
@@ -71,7 +73,9 @@ select case when ${isFirst} then ${id} else ${id} || ':' || ${generation} || '.'
   case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
 };
 
-/** The last run of a job was settled under its epoch: what it says of its start is of that run, not of one to come. */
+/**
+ * The last run of a job was settled under its epoch: the start time on the job belongs to that run, not to one to come.
+ */
 const isSettled = (s: string): string =>
   `exists (select from ${s}.attempt a where a.job_seq = j.seq and a.epoch = j.epoch)`;
 /** Runs that were not charged repeat the number of the one before. */
@@ -99,7 +103,7 @@ const runs = (s: string): string => {
     `${runOf(PRESENT, "completed", { ...NONE, ...ENDED })} ${ofState("completed")}`,
     `${runOf(PRESENT, "cancelled", { ...NONE, ...ENDED, from: `case when not ${isSettled(s)} then ${ENDED.from} end` })}
     ${ofState("cancelled")}`,
-    // A job that died without being charged did not fail by a run; it is shown all the same.
+    // A job that died without being charged did not fail in a run; it is shown anyway.
     `${runOf(PRESENT, "failed", { ...NONE, error: "j.error_message", to: ENDED.to })}
     from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${lane}
     where d.redriven_at is null and j.state = 'dead' and (j.attempts = 0 or ${sameBefore(s, "j", "j.epoch")})`,

@@ -1,5 +1,5 @@
-// Takes work on Postgres. Searches `waiting` by its one index, (lane, run_at, seq), so that the cost follows what is taken,
-// not what waits, is parked, or is finished.
+// Takes work on Postgres. Searches `waiting` by its one index, (lane, run_at, seq), so that the cost follows what is
+// taken, not how many jobs wait, are parked, or are finished.
 import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
 import type { Quota } from "../../core/plan.ts";

@@ -7,7 +7,7 @@ import type { SqliteDatabase } from "./driver.ts";
 /** The verbs about cells. */
 export function cellVerbs(db: SqliteDatabase, clock: () => number): Pick<Verbs, "cells" | "setCells"> {
   const columns = "c.kind, c.name, c.holder, c.version, c.value, c.at";
-  // One statement, so that all of it is of one moment; a cell that is asked for twice comes once.
+  // One statement, so that all of it is of one moment; a cell that is requested twice comes once.
   const read = db.prepare(
     `select ${columns} from json_each(?) q cross join cell c on c.kind = q.value
      union select ${columns} from json_each(?) q cross join cell c on c.kind = q.value ->> 0 and c.name = q.value ->> 1`,

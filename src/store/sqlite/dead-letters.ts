@@ -1,4 +1,4 @@
-// Dead letters on SQLite: list them, count them, send them back.
+// Dead letters on SQLite: lists them, counts them, sends them back to work.
 import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { readCursor } from "../cursor.ts";
@@ -12,7 +12,7 @@ import { JOB_WIDTH } from "../columns.ts";
 import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow } from "../rows.ts";
 import { SELECT_JOB } from "./wire.ts";
 
-/** The verbs about dead letters, with rows in the place of objects. */
+/** The verbs about dead letters, with rows instead of objects. */
 export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
   deadLetters(query: DeadLetterQuery): RowPage;
   history(id: string): Value[][];
@@ -74,7 +74,7 @@ function conditions(beyond: string, position: number, filter: LetterFilter): { w
   return { where: where.join(" and "), values };
 }
 
-/** One pass over the letters that match, without their texts; those are read of the causes listed only. */
+/** One pass over the matching letters, without their texts; texts are read only for the listed causes. */
 function tally(db: SqliteDatabase, filter: LetterFilter): Tally {
   const { where, values } = conditions(OLDEST_FIRST.beyond, readCursor(null, true), filter);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;

@@ -1,4 +1,4 @@
-// Look up, cancel and reschedule jobs on SQLite.
+// Reads, cancels and reschedules jobs on SQLite.
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
@@ -13,10 +13,10 @@ import { columnsFor } from "../rows.ts";
 import { time } from "./time.ts";
 import { SELECT_JOB } from "./wire.ts";
 
-/** Joins jobs with what they belong to. */
+/** Joins jobs with their belonging. */
 export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
 
-/** Jobs that run, in the words that let the index of everything not waiting answer, in the order of arrival. */
+/** Running jobs, worded so that the index of everything not waiting answers, in the order of arrival. */
 export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.expires_at is null";
 
 /** A page of rows on the wire. */
@@ -105,7 +105,7 @@ const CONDITIONS = {
   key: "j.key = ?",
 } as const;
 
-/** Where jobs are read from, with the words that let an index answer; `seq` is their place in the list. */
+/** The source of a list, worded so that an index answers; `seq` is the position in the list. */
 interface Source {
   readonly from: string;
   readonly where: string;
@@ -114,7 +114,7 @@ interface Source {
 
 const ANY: Source = { from: "job j", where: "1", seq: "j.seq" };
 const OF_KEY: Source = { from: "job j indexed by job_keyed", where: "j.key is not null", seq: "j.seq" };
-/** However many completed jobs there are, these are found without looking at them. */
+/** These are found without reading completed jobs, however many there are. */
 const OF_STATE: ReadonlyMap<State | undefined, Source> = new Map([
   ["running", { from: "job j indexed by job_ended", where: RUNNING, seq: "j.seq" }],
   // A dead job has one letter that was not redriven, and letters cost nothing where jobs are claimed and completed.
@@ -147,7 +147,7 @@ function list(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   return page(found, query.limit, JOB_WIDTH);
 }
 
-/** Waiting jobs, those due first before the others; for retries an index knows that order. */
+/** Waiting jobs by due time, the earliest first; for retries an index has that order. */
 function listDue(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   const from = readDueCursor(query.cursor);
   const [table, order] = query.tried ? ["job j indexed by job_retrying", time("j.run_at")] : ["job j", "j.run_at"];
@@ -170,7 +170,7 @@ function listDue(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   return { rows, next: place && found.length > query.limit ? dueCursor(place) : null };
 }
 
-/** The conditions of a list: below its cursor, and one for each field of the query that is given. */
+/** The conditions of a list: below its cursor, and one for each given field of the query. */
 export function narrow<K extends string>(
   below: string,
   cursor: number,
@@ -188,7 +188,7 @@ export function narrow<K extends string>(
   return { where, values };
 }
 
-/** Cuts a page of rows that were read one further than wanted; the cursor is the column at `at`. */
+/** Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. */
 export function page(found: Value[][], limit: number, at: number): RowPage {
   const rows = found.slice(0, limit);
   return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };

@@ -1,7 +1,7 @@
-// Views for people. Their names and columns stay as they are, the same on SQLite and on Postgres.
+// Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
 import { time } from "./time.ts";
 
-/** The jobs of one status; each has words of its own, so that a question for one status reads no job of another. */
+/** The jobs of one status; each has a separate query, so that a query for one status reads no job of another. */
 const withStatus = (status: string, where: string): string => `
 select j.id, l.type, l.queue, ${status} as status,
   j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
@@ -10,7 +10,7 @@ select j.id, l.type, l.queue, ${status} as status,
   ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
 from job j left join lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
-/** Where a run stands: which job and generation, and its number in there, the first one included. */
+/** The position of a run: its job and generation, and its number in there, including the first. */
 interface Place {
   readonly generation: string;
   /** The number of the run, as SQL. */
@@ -20,7 +20,7 @@ interface Place {
 const PRESENT: Place = { generation: "j.generation", run: "(j.attempts + 1)" };
 const BAD: Place = { generation: "a.generation", run: "a.attempt" };
 
-/** The first run has the id of its job, the others a suffix that no id of a job can have. */
+/** The first run has the id of its job, the others a suffix that no job id can have. */
 const runOf = (
   { generation, run }: Place,
   status: string,
@@ -36,14 +36,19 @@ select case when ${isFirst} then j.id else j.id || ':' || ${generation} || '.' |
   case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
 };
 
-/** The last run of a job was settled under its epoch: what it says of its start is of that run, not of one to come. */
+/**
+ * The last run of a job was settled under its epoch: the start time on the job belongs to that run, not to one to come.
+ */
 const isSettled = "exists (select 1 from attempt a where a.job_seq = j.seq and a.epoch = j.epoch)";
 /** Runs that were not charged repeat the number of the one before. */
 const sameBefore = (attempt: string, epoch: string): string =>
   `exists (select 1 from attempt b where b.job_seq = j.seq and b.generation = ${attempt}.generation
     and b.attempt = ${attempt}.${attempt === "a" ? "attempt" : "attempts"} and b.epoch < ${epoch})`;
 
-/** An error is text even where there is none: SQLite looks into a union only if its parts are of the same kinds. */
+/**
+ * An error is text even where there is none: SQLite pushes conditions into a union only if its parts have the same
+ * types.
+ */
 const NONE = { next: "null", error: "cast(null as text)", from: "null", to: "null" };
 const FROM = "from job j left join lane l on l.base = j.lane - j.lane % 4 where";
 const ENDED = { from: time("j.started_at"), to: time("j.finished_at") };
@@ -64,7 +69,7 @@ const RUNS = `create view runs as ${[
   `${runOf(PRESENT, "'completed'", { ...NONE, ...ENDED })} ${FROM} j.state = 'completed' and j.state <> 'queued'`,
   `${runOf(PRESENT, "'cancelled'", { ...NONE, ...ENDED, from: `case when not ${isSettled} then ${ENDED.from} end` })}
   ${FROM} j.state = 'cancelled' and j.state <> 'queued'`,
-  // A job that died without being charged did not fail by a run; it is shown all the same.
+  // A job that died without being charged did not fail in a run; it is shown anyway.
   `${runOf(PRESENT, "'failed'", { ...NONE, error: "j.error_message", to: ENDED.to })}
   ${FROM} j.state = 'dead' and j.state <> 'queued' and (j.attempts = 0 or ${sameBefore("j", "j.epoch")})`,
 ].join("\nunion all")};

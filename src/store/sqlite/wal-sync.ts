@@ -1,7 +1,7 @@
 // Syncs the write-ahead log of a database from outside SQLite, beside its next commits.
 //
 // Why this is as safe as `synchronous=FULL`: with NORMAL a commit is written to the log before it returns, only not
-// synced. SQLite itself still syncs the log before a checkpoint copies from it, the database before the log begins anew,
+// synced. SQLite itself still syncs the log before a checkpoint copies from it, the database before the log starts again,
 // and the head of every new log. So what a power loss can take is the end of the log that no sync has covered; a sync of
 // the log that began after a commit covers that commit and all before it, whichever process made them. FULL does the same
 // sync inside the commit. SQLite locks the database and its shared memory, never the log, so closing ours frees no lock.
