@@ -1,7 +1,7 @@
 // `npm run docs`: makes the reference pages from the types and doc comments of src and from the program's own help (which
 // needs a build), and writes the rooms of src into docs/internals/architecture.md. So every default, unit and bound is
 // said once, where it is declared. `--check` writes nothing and fails if a page is not what the source says now. `--words`
-// only counts the sentences of all docs that name no actor, and fails if there are too many.
+// only counts the sentences of all docs, and of the comments in src, that name no actor, and fails if there are too many.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,31 +16,35 @@ import { countActorless, MOST_ACTORLESS } from "./words.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const ARCHITECTURE = "docs/internals/architecture.md";
 
-/** The page about the inside, with the rooms as they are now between its two marks. */
-function withRooms(page) {
-  const names = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith(".ts"),
-  );
-  const files = names.map((name) => ({ path: `src/${name}`, text: readFileSync(join(root, "src", name), "utf8") }));
-  return page.replace(/(<!-- rooms[^>]*-->\n)[^]*?(<!-- \/rooms -->)/, `$1\n${roomsTable(files)}\n\n$2`);
+/** Every file below a folder with this ending, by path. */
+function filesBelow(folder, ending) {
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  const paths = names.filter((name) => name.endsWith(ending)).map((name) => `${folder}/${name.replaceAll("\\", "/")}`);
+  return paths.toSorted().map(read);
 }
 
-/** Prints how many sentences of README, CONTRIBUTING and docs name no actor, and where they are. */
+const read = (path) => ({ path, text: readFileSync(join(root, path), "utf8") });
+
+/** The page about the inside, with the rooms as they are now between its two marks. */
+function withRooms(page) {
+  const table = roomsTable(filesBelow("src", ".ts"));
+  return page.replace(/(<!-- rooms[^>]*-->\n)[^]*?(<!-- \/rooms -->)/, `$1\n${table}\n\n$2`);
+}
+
+/** Prints how many sentences of README, CONTRIBUTING and docs, and of the comments in src, name no actor, and where. */
 function reportWords() {
-  const below = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith(".md"),
-  );
-  const paths = [
-    "README.md",
-    "CONTRIBUTING.md",
-    ...below.toSorted().map((name) => `docs/${name.replaceAll("\\", "/")}`),
-  ];
-  const pages = paths.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
-  const { sentences, found, share } = countActorless(pages);
+  const pages = [read("README.md"), read("CONTRIBUTING.md"), ...filesBelow("docs", ".md")];
+  report(pages, `sentences in ${pages.length} pages`);
+  const sources = filesBelow("src", ".ts");
+  report(sources, `sentences in the comments of ${sources.length} source files`);
+}
+
+function report(files, what) {
+  const { sentences, found, share } = countActorless(files);
   for (const { path, sentence } of found) console.log(`${path}: ${sentence}`);
   const percent = (value) => `${(value * 100).toFixed(2)} %`;
   console.log(
-    `${found.length} of ${sentences} sentences in ${pages.length} pages say nobody, somebody or whoever: ${percent(share)}, at most ${percent(MOST_ACTORLESS)}`,
+    `${found.length} of ${sentences} ${what} say nobody, somebody or whoever: ${percent(share)}, at most ${percent(MOST_ACTORLESS)}`,
   );
   if (share > MOST_ACTORLESS) process.exitCode = 1;
 }

@@ -1,12 +1,13 @@
-// The words of the docs: phrases that hide who acts or that a reader has to decode, each with what to write instead, and a
-// count of sentences that name no actor. `npm run docs -- --words` prints the count; `test/tidy.test.ts` refuses the phrases.
+// The words of the docs and of src: phrases that hide who acts or that a reader has to decode, each with what to write
+// instead, and a count of sentences that name no actor. In src, comments and strings are judged, never code. `npm run docs --
+// --words` prints the count; `test/tidy.test.ts` refuses the phrases.
 
 /** Words that stand where the actor should: at most this share of sentences may have one. */
 export const MOST_ACTORLESS = 0.003;
 
 const ACTORLESS = /\b(?:nobody|somebody|whoever)\b/i;
 
-/** What docs do not say, and what they say instead. */
+/** What docs, comments and messages do not say, and what they say instead. */
 export const PHRASES = [
   ["nobody", 'name the actor: "no worker", "no caller", "no attempt is charged"'],
   ["somebody", "name the actor: another worker, another transaction, the operator"],
@@ -22,6 +23,9 @@ export const PHRASES = [
   ["by the name of its type alone", '"by type name, without the definition"'],
 ].map(([phrase, instead]) => ({ phrase, instead }));
 
+/** The SQL of a schema, comments included, is part of a version that does not change any more. */
+const isFrozenSql = (path) => /^src\/store\/\w+\/schema\.ts$/.test(path);
+const isSource = (path) => /^src\/.*\.ts$/.test(path);
 const isPage = (path) => /^(README|CONTRIBUTING|SECURITY|CHANGELOG)\.md$|^docs\/.*\.md$/.test(path);
 /** Pages made from source: what they say is changed there. */
 const isMade = (path) => /^docs\/reference\/(options|cli)\.md$/.test(path);
@@ -37,10 +41,35 @@ function proseOf(text) {
   });
 }
 
-/** The phrases that a page has and should not, each with its line. A phrase may go over the end of a line. */
+/** Comments, strings and regular expressions; the latter only to skip the quotes in them. */
+const TOKENS =
+  /\/\/[^\n]*|\/\*[^]*?\*\/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\[^])*`|(?<=[(,=:[!&|?{};\n]\s*)\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\//g;
+/** Keeps the words of two strings, or of a string and a comment, from being read as one phrase. */
+const APART = " ; ";
+
+/** What people read of a source file: its comments, without code in backticks, and its strings, without the values in them. */
+function proseOfCode(text, { strings = true } = {}) {
+  const lines = text.split("\n").map((_, i) => ({ line: i + 1, prose: "", comment: "" }));
+  const newlines = [...text.matchAll(/\n/g)].map(({ index }) => index);
+  for (const { 0: token, index } of text.matchAll(TOKENS)) {
+    const isComment = /^\/[/*]/.test(token);
+    if (!isComment && (!strings || token.startsWith("/"))) continue;
+    const first = newlines.findLastIndex((at) => at < index) + 1;
+    const plain = isComment ? token.replace(/`[^`]*`/g, "X") : token.replace(/\$\{[^}]*\}/g, "X");
+    for (const [i, part] of `${plain}${isComment ? "" : APART}`.split("\n").entries()) {
+      const words = isComment ? part.replace(/^\s*(?:\/\/|\/?\*+\/?) ?/, "").replace(/\s*\*\/$/, "") : part;
+      lines[first + i].prose += words;
+      if (isComment) lines[first + i].comment += words;
+    }
+  }
+  for (const each of lines) each.prose ||= APART;
+  return lines;
+}
+
+/** The phrases that a page or a source file has and should not, each with its line. A phrase may go over the end of a line. */
 export function phrasesIn({ path, text }) {
-  if (!isPage(path) || isMade(path)) return [];
-  const lines = proseOf(text);
+  if (!isSource(path) && (!isPage(path) || isMade(path))) return [];
+  const lines = isSource(path) ? proseOfCode(text, { strings: !isFrozenSql(path) }) : proseOf(text);
   const starts = [];
   let whole = "";
   for (const { prose } of lines) {
@@ -73,9 +102,17 @@ export function sentencesIn(text) {
   return sentences.map((sentence) => sentence.trim()).filter((sentence) => /\w+\W+\w+\W+\w+/.test(sentence));
 }
 
-/** How many sentences of these pages name no actor. */
-export function countActorless(pages) {
-  const counted = pages.filter(({ path }) => isPage(path)).map(({ path, text }) => ({ path, all: sentencesIn(text) }));
+/** The comments of a source file as a page: a blank line between two of them. */
+const commentsIn = (text) =>
+  proseOfCode(text)
+    .map(({ comment }) => comment)
+    .join("\n");
+
+/** How many sentences of these pages, and of the comments of these source files, name no actor. */
+export function countActorless(files) {
+  const counted = files
+    .filter(({ path }) => isPage(path) || isSource(path))
+    .map(({ path, text }) => ({ path, all: sentencesIn(isSource(path) ? commentsIn(text) : text) }));
   const sentences = counted.reduce((sum, { all }) => sum + all.length, 0);
   const found = counted.flatMap(({ path, all }) =>
     all.filter((sentence) => ACTORLESS.test(sentence)).map((sentence) => ({ path, sentence })),

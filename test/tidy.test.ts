@@ -74,8 +74,8 @@ describe("the tree", () => {
   it("names no folder of one machine", () => none(files.flatMap(machinePaths)));
   it("keeps download hosts out of the lockfile", () => none(lockfileHosts(read("package-lock.json"))));
   it("has an unreleased section in the change log", () => none(changeLog(read("CHANGELOG.md"))));
-  it("writes docs in plain words", () => none(files.flatMap(plainWords)));
-  it("names the actor in nearly every sentence of the docs", () => {
+  it("writes docs, comments and messages in plain words", () => none(files.flatMap(plainWords)));
+  it("names the actor in nearly every sentence of docs and comments", () => {
     const { sentences, share } = countActorless(files.filter(({ path }) => !/^(SECURITY|CHANGELOG)/.test(path)));
     expect(sentences).toBeGreaterThan(1_000);
     expect(share).toBeLessThanOrEqual(MOST_ACTORLESS);
@@ -177,6 +177,11 @@ describe("the rules", () => {
       /README\.md:2: says "over its head"; write without waiting/,
     ],
     [plainWords, "CONTRIBUTING.md", "| It ends | for good |", /says "for good"; write permanently/],
+    [plainWords, "src/core/a.ts", "\n// Charged to\n// nobody.", /a\.ts:3: says "nobody"; write name the actor/],
+    [plainWords, "src/core/a.ts", "/**\n * It ends for\n * good.\n */", /a\.ts:2: says "for good"; write permanently/],
+    [plainWords, "src/cli/a.ts", 'log.info("given up by somebody");', /a\.ts:1: says "somebody"; write name/],
+    [plainWords, "src/cli/a.ts", "const HELP = `\nIt begins\nanew.`;", /a\.ts:3: says "anew"; write again/],
+    [plainWords, "src/store/sqlite/schema.ts", "// Nobody writes it.", /schema\.ts:1: says "nobody"/],
     [changeLog, "CHANGELOG.md", "# Change log\n\n## 0.1.0\n", /no Unreleased section; add/],
   ];
   for (const [rule, path, text, expected] of textSamples) {
@@ -197,7 +202,20 @@ describe("the rules", () => {
     const text = "Plain `nobody` words.\n\n```text\ncharged to nobody\n```\n";
     expect(plainWords({ path: "docs/a.md", text })).toEqual([]);
     expect(plainWords({ path: "docs/reference/cli.md", text: "for nobody" })).toEqual([]);
-    expect(plainWords({ path: "src/core/a.ts", text: "// for nobody" })).toEqual([]);
+    expect(plainWords({ path: "test/a.test.ts", text: "// for nobody" })).toEqual([]);
+  });
+
+  it("leave names, code in a comment, values in a string and the SQL of a schema to their words", () => {
+    const text = [
+      'const NOBODY = names["x"];',
+      "const quotes = /[\"'`]/; nobody();",
+      "// The holder `nobody` is empty.",
+      "say(`${nobody} waits`);",
+      'join("for", "good");',
+    ].join("\n");
+    expect(plainWords({ path: "src/core/a.ts", text })).toEqual([]);
+    const schema = "const TABLES = `create table job (seq int) -- nobody's\n`;";
+    expect(plainWords({ path: "src/store/sqlite/schema.ts", text: schema })).toEqual([]);
   });
 
   it("count sentences without an actor", () => {
@@ -209,6 +227,9 @@ describe("the rules", () => {
       ["It is told to nobody.", "- Whoever comes first"],
       0.4,
     ]);
+    const code = '// It is told\n// to nobody. It ends well and soon.\nsay("whoever it may be");\n';
+    const inCode = countActorless([{ path: "src/core/a.ts", text: code }]);
+    expect([inCode.sentences, inCode.found.map(({ sentence }) => sentence)]).toEqual([2, ["It is told to nobody."]]);
   });
 
   it("leave a tidy file alone", () => {

@@ -208,7 +208,7 @@ export const lockfileHosts = lineRule(/"resolved": "http/, "names a download hos
 export const changeLog: TextRule = ({ path, text }) =>
   /^## \[?Unreleased\]?/m.test(text) ? [] : [at(path, 1, "has no Unreleased section; add `## [Unreleased]` on top")];
 
-/** Docs name who acts, in words that need no decoding; pages made from source are changed there. */
+/** Docs, and comments and strings of src, name who acts in words that need no decoding; pages made from source are changed there. */
 export const plainWords: TextRule = ({ path, text }) =>
   phrasesIn({ path, text }).map(({ line, phrase, instead }) => at(path, line, `says "${phrase}"; write ${instead}`));
 
