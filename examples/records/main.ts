@@ -8,7 +8,7 @@ import { startDay } from "./day.ts";
 
 const USAGE = `Usage: node examples/records/start.mjs [options]
 
-  --store URL   where the records live: sqlite:PATH or postgres://…
+  --store URL   database of the records: sqlite:PATH or postgres://…
                 (default: a new SQLite file in the folder data)
   --records N   how many, 100 to 100000 (default 3000)
 `;

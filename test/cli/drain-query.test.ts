@@ -30,7 +30,7 @@ describe("drain --query", () => {
     expect((await bench.json(call, { env: QUIET })).document).toMatchObject({ records: 2, completed: 2 });
     const sql = "delete from customer returning id";
     const bad = await bench.run(["drain", "--jobs", "jobs.mjs", "--query", sql, ...from], { env: QUIET });
-    expect(bad).toMatchObject({ code: 2, err: expect.stringContaining("query: expected one SELECT") });
+    expect(bad).toMatchObject({ code: 2, err: expect.stringContaining("query: expected one valid SELECT") });
     expect((await bench.json(call, { env: QUIET })).document).toMatchObject({ records: 2, known: 2 });
   });
 
@@ -102,7 +102,7 @@ describe("drain --query", () => {
       const sql = `select 77 as id; ${more}`;
       expect(
         await bench.run(["drain", "--jobs", "jobs.mjs", "--query", sql, "--from", url], { env: QUIET }),
-      ).toMatchObject({ code: 2, err: expect.stringContaining("query: expected one SELECT") });
+      ).toMatchObject({ code: 2, err: expect.stringContaining("query: expected one valid SELECT") });
     }
     expect((await pool.query("select to_regclass($1) as found", [`${schema}.made`])).rows).toEqual([{ found: null }]);
     const last = ["drain", "--jobs", "jobs.mjs", "--query", "select 78 as id;", "--from", url];

@@ -168,16 +168,16 @@ describe("drain --input", () => {
     ["an object for an array", ["--input", "-", "--format", "json"], "{}", "input: expected a JSON array"],
     ["an unknown format", ["--input", "-", "--format", "xml"], "", "format: expected ndjson, csv, json"],
     ["no such file", ["--input", "none.csv"], "", "there is no such file"],
-    ["an output without input", ["--output", "x"], "", "output: expected --input or --query beside it"],
+    ["an output without input", ["--output", "x"], "", "output: expected --input or --query too"],
     ["an output in no folder", ["--input", "-", "--output", "no/x"], "", "output: expected the path of a file"],
     [
       "a format of no output",
       ["--input", "-", "--output-format", "xml"],
       "",
-      "output-format: expected --output beside it",
+      "output-format: expected --output too",
     ],
     ["two sources", ["--input", "-", "--query", "select 1"], "", "expected --input or --query; got both"],
-    ["a query of nothing", ["--query", "select 1 as id"], "", "query: expected --from URL beside it"],
+    ["a query of nothing", ["--query", "select 1 as id"], "", "query: expected --from URL too"],
     ["an unknown type", ["--input", "-", "--type", "x"], "", "type: expected enrich"],
   ];
   it.each(refused)("refuses %s without a trace", async (_name, args, stdin, message) => {

@@ -90,7 +90,7 @@ describe("enqueue", () => {
     [["enqueue", "thing", "{}", "--priority", "high"], 'got "high"'],
     [["enqueue", "thing", "{}", "--delay", "5"], 'add a unit, e.g. "5s"'],
     [["enqueue", "thing", "{}", "--run-at", "tomorrow"], "ISO 8601"],
-    [["enqueue", "thing", "{}", "--unique", "queued"], "give a key too"],
+    [["enqueue", "thing", "{}", "--unique", "queued"], "set a key too"],
     [["enqueue", "thing", "@none.json"], "none.json"],
     [["enqueue", "thing", "@none.json", "--unique", "foo"], "unique: expected one of key, queued, active"],
     [["enqueue", "thing", "-", "--unique", "debouce"], 'did you mean "debounce"?; nothing was written'],

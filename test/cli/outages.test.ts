@@ -46,7 +46,7 @@ describe.each<[string, () => readonly string[]]>([
         {
           kind: "paused",
           message: "the queue outside is paused",
-          next: "it goes on when somebody resumes it",
+          next: "it continues when an operator resumes it",
           at: null,
         },
         {

@@ -123,7 +123,7 @@ describe("a job in an open transaction", () => {
     const ids = runs.map(({ id }) => id);
     await expect(inTime(() => store.cancel(ids))).rejects.toMatchObject({
       code: "store_unavailable",
-      message: expect.stringMatching(/a transaction which is still open.*Nothing was cancelled; try again/),
+      message: expect.stringMatching(/another open transaction has changed.*Nothing was cancelled; try again/),
     });
     await tx.query("rollback");
     expect(await store.cancel(ids)).toEqual(["requested", "requested"]);

@@ -128,7 +128,7 @@ describe("a schema that lacks a table", () => {
     await sql(SERVER, `drop table ${schema}.job cascade`);
     for (const args of [["migrate"], ["migrate", "--plan"], ["enqueue", "thing", "{}"], ["doctor"]]) {
       const { code, out, err } = await bench.run([...args, "--store", url]);
-      expect([args[0], code, `${out}${err}`]).toEqual([args[0], 3, expect.stringContaining("not there: job. Restore")]);
+      expect([args[0], code, `${out}${err}`]).toEqual([args[0], 3, expect.stringContaining("missing: job. Restore")]);
     }
   });
 });

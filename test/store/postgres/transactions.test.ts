@@ -167,7 +167,7 @@ describe("a job of a transaction", () => {
         await (other as pg.PoolClient).query("set local lock_timeout = '50ms'");
         await redrive.enqueueMany(note, [{ n: 1 }, { n: 2 }], { tx: other, each });
       });
-      await expect(hasty).rejects.toThrow(/A key is being taken by a transaction that is still open/);
+      await expect(hasty).rejects.toThrow(/A key is being taken by another transaction that is still open/);
     });
   });
 

@@ -31,6 +31,6 @@ it.each([["-c nosuch=1"], ["nonsense"]])("says so where the server takes them fo
   onTestFinished(() => store.close());
   await expect(store.count()).rejects.toMatchObject({
     code: "store_unusable",
-    message: expect.stringMatching(/refused the connection: .*Check options of the store URL/),
+    message: expect.stringMatching(/refused the connection: .*Check the options of the store URL/),
   });
 });
