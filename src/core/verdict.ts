@@ -75,7 +75,7 @@ export interface Charge {
 /** What the run was judged by, to be written with the verdict; absent where the job carries it already. */
 export interface JudgedBy {
   /** The limits of the job's type; present only where the job was enqueued by a program that does not define the type. */
-  readonly said?: Terms;
+  readonly said?: Terms | undefined;
 }
 
 /** What the store is to do with the job. */

@@ -1,7 +1,7 @@
 // The columns of a job, said once for every store that speaks SQL: which field, its name in SQL, where it stands, and what
 // a job has that was never run and sets nothing. Lists of columns, rows, inserts and what a claim reads follow from here; hot
 // statements stay written by hand around them. A new field of a job is a row here.
-import { type Job, TERM_NAMES, TERMS, type Terms } from "../core/job.ts";
+import { type Job, TERM_NAMES, TERM_READERS, type Terms } from "../core/job.ts";
 
 /** A value of a row. */
 export type Value = string | number | null;
@@ -95,21 +95,14 @@ export const TERM_COLUMNS: readonly string[] = TERM_NAMES.map(
 /** The same as an assignment from parameters. */
 export const SET_TERMS = TERM_COLUMNS.map((column) => `${column} = ?`).join(", ");
 
-const READERS = TERM_NAMES.map((name) => TERMS[name].of);
-
 /** The terms of a job as values, in the order of `TERM_COLUMNS`. */
 export function termValues(terms: Terms): (number | null)[] {
-  return READERS.map((of) => of(terms));
-}
-
-/** True if both are judged by the same. */
-export function hasSameTerms(a: Terms, b: Terms): boolean {
-  return READERS.every((of) => of(a) === of(b));
+  return TERM_READERS.map((of) => of(terms));
 }
 
 /** Adds them to others. */
 export function pushTerms(values: Value[], terms: Terms): void {
-  for (const of of READERS) values.push(of(terms));
+  for (const of of TERM_READERS) values.push(of(terms));
 }
 
 /** The terms among values, from this place on. */
