@@ -8,8 +8,8 @@ import { pickups } from "./jobs.mjs";
 import { openWorker } from "./open-worker.mjs";
 import { produce } from "./produce.mjs";
 
-/** What a start leaves to do is not idling. */
-const SETTLE_MS = 2_000;
+/** What a start leaves to do is not idling; V8 cleans up after it some eight seconds later, once. */
+const SETTLE_MS = 10_000;
 
 async function idleShare(forMs) {
   await sleep(Math.min(SETTLE_MS, forMs));

@@ -5,9 +5,12 @@ import { best, inTurn, ratio, rows, without } from "./beside.mjs";
 import { drained, REDRIVE, secondsOf } from "./contenders.mjs";
 import { limitOf } from "./equal-work.mjs";
 
-/** Rows about jobs that fail once. */
-export async function retries({ server, short, rounds, peers, missing }) {
-  const count = short ? 500 : 5_000;
+/** Rows about jobs that fail once: few, which a worker that has just started gets done, and many. */
+export async function retries(settings) {
+  for (const count of settings.short ? [500] : [5_000, 50_000]) await failingOnce(count, settings);
+}
+
+async function failingOnce(count, { server, rounds, peers, missing }) {
   const fast = peers.filter(({ shipped }) => !shipped);
   const waits = new Map();
   const limits = [];
@@ -26,5 +29,5 @@ export async function retries({ server, short, rounds, peers, missing }) {
   );
   if (missing) return without(missing);
   const peer = best(values, fast, Math.min);
-  ratio(peer.middle / median(values.get(REDRIVE.name)).middle, peer.name, 5);
+  ratio(peer.middle / median(values.get(REDRIVE.name)).middle, peer.name, 2);
 }

@@ -1,6 +1,7 @@
 // The limits that a job type declares. A job enqueued by type name, without the definition, carries only defaults; a
 // process that knows the type supplies the declared limits instead, also to other processes, as JSON.
 import {
+  hasSameTerms,
   type Job,
   type JobKeep,
   type JobLimits,
@@ -31,6 +32,9 @@ export function limitsFrom(value: unknown): DeclaredLimits {
   return Object.fromEntries(said.map((limit) => [limit, given[limit]]));
 }
 
+/** The terms that a job carries, and whether its limits among them were set for it. */
+export type JobTerms = Terms & Pick<Job, "limited">;
+
 /** What the definition of a job's type declares. */
 export interface DeclaredByType {
   readonly limits: DeclaredLimits;
@@ -39,16 +43,33 @@ export interface DeclaredByType {
 }
 
 /**
- * The terms by which a run of this job is judged where they differ from those on the job; null where they are the same.
+ * The terms by which a run of this job is judged where they differ from those on the job; null where they are the same,
+ * or no type is known.
  */
-export function termsFor(job: Job, { limits, keep }: DeclaredByType): Terms | null {
+export function termsFor(job: JobTerms, declared: DeclaredByType | undefined): Terms | null {
+  if (!declared) return null;
+  const { limits, keep } = declared;
   const said: Partial<Terms> = job.limited ? NO_LIMITS : limits;
-  // Most jobs carry their terms, so no object is made for them.
   const differs = (term: keyof Terms, by: Partial<Terms>): boolean => by[term] !== undefined && by[term] !== job[term];
   if (!LIMIT_NAMES.some((term) => differs(term, said)) && !(keep && KEEP_NAMES.some((term) => differs(term, keep))))
     return null;
-  const own = Object.fromEntries(TERM_NAMES.map((term) => [term, job[term]])) as unknown as Terms;
-  return { ...own, ...said, ...keep };
+  return { ...carriedTerms(job), ...said, ...keep };
+}
+
+/** The same for many jobs of a type: jobs that carry the same share one answer, because a worker asks for every job. */
+export function termsForAll(declared: DeclaredByType): (job: JobTerms) => Terms | null {
+  let [last, terms]: [JobTerms | null, Terms | null] = [null, null];
+  return (job) => {
+    if (last === null || last.limited !== job.limited || !hasSameTerms(last, job)) {
+      last = { ...carriedTerms(job), limited: job.limited };
+      terms = termsFor(job, declared);
+    }
+    return terms;
+  };
+}
+
+function carriedTerms(job: Terms): Terms {
+  return Object.fromEntries(TERM_NAMES.map((term) => [term, job[term]])) as unknown as Terms;
 }
 
 const NO_LIMITS: DeclaredLimits = {};

@@ -143,6 +143,14 @@ export const LIMIT_NAMES = TERM_NAMES.filter((name) => !KEEP_NAMES.some((keep) =
   keyof JobKeep
 >[];
 
+/** Reads each term of a job, in the order of their names. */
+export const TERM_READERS: readonly ((terms: Terms) => number | null)[] = TERM_NAMES.map((name) => TERMS[name].of);
+
+/** True if runs of both jobs are judged by the same terms. */
+export function hasSameTerms(a: Terms, b: Terms): boolean {
+  return TERM_READERS.every((of) => of(a) === of(b));
+}
+
 /** The last instant that a Date can represent. */
 export const LATEST_INSTANT = 8_640_000_000_000_000;
 

@@ -75,7 +75,7 @@ export interface Charge {
 /** The terms by which the run was judged, written with the verdict; absent where the job already carries them. */
 export interface JudgedBy {
   /** The limits of the job's type; present only where the job was enqueued by a program that does not define the type. */
-  readonly said?: Terms;
+  readonly said?: Terms | undefined;
 }
 
 /** What the store must do with the job. */

@@ -1,7 +1,7 @@
 // The columns of a job, once for every SQL store: the field, its SQL name, its table, and its value in a job that never
 // ran and sets nothing. Column lists, rows, inserts and what a claim reads follow from here; hot statements stay
 // written by hand around them. A new field of a job is a row here.
-import { type Job, TERM_NAMES, TERMS, type Terms } from "../core/job.ts";
+import { type Job, TERM_NAMES, TERM_READERS, type Terms } from "../core/job.ts";
 
 /** A value of a row. */
 export type Value = string | number | null;
@@ -95,21 +95,14 @@ export const TERM_COLUMNS: readonly string[] = TERM_NAMES.map(
 /** The same as an assignment from parameters. */
 export const SET_TERMS = TERM_COLUMNS.map((column) => `${column} = ?`).join(", ");
 
-const READERS = TERM_NAMES.map((name) => TERMS[name].of);
-
 /** The terms of a job as values, in the order of `TERM_COLUMNS`. */
 export function termValues(terms: Terms): (number | null)[] {
-  return READERS.map((of) => of(terms));
-}
-
-/** True if both have the same terms. */
-export function hasSameTerms(a: Terms, b: Terms): boolean {
-  return READERS.every((of) => of(a) === of(b));
+  return TERM_READERS.map((of) => of(terms));
 }
 
 /** Appends the terms to values. */
 export function pushTerms(values: Value[], terms: Terms): void {
-  for (const of of READERS) values.push(of(terms));
+  for (const of of TERM_READERS) values.push(of(terms));
 }
 
 /** The terms among values, from this index on. */

@@ -27,6 +27,7 @@ const PLAIN_CLAIMED = {
   maxCrashes: USUAL_CRASHES,
   nonce: "",
   ticket: 0,
+  said: undefined,
 };
 
 /** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */

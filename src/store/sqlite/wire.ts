@@ -94,7 +94,7 @@ export const CLAIM_COUNT = 11;
 /** How many values a claimed job has on the wire: id to keep times, its lane, and its CLAIM_REST or null. */
 export const CLAIM_WIDTH = CLAIM_COUNT + 2;
 
-const PLAIN_CLAIMED = { ...PLAIN_RUN, nonce: "", ticket: 0 };
+const PLAIN_CLAIMED = { ...PLAIN_RUN, nonce: "", ticket: 0, said: undefined };
 
 /** Claimed jobs from the wire, in the order in which they were taken. */
 export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {

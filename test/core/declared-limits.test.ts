@@ -1,0 +1,72 @@
+// The limits that somebody said of a type, and what becomes of them on their way through another program.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { resolvePolicy } from "../../src/core/policy.ts";
+import { limitsFrom, declaredLimits, type JobTerms, termsFor, termsForAll } from "../../src/core/declared-limits.ts";
+
+describe("the limits of a type", () => {
+  it("are those that a layer said, and no default", () => {
+    expect(declaredLimits(resolvePolicy({}))).toEqual({});
+    expect(
+      declaredLimits(resolvePolicy({ library: { maxCrashes: 7 }, type: { maxAttempts: 4, stuck: null } })),
+    ).toEqual({
+      maxAttempts: 4,
+      maxCrashes: 7,
+      stuckMs: null,
+      stuckRetryMs: null,
+      stuckLimit: null,
+    });
+  });
+
+  it("come back from JSON as they were", () => {
+    const said = declaredLimits(resolvePolicy({ type: { preset: "runs", deadline: "2d" } }));
+    expect(said).toMatchObject({ maxAttempts: 5, stuckMs: 3_600_000, deadlineMs: 172_800_000 });
+    expect(limitsFrom(JSON.parse(JSON.stringify(said)))).toEqual(said);
+  });
+
+  it("leave out what is none", () => {
+    for (const odd of [undefined, null, "x", 7, []]) expect(limitsFrom(odd)).toEqual({});
+    expect(
+      limitsFrom({ maxAttempts: 0, maxCrashes: null, deadlineMs: -1, stuckMs: "1h", stuckLimit: 0, id: 5 }),
+    ).toEqual({
+      stuckLimit: 0,
+    });
+  });
+});
+
+describe("the terms of many jobs", () => {
+  const count = fc.integer({ min: 1, max: 2 });
+  const perhaps = fc.option(count);
+  const limits = { maxAttempts: count, maxCrashes: count, deadlineMs: perhaps, stuckMs: perhaps };
+  const more = { stuckRetryMs: perhaps, stuckLimit: perhaps };
+  const keep = fc.record({ keepFinishedMs: perhaps, keepDeadMs: perhaps });
+  const jobs = fc.array(
+    fc
+      .tuple(fc.record({ ...limits, ...more, limited: fc.boolean() }), keep)
+      .map(([a, b]): JobTerms => ({ ...a, ...b })),
+    { maxLength: 20 },
+  );
+  const declared = fc.record({
+    limits: fc.record({ ...limits, ...more }, { requiredKeys: [] }),
+    keep: fc.option(keep),
+  });
+
+  it("are those of each job by itself, whichever came before it", () => {
+    fc.assert(
+      fc.property(jobs, declared, (all, { limits, keep }) => {
+        const word = { limits, keep: keep ?? undefined };
+        const termsOf = termsForAll(word);
+        for (const job of all) expect(termsOf(job)).toEqual(termsFor(job, word));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("are made once for jobs that carry the same", () => {
+    const job: JobTerms = { ...resolvePolicy({}).policy, limited: true };
+    const termsOf = termsForAll({ limits: {}, keep: { keepFinishedMs: 7, keepDeadMs: 7 } });
+    const first = termsOf(job);
+    expect(first).toMatchObject({ keepFinishedMs: 7 });
+    expect(termsOf({ ...job })).toBe(first);
+  });
+});
