@@ -254,9 +254,7 @@ export interface ClaimRequest {
   readonly nonce: string;
   /** The version of `control` the quotas were planned with; if it has changed, nothing is taken. */
   readonly control: number;
-  /**
-   * Number of the first job taken, in the order in which this worker will start them; 0 for one that starts at once.
-   */
+  /** Number of the first job taken, in the order in which this worker starts them; 0 for one that starts at once. */
   readonly ticket: number;
   /** Every run of this worker up to this ticket may have started. */
   readonly startedThrough: number;

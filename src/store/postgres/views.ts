@@ -20,9 +20,7 @@ select j.id, l.type, l.queue, '${status}'::text as status,
   ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
-/**
- * Waiting jobs with their places in the queue; all columns of the place, so that an index also leads from a job to it.
- */
+/** Waiting jobs with their places in the queue; all columns of the place, so that an index leads from a job to it. */
 const queued = (s: string): string =>
   `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
 
@@ -73,9 +71,7 @@ select case when ${isFirst} then ${id} else ${id} || ':' || ${generation} || '.'
   case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
 };
 
-/**
- * The last run of a job was settled under its epoch: the start time on the job belongs to that run, not to one to come.
- */
+/** The last run of a job was settled under its epoch: the start time on the job is of that run, not of one to come. */
 const isSettled = (s: string): string =>
   `exists (select from ${s}.attempt a where a.job_seq = j.seq and a.epoch = j.epoch)`;
 /** Runs that were not charged repeat the number of the one before. */

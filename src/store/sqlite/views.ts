@@ -36,9 +36,7 @@ select case when ${isFirst} then j.id else j.id || ':' || ${generation} || '.' |
   case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
 };
 
-/**
- * The last run of a job was settled under its epoch: the start time on the job belongs to that run, not to one to come.
- */
+/** The last run of a job was settled under its epoch: the start time on the job is of that run, not of one to come. */
 const isSettled = "exists (select 1 from attempt a where a.job_seq = j.seq and a.epoch = j.epoch)";
 /** Runs that were not charged repeat the number of the one before. */
 const sameBefore = (attempt: string, epoch: string): string =>
