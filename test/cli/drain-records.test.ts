@@ -170,12 +170,7 @@ describe("drain --input", () => {
     ["no such file", ["--input", "none.csv"], "", "there is no such file"],
     ["an output without input", ["--output", "x"], "", "output: expected --input or --query too"],
     ["an output in no folder", ["--input", "-", "--output", "no/x"], "", "output: expected the path of a file"],
-    [
-      "a format of no output",
-      ["--input", "-", "--output-format", "xml"],
-      "",
-      "output-format: expected --output too",
-    ],
+    ["a format of no output", ["--input", "-", "--output-format", "xml"], "", "output-format: expected --output too"],
     ["two sources", ["--input", "-", "--query", "select 1"], "", "expected --input or --query; got both"],
     ["a query of nothing", ["--query", "select 1 as id"], "", "query: expected --from URL too"],
     ["an unknown type", ["--input", "-", "--type", "x"], "", "type: expected enrich"],
