@@ -53,8 +53,11 @@ export interface Store {
   /** What people should know who rely on it, where it was opened to promise less than usual; workers say it at their start. */
   readonly notice?: string;
 
-  /** Brings the schema up to date; safe to call twice and from several processes at once. */
-  migrate(): Promise<void>;
+  /**
+   * Brings the schema up to date; safe to call twice and from several processes at once. Answers what people should know
+   * where the schema is newer than this program and the program may use it; otherwise null.
+   */
+  migrate(): Promise<string | null>;
 
   /**
    * Writes new jobs, each answered for itself; a repeated id is a duplicate, and a key that is taken means what the job's

@@ -1,6 +1,7 @@
 // What every file of verbs here works with: the way to the server, the name of the schema, the numbers of lanes.
 import type { Ask, PostgresDatabase } from "./driver.ts";
 import type { PostgresLaneNumbers } from "./lane-numbers.ts";
+import type { Migrations } from "./migrate.ts";
 
 /**
  * Store time in milliseconds; the same for all of a statement, and an index condition can use it. A query of its own, so
@@ -33,6 +34,8 @@ export interface Context {
   /** The schema, which is a plain name and needs no quotes. */
   readonly s: string;
   readonly lanes: PostgresLaneNumbers;
+  /** How the schema came to be; their number is the version that this program knows. */
+  readonly migrations: Migrations;
 }
 
 /** An item with its place in the request, by which it is answered: the same item may be there twice. */

@@ -102,10 +102,10 @@ describe("a schema that is newer than the program", () => {
     const { schema, url } = testSchema(SERVER);
     const bench = createBench();
     await bench.run(["enqueue", "thing", "{}", "--store", url]);
-    await sql(SERVER, `insert into ${schema}.migration (version) values (${VERSION + 1})`);
+    await sql(SERVER, `insert into ${schema}.migration (version, readable_by) values (${VERSION + 1}, ${VERSION + 1})`);
     const before = await picture(SERVER, schema);
     const { pathname, host } = new URL(SERVER);
-    const message = `The schema ${schema} at ${host}${pathname} is of version ${VERSION + 1}; this version of Redrive knows ${VERSION}. Update redrive, or name another schema.`;
+    const message = `The schema ${schema} at ${host}${pathname} has schema version ${VERSION + 1}, for programs that know version ${VERSION + 1} or newer; this Redrive knows versions up to ${VERSION}. Update redrive, or restore a backup from before the upgrade.`;
     for (const args of [["migrate"], ["migrate", "--plan"], ["stats"], ["enqueue", "thing", "{}"], ["jobs", "list"]])
       expect(await bench.run([...args, "--store", url]), args.join(" ")).toEqual({
         code: 3,
