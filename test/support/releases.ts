@@ -22,6 +22,8 @@ export const NEXT = KNOWN + 1;
 /** A place for a store that programs of two releases open. */
 export interface ReleasePlace {
   readonly name: "sqlite" | "postgres";
+  /** The path of the file, or the URL with its schema. */
+  readonly address: string;
   /** Opens it as a program of this release does; closed with the test. */
   open(): Store;
   /** Opens it as a program of the next release does, whose migration adds a column and is readable by this version. */
@@ -43,6 +45,7 @@ function sqlitePlace(): ReleasePlace {
   const clock = Date.now;
   return {
     name: "sqlite",
+    address: path,
     open: () => closing(createInlineSqliteStore({ path, clock })),
     openNext(readableBy) {
       const next = { sql: "alter table job add column color text;", readableBy };
@@ -57,12 +60,13 @@ function sqlitePlace(): ReleasePlace {
 /** A schema of its own on the shared server. */
 function postgresPlace(): ReleasePlace {
   const server = inject("postgres18");
-  const { schema } = testSchema(server);
+  const { schema, url } = testSchema(server);
   const options = { url: server, schema, maxConnections: 3 };
   const rows = async (text: string): Promise<unknown[][]> =>
     (await sql(server, text.replaceAll("@", schema))).map((row) => Object.values(row));
   return {
     name: "postgres",
+    address: url,
     open: () => closing(createPostgresStore(options)),
     openNext(readableBy) {
       const next = { sql: (s: string) => `alter table ${s}.job add column color text;`, readableBy };
