@@ -93,7 +93,7 @@ describe.each(RELEASE_PLACES)("on %s", (_store, place) => {
 
   it("two processes that migrate at once do it once", async () => {
     const made = await filled(place);
-    const both = [await startMigrating(made, QUICK), await startMigrating(made, QUICK)];
+    const both = [await startMigrating(made, SLOW[made.name]), await startMigrating(made, SLOW[made.name])];
     for (const { go } of both) go();
     expect(await Promise.all(both.map(({ ended }) => ended))).toEqual([0, 0]);
     expect(await made.versions()).toEqual([
