@@ -26,6 +26,7 @@ import type { CircuitBreaker } from "./services/call-breaker.ts";
 import { openSharedBreakers } from "./services/shared-breaker.ts";
 import type { Pause, PauseTarget, Store } from "./store/store.ts";
 import { hostId, isAlive } from "./system/processes.ts";
+import type { Log } from "./system/log.ts";
 import { realSystem } from "./system/real.ts";
 import type { System } from "./system/system.ts";
 import {
@@ -139,18 +140,23 @@ export function createRedrive(options: RedriveOptions): Promise<Redrive> {
   return assemble(options, { system: realSystem, process: { pid, host: hostId(), isAlive } });
 }
 
+async function migrateStore(store: Store, log: Log, isOurs: boolean): Promise<void> {
+  try {
+    const notice = await store.migrate();
+    if (notice !== null) log.info({ store: store.name }, notice);
+  } catch (error) {
+    if (isOurs) await store.close();
+    throw error;
+  }
+}
+
 /** The same with the caller's clock, randomness and process. */
 export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
   const settings = resolveRedrive(options);
   const store = typeof settings.store === "string" ? await openStore(settings.store) : settings.store;
   const isOurs = store !== options.store;
   const url = typeof settings.store === "string" ? settings.store : null;
-  try {
-    await store.migrate();
-  } catch (error) {
-    if (isOurs) await store.close();
-    throw error;
-  }
+  await migrateStore(store, settings.log, isOurs);
   const { system, events = openEvents(settings.log) } = surroundings;
   const parts = { ...settings, store, system, events };
   const producer = openProducer(parts);

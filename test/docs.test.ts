@@ -31,7 +31,7 @@ describe("SQL in the documentation", () => {
 
   it.each(statements.filter(([, sql]) => sql !== ""))("of %s runs: %s", (_page, sql) => {
     const db = openDatabase(":memory:");
-    for (const migration of MIGRATIONS) db.exec(migration);
+    for (const { sql: step } of MIGRATIONS) db.exec(step);
     expect(db.prepare(sql).all()).toBeInstanceOf(Array);
     db.close();
   });

@@ -1,12 +1,10 @@
 // Reads a database file without opening it as a store: creates nothing, migrates nothing.
 import { existsSync } from "node:fs";
 import { RedriveError } from "../core/errors.ts";
+import type { MigrationPlan, SchemaVersion } from "../store/migrations.ts";
 import { type SqliteDatabase, openDatabase } from "../store/sqlite/driver.ts";
 import { refuseForeign } from "../store/sqlite/file.ts";
-import { MIGRATIONS } from "../store/sqlite/schema.ts";
-
-/** The version of the schema that this Redrive writes. */
-export const SCHEMA_VERSION = MIGRATIONS.length;
+import { findSchema, migrationPlan } from "../store/sqlite/migrate.ts";
 
 /** Reads from the file; throws `store_unavailable` where that is not possible. */
 export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
@@ -24,13 +22,9 @@ export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
   }
 }
 
-/** The version of the schema in the file; 0 for an empty file or none. */
-export function schemaVersion(path: string): number {
-  if (!existsSync(path)) return 0;
-  return lookInto(path, (db) => db.prepare("pragma user_version").all()[0]?.[0] as number);
+/** What bringing the file up to date would do; an empty file and none are of version 0. */
+export function filePlan(path: string): MigrationPlan {
+  return migrationPlan(existsSync(path) ? lookInto(path, findSchema) : EMPTY);
 }
 
-/** The statements that lead from a version to the present one. */
-export function statementsFrom(version: number): string[] {
-  return MIGRATIONS.slice(version).map((sql) => `${sql.trim()}\n`);
-}
+const EMPTY: SchemaVersion = { version: 0, readableBy: 0 };

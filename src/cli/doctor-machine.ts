@@ -2,10 +2,11 @@
 import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isRedriveError } from "../core/errors.ts";
+import type { MigrationPlan } from "../store/migrations.ts";
 import { isSoundVersion } from "../store/sqlite/engine.ts";
 import { realSystem } from "../system/real.ts";
 import { doubtsAbout } from "../system/trusted-file.ts";
-import { lookInto, SCHEMA_VERSION } from "./database-file.ts";
+import { filePlan, lookInto } from "./database-file.ts";
 import { oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { quoted } from "./format.ts";
@@ -99,10 +100,11 @@ export function fileFindings(path: string): Finding[] {
   );
   if (locked.length > 0) return findings;
   try {
-    findings.push(schemaFinding(path), ...integrityFinding(path, file.size));
+    findings.push(schemaFinding(filePlan(path)), ...integrityFinding(path, file.size));
   } catch (error) {
     if (!isRedriveError(error)) throw error;
-    // Without a SQLite library nothing is known about the file; the finding about the library is already in the list.
+    // Without a SQLite library nothing is known about the file; the finding about the library is already in the list. A
+    // schema that this program refuses is reported when the store is opened.
     if (error.code === "store_unusable") return findings;
     findings.push(
       finding("file", "problem", oneLine(error.message), "name another file, or restore this one from a backup"),
@@ -153,18 +155,15 @@ function spaceFinding(free: number): Finding {
   return finding("disk", free < GIGABYTE ? "warning" : "ok", shown, free < GIGABYTE ? "make room soon" : null);
 }
 
-function schemaFinding(path: string): Finding {
-  const version = lookInto(path, (db) => db.prepare("pragma user_version").all()[0]?.[0] as number);
-  if (version > SCHEMA_VERSION)
-    return finding("schema", "problem", `version ${version}, this Redrive knows ${SCHEMA_VERSION}`, "update Redrive");
-  if (version < SCHEMA_VERSION)
-    return finding(
-      "schema",
-      "warning",
-      `version ${version} of ${SCHEMA_VERSION}`,
-      "any command upgrades it; `migrate --plan` shows the SQL",
-    );
-  return finding("schema", "ok", `version ${version}`);
+/** Compares the version of a schema with the one that this program knows. */
+export function schemaFinding({ from, known }: MigrationPlan): Finding {
+  if (from === known) return finding("schema", "ok", `version ${from}`);
+  if (from < known) {
+    const remedy = "any command upgrades it; `migrate --plan` shows the SQL";
+    return finding("schema", "warning", `version ${from} of ${known}`, remedy);
+  }
+  const message = `version ${from}, newer than version ${known} of this redrive, which may use it`;
+  return finding("schema", "warning", message, "update redrive when the upgrade is to stay");
 }
 
 function integrityFinding(path: string, size: number): Finding[] {

@@ -2,7 +2,7 @@
 import type { Store } from "../store/store.ts";
 import type { PostgresStore } from "../store/postgres/index.ts";
 import { realSystem } from "../system/real.ts";
-import { type Finding, finding } from "./doctor-machine.ts";
+import { type Finding, finding, schemaFinding } from "./doctor-machine.ts";
 
 const CLOCK_SLACK_MS = 5_000;
 
@@ -10,7 +10,6 @@ const CLOCK_SLACK_MS = 5_000;
 export async function serverFindings(store: Store, shown: string): Promise<Finding[]> {
   const postgres = store as PostgresStore;
   const { version, fsync, synchronousCommit, now } = await postgres.server();
-  const { from, to } = await postgres.schema();
   const apart = Math.abs(now - realSystem.now());
   const safe = fsync === "on" && synchronousCommit !== "off";
   const level = `fsync ${fsync}, synchronous_commit ${synchronousCommit}`;
@@ -27,7 +26,7 @@ export async function serverFindings(store: Store, shown: string): Promise<Findi
           "synchronise both; due times follow the server's clock",
         )
       : finding("clock", "ok", new Date(now).toISOString()),
-    finding("schema", from === to ? "ok" : "warning", `version ${from} of ${to}`),
+    schemaFinding(await postgres.schema()),
     rightsFinding(await postgres.missingRights()),
   ];
 }

@@ -1,7 +1,8 @@
 // `redrive migrate`: creates the store or upgrades its schema, or shows what that would do.
+import type { MigrationPlan } from "../store/migrations.ts";
 import { createPostgresStore } from "../store/postgres/index.ts";
 import { type Cli, examples } from "./command.ts";
-import { SCHEMA_VERSION, schemaVersion, statementsFrom } from "./database-file.ts";
+import { filePlan } from "./database-file.ts";
 
 /** Registers `migrate`. */
 export function register(cli: Cli): void {
@@ -11,13 +12,13 @@ export function register(cli: Cli): void {
   examples(command, cli, ["migrate", "migrate --plan"]);
   cli.act(command, async (session, _args, flags) => {
     const { path, shown } = session.address;
-    const look = path === null ? await serverSchema(session.address.url) : fileSchema(path);
-    const { from, to, statements } = look;
+    const plan = path === null ? await serverPlan(session.address.url) : filePlan(path);
+    const { from, to, readableBy, statements } = plan;
     if (flags.plan === true) {
-      session.show({ from, to, statements }, () =>
+      session.show({ from, to, readableBy, statements }, () =>
         statements.length === 0
           ? `-- ${shown} has schema version ${from}: nothing to do.\n`
-          : `-- ${shown}: schema version ${from} to ${to}\n${statements.join("\n")}`,
+          : `-- ${shown}: schema version ${from} to ${to}, then readable by version ${readableBy} and newer\n${statements.join("\n")}`,
       );
       return;
     }
@@ -30,18 +31,7 @@ export function register(cli: Cli): void {
   });
 }
 
-interface SchemaLook {
-  readonly from: number;
-  readonly to: number;
-  readonly statements: readonly string[];
-}
-
-function fileSchema(path: string): SchemaLook {
-  const from = schemaVersion(path);
-  return { from, to: SCHEMA_VERSION, statements: statementsFrom(from) };
-}
-
-async function serverSchema(url: string): Promise<SchemaLook> {
+async function serverPlan(url: string): Promise<MigrationPlan> {
   const store = createPostgresStore({ url });
   try {
     return await store.schema();

@@ -53,8 +53,11 @@ export interface Store {
   /** A warning for operators, where the store was opened to promise less than usual; workers log it at their start. */
   readonly notice?: string;
 
-  /** Migrates the schema to the current version; safe to call twice and from several processes at once. */
-  migrate(): Promise<void>;
+  /**
+   * Migrates the schema to the current version; safe to call twice and from several processes at once. Answers a notice
+   * where the schema is newer than this program and the program may use it; otherwise null.
+   */
+  migrate(): Promise<string | null>;
 
   /**
    * Writes new jobs, each answered separately. A repeated id is a duplicate, and the job's `unique` says what a taken

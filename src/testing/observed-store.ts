@@ -43,7 +43,7 @@ export class ObservedStore {
     const tables = emptyTables(now);
     this.#tables = tables;
     this.verbs = {
-      migrate: () => undefined,
+      migrate: () => null,
       ...jobVerbs(tables),
       ...workVerbs(tables),
       ...groupVerbs(tables),

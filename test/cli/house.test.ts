@@ -137,7 +137,7 @@ describe("doctor", () => {
     db.exec("pragma user_version = 99");
     db.close();
     const newer = await bench.run(["doctor"]);
-    expect(newer).toMatchObject({ code: 3, out: expect.stringContaining("update Redrive") });
+    expect(newer).toMatchObject({ code: 3, out: expect.stringContaining("Update redrive") });
   });
 
   it("names due work that nobody does, and due types that the config file's jobs do not define", async () => {

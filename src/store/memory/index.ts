@@ -16,7 +16,7 @@ import { workerVerbs } from "./workers.ts";
 export function createMemoryStore(options: { readonly clock: () => number }): Store {
   const tables = emptyTables(options.clock);
   const verbs: Verbs = {
-    migrate: () => undefined,
+    migrate: () => null,
     ...jobVerbs(tables),
     ...workVerbs(tables),
     ...groupVerbs(tables),

@@ -1,6 +1,7 @@
 // What every file of verbs works with: the database, the name of the schema, the numbers of lanes.
 import type { Ask, PostgresDatabase } from "./driver.ts";
 import type { PostgresLaneNumbers } from "./lane-numbers.ts";
+import type { Migrations } from "./migrate.ts";
 
 /**
  * Store time in milliseconds; the same for a whole statement, and usable in an index condition. A separate query, so
@@ -33,6 +34,8 @@ export interface Context {
   /** The schema, a plain name that needs no quotes. */
   readonly s: string;
   readonly lanes: PostgresLaneNumbers;
+  /** How the schema came to be; their number is the version that this program knows. */
+  readonly migrations: Migrations;
 }
 
 /** An item with its index in the request, by which it is answered: the same item may occur twice. */

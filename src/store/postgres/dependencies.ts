@@ -8,12 +8,16 @@ import { listenFirst } from "./protocol-check.ts";
 import { CONNECT_MS } from "./live-connections.ts";
 import { openLaneNumbers } from "./lane-numbers.ts";
 import { type OpenClaims, trackClaims } from "./open-claims.ts";
+import type { Migrations } from "./migrate.ts";
 import { type PostgresAddress, type PostgresOptions, readPostgresAddress } from "./address.ts";
+import { MIGRATIONS } from "./schema.ts";
 import { openWaker, type WakeNames, type Waker, wakeNames } from "./wake.ts";
 
-/** Options for tests: a clock that they control. */
+/** Options for tests: a clock that they control, the schema of another release. */
 export interface PostgresSurroundings {
   readonly clock?: () => number;
+  /** Default those of this release. */
+  readonly migrations?: Migrations;
 }
 
 /** Everything that verbs and listeners need. */
@@ -41,7 +45,8 @@ export interface PostgresDependencies extends Context {
 export const PLANS = `-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed -c search_path=${SEARCH_PATH}`;
 
 /** Composes the parts; asks nothing of the server. */
-export function openDependencies(options: PostgresOptions, { clock }: PostgresSurroundings): PostgresDependencies {
+export function openDependencies(options: PostgresOptions, surroundings: PostgresSurroundings): PostgresDependencies {
+  const { clock, migrations = MIGRATIONS } = surroundings;
   const place = readPostgresAddress(options);
   const config = configOf(place);
   const pool = place.pool ?? openPool(config, place.maxConnections);
@@ -61,7 +66,8 @@ export function openDependencies(options: PostgresOptions, { clock }: PostgresSu
   const own = { lanes: openLaneNumbers(db, s), waker: openWaker(names), ledger: trackClaims() };
   // A clock that stands still would keep floors forever.
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
-  return { db, s, place, config, threadConfig: config && plain(config), live, prepares, names, ...own, floors };
+  const ways = { place, config, threadConfig: config && plain(config), live, prepares, names };
+  return { db, s, migrations, ...ways, ...own, floors };
 }
 
 /** The config of our own connections; null where a pool does not show it. */

@@ -5,6 +5,7 @@ import type pg from "pg";
 import type { NewJob } from "../../core/new-job.ts";
 import { invalid } from "../../core/options.ts";
 import { realSystem } from "../../system/real.ts";
+import { isNotReadable, type MigrationPlan, newerNotice } from "../migrations.ts";
 import type { Store, Within } from "../store.ts";
 import { VERBS, type Verb } from "../verb-facts.ts";
 import { storeFrom } from "../verbs.ts";
@@ -24,7 +25,6 @@ import type { PostgresOptions } from "./address.ts";
 import { passwordOf, startPulse } from "./pulse.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
-import { MIGRATIONS } from "./schema.ts";
 import { completeWithin, settleVerb } from "./settle.ts";
 import { type Transaction, within } from "./transaction.ts";
 import { Listener, openWakerWithin } from "./wake.ts";
@@ -39,8 +39,8 @@ export type { Transaction } from "./transaction.ts";
 export interface PostgresStore extends Store {
   readonly name: "postgres";
   within(tx: Transaction): Within;
-  /** The version of the schema, the one this program knows, and the SQL that `migrate` would run, as one transaction. */
-  schema(): Promise<{ readonly from: number; readonly to: number; readonly statements: readonly string[] }>;
+  /** What `migrate` would do. */
+  schema(): Promise<MigrationPlan>;
   /** The server's version and how safely it commits. */
   server(): Promise<{
     readonly version: string;
@@ -66,16 +66,20 @@ export function postgres(where: string | pg.Pool | PostgresOptions): PostgresSto
 /** The same with the caller's clock, for tests. */
 export function createPostgresStore(options: PostgresOptions, surroundings: PostgresSurroundings = {}): PostgresStore {
   const parts = openDependencies(options, surroundings);
-  const { db, s, place, config, threadConfig, live } = parts;
+  const { db, s, migrations, place, config, threadConfig, live } = parts;
   const wake = new Set<() => void>();
   const listening = openListening(parts, wake);
   const enqueue = enqueuer(parts, parts.waker);
   const verbs = verbsOf(parts, enqueue, listening);
-  const { carryOut, idle } = readyFirst(verbs, () => migrate(db, s, place.shown));
+  const { carryOut, idle } = readyFirst(verbs, () => migrate(db, s, place.shown, migrations));
   const beside = live ? threadConfig : null;
   const pulse = (at: pg.ClientConfig): Pick<Store, "pulse"> => ({
     pulse: (request, hears) =>
-      startPulse({ request, config: at, schema: s, place: place.shown }, passwordOf(config), hears),
+      startPulse(
+        { request, config: at, schema: s, known: migrations.length, place: place.shown },
+        passwordOf(config),
+        hears,
+      ),
   });
   const store = storeFrom("postgres", carryOut, {
     wake,
@@ -100,8 +104,8 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Post
       };
     },
     async schema() {
-      const found = await findSchema(db.ask, s, place.shown);
-      return { from: found.version, to: MIGRATIONS.length, statements: migrationPlan(s, found) };
+      const found = await findSchema(db.ask, s, place.shown, migrations.length);
+      return migrationPlan(s, found, migrations);
     },
     async server() {
       const settings = ["server_version", "fsync", "synchronous_commit"].map((name) => `current_setting('${name}')`);
@@ -118,14 +122,14 @@ function verbsOf(
   enqueue: Enqueue,
   listening: Listening,
 ): { readonly [K in Verb]: Store[K] } {
-  const { db, s, place, waker, ledger, floors, lanes } = parts;
+  const { db, s, migrations, place, waker, ledger, floors, lanes } = parts;
   const looks = lanesVerb(parts, floors, listening.isHeard);
   const claims = claimVerb(parts, ledger, floors);
   const fresh = freshEnqueuer(parts, waker);
   const workers = workerVerbs(parts);
   const warm = warmUp(parts, waker);
   return {
-    migrate: async () => void (await migrate(db, s, place.shown)),
+    migrate: async () => newerNotice(await migrate(db, s, place.shown, migrations), migrations.length),
     enqueue: async (jobs) => {
       if (jobs.length === 0) return [];
       const laneOf = await lanes.intern(jobs);
@@ -200,7 +204,13 @@ function readyFirst(
   };
   const run: CarryOut = async (verb, args) => {
     await prepared();
-    return (verbs[verb] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
+    try {
+      return await (verbs[verb] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
+    } catch (error) {
+      // A newer program has migrated beyond what this one may work with: no verb goes on before that has changed.
+      if (isNotReadable(error)) ready = null;
+      throw error;
+    }
   };
   return {
     carryOut(verb, args) {

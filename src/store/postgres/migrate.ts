@@ -1,10 +1,12 @@
 // Migrates the schema once, under a lock that lasts as long as its transaction, however many processes start at the
-// same time. A schema that is newer than this program is left alone and refused.
+// same time. A program of an older release reads the table `migration`, so its columns stay in every version.
 import { RedriveError } from "../../core/errors.ts";
+import { checkOpening, type MigrationPlan, missingSteps, planFrom, type SchemaVersion } from "../migrations.ts";
 import type { Ask, PostgresDatabase } from "./driver.ts";
 import { MIGRATIONS, TABLES } from "./schema.ts";
 
-type Migrations = typeof MIGRATIONS;
+/** A list of migrations; tests bring their own. */
+export type Migrations = typeof MIGRATIONS;
 
 /** Large tables take long, and every process that starts meanwhile waits for the one that migrates. */
 const MIGRATION_MS = 600_000;
@@ -13,34 +15,43 @@ const MIGRATION_MS = 600_000;
 const OLDEST = 150_000;
 
 /** What exists before a migration. */
-export interface Found {
-  /** 0 where none of our tables exists. */
-  readonly version: number;
+export interface Found extends SchemaVersion {
   /** The schema exists, with or without tables. */
   readonly made: boolean;
 }
 
 /** SQL that migrates a schema from what exists, one text for each version. */
-function migrationSteps(schema: string, { version: from, made }: Found, migrations: Migrations): string[] {
-  return migrations.slice(from).map((migration, at) => {
-    const version = from + at + 1;
+function migrationSteps(s: string, found: Found, migrations: Migrations): string[] {
+  return missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
     // Postgres requires the right to create schemas also where `if not exists` has nothing to create.
-    const before = version === 1 ? `${made ? "" : `create schema if not exists ${schema};\n`}${ledger(schema)}\n` : "";
-    return `${before}${migration(schema).trim()}\ninsert into ${schema}.migration (version) values (${version});\n`;
+    const schema = found.made ? "" : `create schema if not exists ${s};\n`;
+    const before = version === 1 ? `${schema}${ledger(s)}\n` : "";
+    // Claims name a version of `control`: those of workers that run now are refused until they have looked here.
+    const fence = version === 1 ? "" : `update ${s}.control set version = version + 1;\n`;
+    const note = `insert into ${s}.migration (version, readable_by) values (${version}, ${readableBy});\n`;
+    return `${before}${sql(s).trim()}\n${note}${fence}`;
   });
 }
 
-/** The same for people: the statements for one transaction of theirs, or nothing. */
-export function migrationPlan(s: string, found: Found, migrations = MIGRATIONS): string[] {
+/** The same for people: the statements for one transaction of theirs, or none. */
+export function migrationPlan(s: string, found: Found, migrations = MIGRATIONS): MigrationPlan {
   const steps = migrationSteps(s, found, migrations);
-  if (steps.length === 0) return [];
-  return [`begin isolation level read committed;\nselect ${lock(s)};\n`, ...steps, "commit;\n"];
+  const begin = `begin isolation level read committed;\nselect ${lock(s)};\n`;
+  return planFrom(found, migrations, steps.length === 0 ? [] : [begin, ...steps, "commit;\n"]);
 }
 
 const lock = (s: string): string => `pg_advisory_xact_lock(hashtext('redrive migrate'), hashtext('${s}'))`;
 
 const ledger = (s: string): string =>
-  `create table if not exists ${s}.migration (version int primary key, applied_at timestamptz not null default now());`;
+  `create table if not exists ${s}.migration (
+  version int primary key,
+  -- The oldest version whose programs may work with the schema after this migration.
+  readable_by int not null,
+  applied_at timestamptz not null default now()
+);`;
+
+/** How people know a schema. */
+export const nameOf = (s: string, place: string): string => `The schema ${s} at ${place}`;
 
 /** Finds what exists of a schema; refuses servers and schemas that this program does not know. */
 export async function findSchema(ask: Ask, s: string, place: string, newest = MIGRATIONS.length): Promise<Found> {
@@ -61,26 +72,28 @@ export async function findSchema(ask: Ask, s: string, place: string, newest = MI
     const message = `The database at ${place} is encoded in ${encoding}; Redrive needs UTF8, which has all characters. Create another one (createdb -E UTF8 -T template0), and name it in the store URL.`;
     throw new RedriveError("store_unusable", message);
   }
-  const [found] = exists ? await ask({ text: versionText(s) }) : [[0, null]];
-  const [version, missing] = found as [number, string | null];
-  if (version > newest) {
-    const message = `The schema ${s} at ${place} is of version ${version}; this version of Redrive knows ${newest}. Update redrive, or name another schema.`;
-    throw new RedriveError("store_unusable", message);
-  }
+  const [found] = exists ? await ask({ text: versionText(s) }) : [[0, 0, null]];
+  const [version, by, missing] = found as [number, number | null, string | null];
+  checkOpening({ version, readableBy: by }, newest, nameOf(s, place));
   if (version > 0 && missing !== null) {
     const message = `The schema ${s} at ${place} is of version ${version}, but these of its tables are missing: ${missing}. Restore them from a backup; or name another schema; or, to start again without its jobs, drop schema ${s} cascade.`;
     throw new RedriveError("store_unusable", message);
   }
-  return { version, made };
+  return { version, readableBy: by, made };
 }
 
-/** The version that a schema records, and which of its tables were dropped. */
-const versionText = (s: string): string => `select coalesce(max(version), 0), (
+/**
+ * The version that a schema records, the oldest version that may read it, and which of its tables were dropped. Through JSON,
+ * because schemas from before the first release do not have the column.
+ */
+const versionText = (
+  s: string,
+): string => `select coalesce(max(version), 0), max((to_jsonb(m) ->> 'readable_by')::int), (
     select string_agg(t.name, ', ') from unnest('{${TABLES.join(",")}}'::text[]) as t (name)
     where not exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      where n.nspname = '${s}' and c.relname = t.name)) from ${s}.migration`;
+      where n.nspname = '${s}' and c.relname = t.name)) from ${s}.migration m`;
 
-/** Migrates the schema; answers the version it had. */
+/** Migrates the schema, unless it is newer; answers the version it had. */
 export async function migrate(
   db: PostgresDatabase,
   s: string,
@@ -89,7 +102,7 @@ export async function migrate(
 ): Promise<number> {
   const newest = migrations.length;
   const before = await findSchema(db.ask, s, place, newest);
-  if (before.version === newest) return newest;
+  if (before.version >= newest) return before.version;
   return db.together(async (ask) => {
     await ask({ text: `select ${lock(s)}` });
     const found = await findSchema(ask, s, place, newest);

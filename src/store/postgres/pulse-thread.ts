@@ -15,11 +15,11 @@ import { beatAnswer, beatText } from "./workers.ts";
 export type PulseWord = { readonly answer: BeatAnswer } | { readonly failure: string };
 
 const thread = insideThread();
-const { request, shared, config, schema, place } = thread.data as PulseData;
+const { request, shared, config, schema, known, place } = thread.data as PulseData;
 const { worker, leaseMs, everyMs, stallMs } = request;
 const owner = watchLiveness(shared, stallMs, realSystem.monotonic);
 const ending = new AbortController();
-const statement = { name: "beat", text: beatText(schema) };
+const statement = { name: "beat", text: beatText(schema, known) };
 /** A heartbeat must leave time for another one before the lease ends. */
 const PATIENCE_MS = Math.max(200, Math.min(leaseMs / 4, 5_000));
 

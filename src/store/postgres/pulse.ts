@@ -16,6 +16,8 @@ export interface PulseData {
   readonly shared: SharedArrayBuffer;
   readonly config: pg.ClientConfig;
   readonly schema: string;
+  /** The version of the schema that this program knows. */
+  readonly known: number;
   readonly place: string;
 }
 

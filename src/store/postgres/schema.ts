@@ -12,6 +12,7 @@
 // row for every job that holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
+import type { Migration } from "../migrations.ts";
 import { time } from "./time.ts";
 import { views } from "./views.ts";
 
@@ -263,12 +264,15 @@ create table ${s}.control (
 insert into ${s}.control values (1, 1);
 `;
 
-/** SQL that leads from one version of the schema to the next, for a schema of this name. */
-export const MIGRATIONS: readonly ((schema: string) => string)[] = [
-  (s) =>
-    [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables, views]
-      .map((part) => part(s))
-      .join(""),
+/** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
+export const MIGRATIONS: readonly Migration<(schema: string) => string>[] = [
+  {
+    sql: (s) =>
+      [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables, views]
+        .map((part) => part(s))
+        .join(""),
+    readableBy: 1,
+  },
 ];
 
 /** The tables that the migrations create. */

@@ -14,11 +14,11 @@ export type PostgresWorkerVerbs = Pick<
 
 /**
  * The heartbeat statement. It waits for the row of its worker only so long that there is time for another heartbeat
- * before the lease ends.
+ * before the lease ends. A program that may not work with the schema any more is refused, so that others get its runs.
  */
-export const beatText = (s: string): string => `with alive as (
+export const beatText = (s: string, known: number): string => `with alive as (
     update ${s}.worker set lease_end = ${NOW} + $2, beat_at = ${NOW}, started_through = greatest(started_through, $3)
-    where id = $1 and not given_up
+    where id = $1 and not given_up and not exists (select from ${s}.migration where readable_by > ${known})
       and (select pg_catalog.set_config('lock_timeout', greatest(150, least($2::bigint / 5, 4000))::text, true)) is not null returning id)
   select ${NOW}, exists (select from alive), (select pg_catalog.json_agg(pg_catalog.json_build_array(j.id, h.epoch, h.nonce) order by j.seq)::text
     from ${heldRuns(s)} where h.worker = $1 and j.cancel_requested and exists (select from alive))`;
@@ -44,12 +44,12 @@ export function overdueText(s: string): string {
 }
 
 /** The verbs about workers. */
-export function workerVerbs({ db, s }: Context): PostgresWorkerVerbs {
+export function workerVerbs({ db, s, migrations }: Context): PostgresWorkerVerbs {
   const insert = {
     text: `insert into ${s}.worker (id, pid, host, release, lease_end, started_at, beat_at)
       values ($1, $2, $3, $4, ${NOW} + $5, ${NOW}, ${NOW}) on conflict (id) do nothing`,
   };
-  const beat = { name: "beat", text: beatText(s) };
+  const beat = { name: "beat", text: beatText(s, migrations.length) };
   // Writes only those that are late; a worker whose row is held is found by the next look.
   const giveUp = {
     name: "give_up",

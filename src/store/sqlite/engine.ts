@@ -2,6 +2,7 @@
 // answers each; a group with a failing member is undone and carried out again one by one, so that only that member
 // fails. Runs in the store thread, or in the caller's own (inline.ts).
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
+import { newerNotice } from "../migrations.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
@@ -11,6 +12,7 @@ import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { openLaneNumbers } from "./lane-numbers.ts";
 import { retentionVerbs } from "./retention.ts";
+import { checkOwner, findSchema, migrate, openGuard, rollback } from "./migrate.ts";
 import { MIGRATIONS } from "./schema.ts";
 import { workerVerbs } from "./workers.ts";
 import { workVerbs } from "./work.ts";
@@ -35,6 +37,8 @@ export interface EngineOptions {
   readonly unsynced?: boolean;
   /** A sync of the log has failed: nothing in it counts as safe until all of it is in the database. */
   readonly emptyLog?: boolean;
+  /** Default those of this release; tests bring others. */
+  readonly migrations?: typeof MIGRATIONS;
 }
 
 /** An open database file with its verbs. */
@@ -66,27 +70,21 @@ type Begins = [look: Prepared, begin: Prepared, commit: Prepared];
 type Retry = <T>(work: () => T) => T;
 
 function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions): Engine {
-  for (const step of [checkVersion, checkOwner, configure, migrate]) retry(() => step(db));
+  const { migrations = MIGRATIONS } = options;
+  for (const step of [checkVersion, checkOwner, configure]) retry(() => step(db));
+  retry(() => migrate(db, migrations));
   if (options.emptyLog) retry(() => emptyLog(db));
   const unsynced = options.unsynced === true && leaveSyncing(db);
   const lanes = openLaneNumbers(db, options.clock);
-  const verbs = {
-    migrate: () => undefined,
-    ...jobVerbs(db, lanes, options.clock),
-    ...workVerbs(db, lanes, options.clock),
-    ...groupVerbs(db, lanes),
-    ...workerVerbs(db, options.clock),
-    ...deadLetterVerbs(db, options.clock),
-    ...retentionVerbs(db, lanes, options.clock),
-    ...controlVerbs(db, options.clock),
-    ...cellVerbs(db, options.clock),
-  };
+  const verbs = verbsOf(db, lanes, options.clock, migrations.length);
+  const guard = openGuard(db, migrations.length);
   const [look, begin, commit] = ["begin", "begin immediate", "commit"].map((text) => db.prepare(text)) as Begins;
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
   /** Some answers take several statements, and other processes may write in between. */
   const inOnePicture = (group: readonly Request[]): Reply[] => {
     look.run();
     try {
+      guard();
       const replies = group.map((request) => ({ value: one(request) }));
       commit.run();
       return replies;
@@ -99,6 +97,7 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
     if (group.every(({ verb }) => VERBS[verb].reads)) return retry(() => inOnePicture(group));
     retry(() => begin.run());
     try {
+      guard();
       const replies = group.map((request) => ({ value: one(request) }));
       commit.run();
       return replies;
@@ -126,6 +125,20 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
   };
 }
 
+function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, clock: () => number, known: number) {
+  return {
+    migrate: () => newerNotice(findSchema(db).version, known),
+    ...jobVerbs(db, lanes, clock),
+    ...workVerbs(db, lanes, clock),
+    ...groupVerbs(db, lanes),
+    ...workerVerbs(db, clock),
+    ...deadLetterVerbs(db, clock),
+    ...retentionVerbs(db, lanes, clock),
+    ...controlVerbs(db, clock),
+    ...cellVerbs(db, clock),
+  };
+}
+
 function configure(db: SqliteDatabase): void {
   db.exec("pragma synchronous = full; pragma journal_mode = wal");
   db.exec("pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16384");
@@ -147,49 +160,6 @@ function emptyLog(db: SqliteDatabase): void {
     "store_unavailable",
     "A sync of the database's log has failed, and another process keeps the log from being restarted. Try again.",
   );
-}
-
-/** "Redr" in the header of every file of ours. */
-const APPLICATION_ID = 0x52656472;
-
-/** Refuses a file that contains another program's tables. */
-function checkOwner(db: SqliteDatabase): void {
-  const id = db.prepare("pragma application_id").all()[0]?.[0];
-  if (id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0) return;
-  throw new RedriveError(
-    "store_unusable",
-    "The database file belongs to another program. Use a separate file for Redrive.",
-  );
-}
-
-function migrate(db: SqliteDatabase): void {
-  const version = () => db.prepare("pragma user_version").all()[0]?.[0] as number;
-  if (version() === MIGRATIONS.length) return;
-  db.exec("begin immediate");
-  try {
-    // Read again under the lock, because another process may have been first.
-    const from = version();
-    if (from > MIGRATIONS.length) throw newerSchema(from);
-    for (const sql of MIGRATIONS.slice(from)) db.exec(sql);
-    db.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${MIGRATIONS.length}`);
-    db.exec("commit");
-  } catch (error) {
-    rollback(db);
-    throw error;
-  }
-}
-
-function newerSchema(version: number): RedriveError {
-  const message = `The database has schema version ${version}; this Redrive knows versions up to ${MIGRATIONS.length}. Update Redrive.`;
-  return new RedriveError("store_unusable", message);
-}
-
-function rollback(db: SqliteDatabase): void {
-  try {
-    db.exec("rollback");
-  } catch {
-    // SQLite had already rolled back (disk full, I/O error).
-  }
 }
 
 /** Refuses a SQLite library whose WAL mode can lose commits. */

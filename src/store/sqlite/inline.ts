@@ -3,12 +3,12 @@
 import { realSystem } from "../../system/real.ts";
 import { blockThread } from "../../system/threads.ts";
 import type { Store } from "../store.ts";
-import { openEngine, type Reply } from "./engine.ts";
+import { type EngineOptions, openEngine, type Reply } from "./engine.ts";
 import { sqliteStore } from "./facade.ts";
 import { prepareFile } from "./file.ts";
 
 /** Opens a store whose statements run in the calling thread, with the caller's clock. */
-export function createInlineSqliteStore(options: { readonly path: string; readonly clock: () => number }): Store {
+export function createInlineSqliteStore(options: Pick<EngineOptions, "path" | "clock" | "migrations">): Store {
   const { random } = realSystem;
   const engine = openEngine({ ...options, blockMs: blockThread, random });
   return sqliteStore(async (request) => engine.carryOut([request])[0] as Reply, {

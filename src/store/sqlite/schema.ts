@@ -2,6 +2,7 @@
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
+import type { Migration } from "../migrations.ts";
 import { time } from "./time.ts";
 import { VIEWS } from "./views.ts";
 
@@ -205,5 +206,5 @@ create table control (
 insert into control values (1, 1, 0, 0);
 `;
 
-/** SQL that leads from one version of the schema to the next. */
-export const MIGRATIONS: readonly string[] = [TABLES + VIEWS];
+/** SQL that leads from one version of the schema to the next. Version 1 is frozen: a change is a further entry. */
+export const MIGRATIONS: readonly Migration<string>[] = [{ sql: TABLES + VIEWS, readableBy: 1 }];

@@ -77,7 +77,11 @@ describe("a schema that is not there", () => {
     const { schema, url } = testSchema(SERVER);
     const bench = createBench();
     expect(await bench.run(["migrate", "--plan", "--store", url])).toMatchObject({ code: 0, err: "" });
-    expect((await bench.json(["migrate", "--plan", "--store", url])).document).toMatchObject({ from: 0, to: VERSION });
+    expect((await bench.json(["migrate", "--plan", "--store", url])).document).toMatchObject({
+      from: 0,
+      to: VERSION,
+      readableBy: 1,
+    });
     expect(await sql(SERVER, "select from pg_namespace where nspname = $1", [schema])).toEqual([]);
   });
 
@@ -102,10 +106,10 @@ describe("a schema that is newer than the program", () => {
     const { schema, url } = testSchema(SERVER);
     const bench = createBench();
     await bench.run(["enqueue", "thing", "{}", "--store", url]);
-    await sql(SERVER, `insert into ${schema}.migration (version) values (${VERSION + 1})`);
+    await sql(SERVER, `insert into ${schema}.migration (version, readable_by) values (${VERSION + 1}, ${VERSION + 1})`);
     const before = await picture(SERVER, schema);
     const { pathname, host } = new URL(SERVER);
-    const message = `The schema ${schema} at ${host}${pathname} is of version ${VERSION + 1}; this version of Redrive knows ${VERSION}. Update redrive, or name another schema.`;
+    const message = `The schema ${schema} at ${host}${pathname} has schema version ${VERSION + 1}, for programs that know version ${VERSION + 1} or newer; this Redrive knows versions up to ${VERSION}. Update redrive, or restore a backup from before the upgrade.`;
     for (const args of [["migrate"], ["migrate", "--plan"], ["stats"], ["enqueue", "thing", "{}"], ["jobs", "list"]])
       expect(await bench.run([...args, "--store", url]), args.join(" ")).toEqual({
         code: 3,
@@ -116,6 +120,23 @@ describe("a schema that is newer than the program", () => {
       code: "store_unusable",
       message,
     });
+    expect(await picture(SERVER, schema)).toEqual(before);
+  });
+});
+
+describe("a schema from before the first release", () => {
+  it("is refused in one line, and left alone", async () => {
+    const { schema, url } = testSchema(SERVER);
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", "{}", "--store", url]);
+    await sql(SERVER, `alter table ${schema}.migration drop column readable_by`);
+    const before = await picture(SERVER, schema);
+    for (const args of [["migrate"], ["migrate", "--plan"], ["enqueue", "thing", "{}"]])
+      expect(await bench.run([...args, "--store", url]), args.join(" ")).toEqual({
+        code: 3,
+        out: "",
+        err: expect.stringMatching(/^error: .*has a schema from before Redrive 0\.1\.0, .*\n$/),
+      });
     expect(await picture(SERVER, schema)).toEqual(before);
   });
 });

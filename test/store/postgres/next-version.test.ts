@@ -17,7 +17,10 @@ const COLUMNS = `select column_name::text as name from information_schema.column
   where table_schema = $1 and table_name = 'job' and column_name like 'color%' order by 1`;
 
 /** The migrations that there are, and one more. */
-const withNext = (next: (s: string) => string): typeof MIGRATIONS => [...MIGRATIONS, next];
+const withNext = (sql: (s: string) => string, readableBy = NOW_AT + 1): typeof MIGRATIONS => [
+  ...MIGRATIONS,
+  { sql, readableBy },
+];
 const colored = withNext((s) => `alter table ${s}.job add column color text;`);
 
 /** A schema of this version with a job in it, and ways to it. */
@@ -59,7 +62,8 @@ describe("the next version of the schema", () => {
 
   it("leaves everything as it was where a step of it fails", async () => {
     const { schema, db } = await filled();
-    const failing = [...colored, (s: string) => `alter table ${s}.job add column color2 text; select 1 / 0;`];
+    const sql = (s: string): string => `alter table ${s}.job add column color2 text; select 1 / 0;`;
+    const failing = [...colored, { sql, readableBy: NOW_AT + 1 }];
     await expect(migrate(db, schema, "here", failing)).rejects.toThrow("division by zero");
     expect(await state(schema)).toEqual({ version: NOW_AT, columns: [], jobs: 1 });
   });
@@ -72,14 +76,14 @@ describe("the plan of the next version", () => {
     const client = new pg.Client({ connectionString: SERVER });
     await client.connect();
     onTestFinished(() => client.end());
-    for (const text of plan.join("").split(/(?<=;)\n/)) await client.query(text).catch(() => undefined);
+    for (const text of plan.statements.join("").split(/(?<=;)\n/)) await client.query(text).catch(() => undefined);
   };
 
   it("does by hand what the program does", async () => {
     const { schema, db } = await filled();
     await byHand(schema, db, colored);
     expect(await state(schema)).toEqual({ version: NOW_AT + 1, columns: ["color"], jobs: 1 });
-    expect(migrationPlan(schema, await findSchema(db.ask, schema, "here", NOW_AT + 1), colored)).toEqual([]);
+    expect(migrationPlan(schema, await findSchema(db.ask, schema, "here", NOW_AT + 1), colored).statements).toEqual([]);
   });
 
   it("does nothing by hand where a step of it fails", async () => {

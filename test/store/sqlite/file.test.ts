@@ -187,7 +187,7 @@ describe("versions", () => {
     connect(path).exec(`create table job (later text); pragma application_id = ${ours}; pragma user_version = 999`);
     const said = await refusal(path);
     expect(said.code).toBe("store_unusable");
-    expect(said.message).toMatch(/schema version 999; this Redrive knows versions up to \d+\. Update Redrive/);
+    expect(said.message).toMatch(/schema version 999, .*; this Redrive knows versions up to \d+\. Update redrive/);
     const ask = reader(path);
     expect(ask("pragma user_version")).toEqual([[999]]);
     expect(ask("select name from sqlite_schema")).toEqual([["job"]]);

@@ -1,0 +1,136 @@
+// The stores that version 1 has left behind, opened by this program: everything in them goes on rightly. What they hold is
+// in scripts/fixture-scene.mjs.
+import { describe, expect, it, onTestFinished } from "vitest";
+import { batchJob, booksOf } from "../../src/batch-command/batch-run.ts";
+import { beginRun } from "../../src/batch-command/batch-state.ts";
+import { workThrough } from "../../src/batch-command/rounds.ts";
+import { defineJob, done, type JobDefinition, type Redrive } from "../../src/index.ts";
+import { assemble } from "../../src/redrive.ts";
+import { realSystem } from "../../src/system/real.ts";
+import { FIXTURES, type Fixture } from "../support/fixtures.ts";
+
+/** Ten minutes after the fixtures were left; the gone worker's lease is over, and so is the wait for the retry. */
+const LEFT = Date.UTC(2026, 0, 1, 12, 31);
+const HOUR = 3_600_000;
+
+interface Input {
+  readonly label?: string;
+}
+
+/** A program that knows the job types of the fixtures, and notes what it runs. */
+async function programOn(fixture: () => Promise<Fixture>, extra: readonly JobDefinition[] = []) {
+  const { open, rows } = await fixture();
+  let ahead = 0;
+  const began = realSystem.monotonic();
+  const now = (): number => LEFT + ahead + Math.floor(realSystem.monotonic() - began);
+  const store = await open(now);
+  const ran: string[] = [];
+  const of = (type: string, options: { queue?: string; service?: string } = {}) =>
+    defineJob(type, { ...options, run: ({ label = "?" }: Input) => void ran.push(label) });
+  const mail = of("mail");
+  const jobs = [mail, of("pay", { service: "bank" }), of("import"), of("report", { queue: "slow" }), ...extra];
+  const system = { ...realSystem, now };
+  // The machine of the worker that is gone: its process does not live any more.
+  const process = { pid: 1, host: "a machine that is gone", isAlive: () => false };
+  const redrive: Redrive = await assemble({ store, jobs, log: "silent" }, { system, process });
+  onTestFinished(() => redrive.close());
+  const drain = async (): Promise<string[]> => {
+    await redrive.worker({ concurrency: 1, poll: 20, lease: 500 }).drain({ grace: 0 });
+    return ran.splice(0);
+  };
+  return { redrive, store, rows, mail, drain, pass: (ms: number) => (ahead += ms) };
+}
+
+const DUE = ["key", "queued", "active", "replace", "debounce"].map((mode) => `due, unique by ${mode}`);
+const VIEWS = ["jobs", "attempts", "dead_letters", "item_errors", "retry_queue", "runs"];
+
+describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
+  it("has all that was in it, also for people", async () => {
+    const { redrive, store, rows } = await programOn(fixture);
+    expect(await store.count()).toEqual({ queued: 13, running: 1, completed: 4, dead: 4, cancelled: 1 });
+    const letters = (await store.deadLetters({ limit: 50, redriven: true })).items;
+    expect(
+      letters.map(({ reason, redrivenAt }) => `${reason}${redrivenAt === null ? "" : " redriven"}`).toSorted(),
+    ).toEqual(["deadline", "exhausted", "permanent", "permanent", "permanent redriven"]);
+    expect((await redrive.breakers.get("bank")).state).toBe("isolated");
+    expect((await redrive.pauses()).map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      "queue slow",
+      "tenant late payer",
+    ]);
+    expect((await redrive.schedules.list()).filter(({ name }) => ["hourly", "paused"].includes(name))).toMatchObject([
+      { name: "hourly", paused: false },
+      { name: "paused", paused: true },
+    ]);
+    for (const view of VIEWS)
+      expect(Number((await rows(`select count(*) from ${view}`))[0]?.[0]), view).toBeGreaterThan(0);
+  });
+
+  it("runs what is due, the run of the gone worker once more, and nothing that is held", async () => {
+    const { store, drain } = await programOn(fixture);
+    const ran = await drain();
+    expect(ran.toSorted()).toEqual(
+      [...DUE, "runs in a worker that is gone", "waits behind it in its group", "waits for its retry"].toSorted(),
+    );
+    expect(ran.indexOf("waits behind it in its group")).toBeGreaterThan(ran.indexOf("runs in a worker that is gone"));
+    const [lost] = (await store.list({ limit: 10, type: "import" })).items.toReversed();
+    expect(lost).toMatchObject({ state: "completed", crashes: 1, attempts: 1 });
+    expect(await drain()).toEqual([]);
+  });
+
+  it("goes on with what was held, with its schedule and with dead letters", async () => {
+    const { redrive, drain, pass } = await programOn(fixture);
+    await drain();
+    await redrive.breakers.reset("bank");
+    await redrive.resume({ kind: "queue", name: "slow" });
+    expect((await drain()).toSorted()).toEqual(["parked by the open breaker", "waits in a paused queue"]);
+    pass(HOUR);
+    expect((await drain()).toSorted()).toEqual(["by the schedule", "due, of a paused tenant", "later"]);
+    expect(await redrive.deadLetters.retry({ all: true })).toMatchObject({ redriven: 4 });
+    expect((await drain()).filter((label) => label.startsWith("dead: "))).toHaveLength(3);
+    expect((await redrive.deadLetters.list()).items).toEqual([]);
+  });
+
+  it("still refuses doubles of its keys", async () => {
+    const { redrive, mail } = await programOn(fixture);
+    const again = { label: "completed", progress: { step: 1 } };
+    expect(await redrive.enqueue(mail, again, { key: "completed" })).toMatchObject({ duplicate: true });
+    await expect(redrive.enqueue(mail, { label: "other" }, { key: "completed" })).rejects.toMatchObject({
+      code: "conflict",
+    });
+    const queued = { key: "unique queued", unique: "queued" } as const;
+    expect(await redrive.enqueue(mail, { label: "other" }, queued)).toMatchObject({ duplicate: true });
+    expect(await redrive.enqueue(mail, { label: "other" }, { key: "free" })).toMatchObject({ duplicate: false });
+  });
+
+  it("resumes the batch that was half done, and runs only what is left of it", async () => {
+    const ran: unknown[] = [];
+    const items = ["one", "two", "three", "four"].map((code) => JSON.stringify({ code }));
+    const plan = {
+      name: "nightly",
+      items,
+      run: (batch: readonly { input: unknown }[]) => {
+        ran.push(...batch.map(({ input }) => input));
+        return batch.map(() => done());
+      },
+      isExact: true,
+      size: 2,
+      retrySize: 1,
+      maxRetries: 3,
+      parallel: 1,
+    };
+    const { store, drain } = await programOn(fixture);
+    // The run of the gone worker first: a drain waits for such runs.
+    await drain();
+    const { state, isResumed } = await beginRun(store, plan);
+    expect([isResumed, state.run, state.firstPassMs]).toEqual([true, 1, 250]);
+    const job = batchJob(plan, state);
+    const process = { pid: 2, host: "here", isAlive: () => true };
+    const redrive = await assemble({ store, jobs: [job], log: "silent" }, { system: realSystem, process });
+    onTestFinished(() => redrive.close());
+    const ignore = (): void => undefined;
+    const caller = { signal: new AbortController().signal, onWorker: ignore, onRound: ignore, onWait: ignore };
+    await workThrough({ redrive, job, plan, state }, caller);
+    expect(ran).toEqual([{ code: "three" }, { code: "four" }]);
+    expect(await booksOf(store, job)).toMatchObject({ succeeded: 4, failed: 0, retried: 2 });
+  });
+});

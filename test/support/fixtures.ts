@@ -1,0 +1,70 @@
+// The stored fixtures of version 1, each in a place of its own: a copy of the SQLite file, and the Postgres dump restored
+// into a database, as an operator restores a backup.
+import { chmodSync, copyFileSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { inject, onTestFinished } from "vitest";
+import { createPostgresStore } from "../../src/store/postgres/index.ts";
+import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
+import type { Store } from "../../src/store/store.ts";
+import { reader, testPath } from "./database-file.ts";
+import { freshSchema, sql } from "./postgres-world.ts";
+
+const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+
+/** A store of version 1. */
+export interface Fixture {
+  /** Opens it as this program does, under a clock of the test's; closed with the test. */
+  open(clock: () => number): Promise<Store>;
+  /** Rows of a query on it; Postgres finds the names of its schema. */
+  rows(text: string): Promise<unknown[][]>;
+}
+
+/** A copy of the SQLite file. */
+export async function sqliteFixture(): Promise<Fixture> {
+  const path = testPath();
+  copyFileSync(file("version-1.sqlite"), path);
+  chmodSync(path, 0o600);
+  return {
+    async open(clock) {
+      const store = createInlineSqliteStore({ path, clock });
+      onTestFinished(() => store.close());
+      return store;
+    },
+    rows: async (text) => reader(path)(text),
+  };
+}
+
+/** A database of its own on the shared server; gone with the test. */
+export async function testDatabase(): Promise<string> {
+  const server = inject("postgres18");
+  const name = freshSchema();
+  await sql(server, `create database ${name}`);
+  onTestFinished(async () => void (await sql(server, `drop database ${name} with (force)`)));
+  return Object.assign(new URL(server), { pathname: `/${name}` }).href;
+}
+
+/** Asks a database, where the names of the schema are found without it. */
+export function rowsOn(url: string): Fixture["rows"] {
+  const found = `${url}?options=-c%20search_path=redrive`;
+  return async (text) => (await sql(found, text)).map((row) => Object.values(row));
+}
+
+/** The dump, restored. */
+export async function postgresFixture(): Promise<Fixture> {
+  const url = await testDatabase();
+  await sql(url, readFileSync(file("version-1.sql"), "utf8"));
+  return {
+    async open(clock) {
+      const store = createPostgresStore({ url, maxConnections: 3 }, { clock });
+      onTestFinished(() => store.close());
+      return store;
+    },
+    rows: rowsOn(url),
+  };
+}
+
+/** Both. */
+export const FIXTURES: readonly (readonly [string, () => Promise<Fixture>])[] = [
+  ["sqlite", sqliteFixture],
+  ["postgres", postgresFixture],
+];
