@@ -73,7 +73,7 @@ function queryOf(session: Session, sql: string, flags: Flags): Source {
   if (from === undefined) throw refused("query: expected --from URL beside it; got none; say which database to ask");
   if (flags.format !== undefined) throw refused("format: expected --input beside it; got --query; leave it out");
   const address = storeAddress(from, session.io.cwd);
-  return { records: queryRecords(address, sql), path: address.path };
+  return { records: queryRecords(address, sql), path: address.file };
 }
 
 function definitionOf(jobs: readonly JobDefinition[], type: string | undefined): JobDefinition {

@@ -46,12 +46,12 @@ export type { Keep, PruneAnswer, Retain, RetainAnswer, Retention, TypeKeep } fro
 
 /** Where jobs live. */
 export interface Store {
-  /** Which store this is, for messages and for people. */
-  readonly name: "memory" | "sqlite" | "postgres" | "redis";
+  /** Which store this is, for messages and for people; as in its description. */
+  readonly name: StoreDescription["name"];
   /** Every question goes to a server and back, so that one less is worth a claim in vain. */
   readonly remote: boolean;
-  /** What people should know who rely on it, where it was opened to promise less than usual; workers say it at their start. */
-  readonly notice?: string;
+  /** What the store is, where it is and what it promises; asks nothing of it. */
+  describe(): StoreDescription;
 
   /** Brings the schema up to date; safe to call twice and from several processes at once. */
   migrate(): Promise<void>;
@@ -160,6 +160,18 @@ export interface Store {
   onWake(listener: () => void, onDeaf?: (why: string) => void): () => void;
   /** Finishes what is under way and lets go of everything. */
   close(): Promise<void>;
+}
+
+/** What a store says of itself. */
+export interface StoreDescription {
+  /** Its kind. */
+  readonly name: "memory" | "sqlite" | "postgres" | "redis";
+  /** Where it is, safe to show: the file, or the server and what is ours on it, without a password. */
+  readonly shown: string;
+  /** The file that the store is embedded in; null for a server, and for memory. */
+  readonly file: string | null;
+  /** What people should know where it was opened to promise less than usual, else null; workers log it at their start. */
+  readonly notice: string | null;
 }
 
 /**

@@ -19,7 +19,7 @@ import { readCursor, readDueCursor } from "./cursor.ts";
 import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
-export type Verb = Exclude<keyof Store, "name" | "remote" | "notice" | "pulse" | "within" | "onWake" | "close">;
+export type Verb = Exclude<keyof Store, "name" | "remote" | "describe" | "pulse" | "within" | "onWake" | "close">;
 
 /** The facts of one verb. */
 export interface VerbFacts<K extends Verb> {

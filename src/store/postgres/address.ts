@@ -4,6 +4,8 @@ import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
 import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
+import type { StoreAddress } from "../inspection.ts";
+import type { StoreDescription } from "../store.ts";
 import { loadPg } from "./driver.ts";
 
 /** Where a Postgres store lies, and how to reach it. */
@@ -62,6 +64,22 @@ const OWN_PARTS = ["schema", "pooler", "insecure"] as const;
 /** True for the URL of a Postgres server, right or wrong. */
 export function isPostgresUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url);
+}
+
+/** What a store there says of itself. */
+export function describePostgres({ shown, schema }: PostgresAddress): StoreDescription {
+  return { name: "postgres", shown: `${shown} (schema ${schema})`, file: null, notice: null };
+}
+
+/** The address that a URL names, checked; null for the URL of another store. */
+export function postgresStoreAddress(url: string): StoreAddress | null {
+  if (!isPostgresUrl(url)) return null;
+  const description = describePostgres(readPostgresAddress({ url }));
+  return {
+    ...description,
+    url,
+    inspect: async () => (await import("./inspection.ts")).inspectPostgres(url, description.shown),
+  };
 }
 
 /** Checks where the store is said to lie. */
