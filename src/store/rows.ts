@@ -16,6 +16,7 @@ import {
 import type { Cell } from "./cells.ts";
 import { JOB_COLUMNS, JOB_WIDTH, REST_COLUMNS, type Value } from "./columns.ts";
 import type { ExpiredRun, OverdueRun, WorkerRecord } from "./presence.ts";
+import type { ClaimRequest } from "./store.ts";
 import type { LetterGroup } from "./tally.ts";
 
 /** What unreadable jobs are counted under. */
@@ -40,12 +41,45 @@ export function jobFromRow(row: readonly Value[]): Job {
 /** A job while it is put together. */
 export type LooseJob = { -readonly [F in keyof Job]: Job[F] };
 
-/** A job that has just been claimed, plain as most are; its own values are put in. */
-export const PLAIN_RUN = {
+/** The same with the lease of a claim. */
+type LooseClaimed = LooseJob & { nonce: string; ticket: number };
+
+/** How many crashes most jobs may have. */
+export const USUAL_CRASHES = 3;
+
+/** A job that has just been claimed, as most are; its own values are put in. */
+const PLAIN_CLAIMED = {
   ...Object.fromEntries(JOB_COLUMNS.map(({ field, plain }) => [field, plain ?? null])),
   state: "running",
   cancelRequested: false,
-} as unknown as LooseJob;
+  version: 1,
+  limited: true,
+  maxCrashes: USUAL_CRASHES,
+  nonce: "",
+  ticket: 0,
+} as unknown as LooseClaimed;
+
+/**
+ * The job at a place in a claim, with what it belongs to, how long it is kept and its lease; the store puts in the rest.
+ * Field by field, because a claim makes many and all of them are to keep one shape.
+ */
+export function claimedFrom(of: Belonging, kept: string | null, claim: ClaimRequest, at: number): LooseClaimed {
+  const job = { ...PLAIN_CLAIMED };
+  job.type = of.type;
+  job.queue = of.queue;
+  job.service = of.service;
+  job.tenant = of.tenant;
+  job.group = of.group;
+  job.groupConcurrency = of.groupConcurrency;
+  job.priority = of.priority;
+  const keep = keepFromText(kept);
+  job.keepFinishedMs = keep.keepFinishedMs;
+  job.keepDeadMs = keep.keepDeadMs;
+  job.worker = claim.worker;
+  job.nonce = claim.nonce;
+  job.ticket = claim.ticket + at;
+  return job;
+}
 
 /** Puts what a claim has read of `REST_COLUMNS`, and the stack behind it, into a job. */
 export function putRest(job: LooseJob, rest: readonly unknown[]): void {
@@ -64,7 +98,7 @@ export const keepText = (keepMs: string, keepDeadMs: string): string =>
 const USUAL: JobKeep = { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD };
 
 /** How long a job is kept, from that text. */
-export function keepFromText(text: string | null): JobKeep {
+function keepFromText(text: string | null): JobKeep {
   if (text === null) return USUAL;
   const [keepFinishedMs = null, keepDeadMs = null] = text.split(",").map((ms) => (ms === "" ? null : Number(ms)));
   return { keepFinishedMs, keepDeadMs };
