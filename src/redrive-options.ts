@@ -1,6 +1,6 @@
 // What users say about a queue, checked and completed once.
 import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
-import { invalid, parseOptions } from "./core/options.ts";
+import { invalid, namesOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { DEFAULT_STORE, STORE_URLS } from "./core/store-urls.ts";
 import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
@@ -45,7 +45,16 @@ export interface RedriveSettings {
   readonly maxPayloadBytes: number;
 }
 
-const FIELDS = ["store", "jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes"] as const;
+const FIELDS = namesOf<RedriveOptions>()([
+  "store",
+  "jobs",
+  "defaults",
+  "services",
+  "tenants",
+  "middleware",
+  "log",
+  "maxPayloadBytes",
+]);
 
 /** Checks and completes the options. */
 export function resolveRedrive(options: RedriveOptions): RedriveSettings {

@@ -1,7 +1,7 @@
 // What kind of failure was this? The user's rules first, then the markers of this library, then what the ecosystem is
 // known to throw; what nobody recognises is transient. Reads only, never throws, and looks at a bounded part.
 
-import { invalid, parseOptions } from "./options.ts";
+import { invalid, namesOf, parseOptions } from "./options.ts";
 import { PermanentError, RetryAfterError } from "./errors.ts";
 import { isA, linksOf, messageOf, nameOf, read, readMembers, readPath, readText } from "./error-shape.ts";
 import { classOfStatus, statusOf } from "./http-status.ts";
@@ -57,7 +57,17 @@ export interface MatchRule {
 /** One rule of the user's; earlier ones win. */
 export type ClassifyRule = MatchRule | ClassifyFunction;
 
-const RULE_KEYS = ["class", "severity", "name", "code", "status", "message", "type", "service", "tenant"] as const;
+const RULE_KEYS = namesOf<MatchRule>()([
+  "class",
+  "severity",
+  "name",
+  "code",
+  "status",
+  "message",
+  "type",
+  "service",
+  "tenant",
+]);
 const MAX_INPUT = 8192;
 const FINAL: readonly FailureClass[] = ["permanent", "validation", "authentication"];
 

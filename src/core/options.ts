@@ -39,6 +39,17 @@ export function parseOptions<K extends string>(
   return options;
 }
 
+/**
+ * The names of what users may write, tied to their type: `namesOf<Options>()(["a", "b"])` does not compile where a name is
+ * missing, or is not one of the type's.
+ */
+export function namesOf<T>() {
+  return <const Names extends readonly (keyof T)[]>(
+    names: Names &
+      ([Exclude<keyof T, Names[number]>] extends [never] ? unknown : { missing: Exclude<keyof T, Names[number]> }),
+  ): Names => names;
+}
+
 /** The value itself, if it is an object; whoever takes it apart can rely on that. */
 export function objectOf<T extends object>(value: T, name: string): T {
   if (isObject(value)) return value;

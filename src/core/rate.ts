@@ -1,7 +1,7 @@
 // A rate limit as a plain value: the time of the next start. Whoever wants to start work reserves slots, points in time
 // one interval apart, and starts one job at each. So no second holds more starts than the limit, whoever makes them.
 import { type Duration, parseDuration } from "./duration.ts";
-import { fieldsFrom, parseNumber, parseOptions } from "./options.ts";
+import { fieldsFrom, parseNumber, namesOf, parseOptions } from "./options.ts";
 
 /** The state of a rate limit: when the next start may be; shared by the whole fleet. */
 export interface RateBucket {
@@ -37,6 +37,7 @@ const LATE_MS = 30;
  * What is reserved at once of a limit that is far away, in milliseconds of its rate, and how long that is good: nobody has
  * more of it at a time, so a worker that uses it late adds no more to a second than one that uses it at once.
  */
+const FIELDS = namesOf<RateOptions>()(["limit", "per", "burst"]);
 const SPARE_MS = 4;
 const SPARE_LATE_MS = 2_000;
 /** How far the clocks of two workers may be apart. */
@@ -44,7 +45,7 @@ const SKEW_MS = 1_000;
 
 /** Complete settings from options; throws `invalid_argument` for what makes no sense. */
 export function resolveRate(options: unknown, name: string): RateSettings {
-  const given = parseOptions(options, ["limit", "per", "burst"], name);
+  const given = parseOptions(options, FIELDS, name);
   return Object.freeze({
     limit: parseNumber(given.limit, `${name}.limit`, { min: 0.001, max: 1_000_000 }),
     perMs: parseDuration(given.per ?? 1000, `${name}.per`, { minMs: 1, maxMs: 86_400_000 }),

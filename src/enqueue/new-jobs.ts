@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { TERM_NAMES, type Terms } from "../core/job.ts";
 import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -50,7 +50,7 @@ export interface EnqueueOptions {
   readonly tx?: unknown;
 }
 
-const FIELDS = [
+const FIELDS = namesOf<EnqueueOptions>()([
   "key",
   "unique",
   "priority",
@@ -64,7 +64,7 @@ const FIELDS = [
   "queue",
   "service",
   "tx",
-] as const;
+]);
 const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
 
 /** What a type says about its jobs, whether it is defined here or only known by name. */

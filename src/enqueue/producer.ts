@@ -1,6 +1,6 @@
 // The way in: single enqueues that share writes, and streams of them in chunks.
 import { checkText } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
@@ -18,6 +18,8 @@ export type NewRecord = { readonly id: string; readonly place: string | undefine
   | { readonly text: string }
   | { readonly value: unknown }
 );
+
+const MANY_FIELDS = namesOf<EnqueueManyOptions<unknown>>()(["each", "onChunk", "tx"]);
 
 /**
  * Records in a write: few enough to be written before V8 takes them for objects that live long, which would cost memory in
@@ -87,7 +89,7 @@ export function openProducer(parts: ProducerParts): Producer {
       return one(type, await payloadOfText(type, text, maxPayloadBytes), options);
     },
     async enqueueMany(definition, inputs, options = {}) {
-      parseOptions(options, ["each", "onChunk", "tx"], "enqueueMany");
+      parseOptions(options, MANY_FIELDS, "enqueueMany");
       checkSource("inputs", inputs);
       const type = known(definition as JobDefinition | string);
       return enqueueStream(parts, type, inputs, {

@@ -1,7 +1,7 @@
 // What people say about a schedule, and its checks: everything that can be refused is refused before it is written.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkOneOf, JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import { CATCH_UP_MOST, type CatchUp, type Overlap, OVERLAPS, type ScheduleDefinition } from "../core/schedule.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
 import { type EnqueueOptions, newJobOf, payloadOf } from "../enqueue/new-jobs.ts";
@@ -38,7 +38,8 @@ export interface ScheduleOptions<Input = unknown>
 }
 
 const JOB_FIELDS = ["priority", "tenant", "queue", "service", "maxAttempts", "maxRetries", "deadline"] as const;
-const FIELDS = ["cron", "timezone", "every", "job", "input", "catchUp", "overlap", "jitter", ...JOB_FIELDS] as const;
+const OWN_FIELDS = ["cron", "timezone", "every", "job", "input", "catchUp", "overlap", "jitter"] as const;
+const FIELDS = namesOf<ScheduleOptions>()([...OWN_FIELDS, ...JOB_FIELDS]);
 const EVERY_LEAST_MS = 1_000;
 /** Every worker reads its schedules often. */
 const PAYLOAD_BYTES_MOST = 65_536;

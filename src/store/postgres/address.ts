@@ -2,7 +2,7 @@
 // the reason where it would be unsafe or cannot work.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
-import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
+import { didYouMean, invalid, namesOf, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
 import type { StoreAddress } from "../inspection.ts";
 import type { StoreDescription } from "../store.ts";
@@ -43,7 +43,7 @@ export interface PostgresAddress {
   readonly shown: string;
 }
 
-const FIELDS = ["url", "pool", "schema", "maxConnections", "pooler"] as const;
+const FIELDS = namesOf<PostgresOptions>()(["url", "pool", "schema", "maxConnections", "pooler"]);
 const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
 /** What Postgres takes for a name only in quotes, of all its versions that we know. */
 const SQL_WORDS: ReadonlySet<string> = new Set(
