@@ -116,7 +116,12 @@ export async function payloadOfText(known: KnownType, text: string, maxBytes?: n
   return kept;
 }
 
-/** The new job; throws for anything that may not be stored. */
+/** Throws unless a job with these options may be stored. */
+export function checkJobOf(known: KnownType, payload: string, options: EnqueueOptions): void {
+  checkNewJob(newJobOf(known, payload, "check", options));
+}
+
+/** The new job; throws where options contradict each other or say nothing. Whether it may be stored is checked once, behind this. */
 export function newJobOf(known: KnownType, payload: string, id: string, options?: EnqueueOptions): NewJob {
   if (options !== undefined) return jobWith(known, payload, id, options);
   known.plain ??= jobWith(known, payload, id, {});
@@ -132,7 +137,7 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
   const { key = null, unique = "key" } = given;
   checkOneOf("unique", unique, UNIQUE_MODES);
   if (key === null && unique !== "key") throw invalid("unique", "a key to be unique by", unique, "give a key too");
-  const job = {
+  return {
     id,
     type: known.type,
     queue: given.queue ?? known.queue,
@@ -151,8 +156,6 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     limited: saysLimits || known.definition !== null,
     ...(saysLimits ? termsOf(known, policy) : (known.terms ??= termsOf(known, policy))),
   } as NewJob;
-  checkNewJob(job);
-  return job;
 }
 
 /** What jobs of the type are judged by; how long they are kept only where its definition is known. */

@@ -4,7 +4,7 @@ import { checkOneOf, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import { CATCH_UP_MOST, type CatchUp, type Overlap, OVERLAPS, type ScheduleDefinition } from "../core/schedule.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
-import { type EnqueueOptions, newJobOf, payloadOf } from "../enqueue/new-jobs.ts";
+import { checkJobOf, type EnqueueOptions, payloadOf } from "../enqueue/new-jobs.ts";
 import type { KnownTypes } from "./schedule-jobs.ts";
 
 /** Options of a schedule; durations as `"5s"` or milliseconds. */
@@ -50,7 +50,7 @@ export async function definitionFrom(options: ScheduleOptions, known: KnownTypes
   const own = known(jobOf(given.job));
   const said = Object.fromEntries(JOB_FIELDS.filter((field) => given[field] !== undefined).map((f) => [f, given[f]]));
   const payload = await payloadOf(own, given.input ?? {}, PAYLOAD_BYTES_MOST);
-  newJobOf(own, payload, "check", said as EnqueueOptions);
+  checkJobOf(own, payload, said as EnqueueOptions);
   const { overlap = "queue", jitter = 0 } = given;
   checkOneOf("overlap", overlap, OVERLAPS);
   return {

@@ -6,7 +6,6 @@ import {
   checkDelay,
   checkInteger,
   checkName,
-  checkNewJob,
   checkOneOf,
   checkPriority,
   checkTerms,
@@ -15,6 +14,7 @@ import {
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
+import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor } from "./cursor.ts";
 import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
@@ -56,9 +56,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   enqueue: {
     promises: ALWAYS,
     wakes: ALWAYS,
-    check: (jobs) => {
-      for (const job of jobs) checkNewJob(job);
-    },
+    check: checkNewJobs,
   },
   get: { reads: true },
   list: {
