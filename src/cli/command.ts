@@ -39,7 +39,7 @@ export function openCli({
         try {
           done((await action(session, operands(command), command.opts())) ?? 0);
         } catch (error) {
-          throw (await session.address.inspect()).explained(error);
+          throw await (await session.address.inspect()).explained(error);
         } finally {
           await session.close();
         }

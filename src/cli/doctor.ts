@@ -43,7 +43,7 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
     return { findings, storeFailed: false };
   } catch (error) {
     if (!isRedriveError(error)) throw error;
-    const { message } = inspection.explained(error) as Error;
+    const { message } = (await inspection.explained(error)) as Error;
     findings.push({ check: "store", level: "problem", message: oneLine(message), remedy: null });
     return { findings, storeFailed: true };
   }

@@ -19,7 +19,7 @@ export interface StoreInspection {
   /** False where no store was made yet. The one given is open, and nothing was asked of it so far. */
   isMade(store: Store): Promise<boolean>;
   /** An error of the store with what is seen to be its cause; any other as it is. */
-  explained(error: unknown): unknown;
+  explained(error: unknown): Promise<unknown>;
   /** The version of its schema, and what `migrate` would do. */
   schema(): Promise<SchemaLook>;
   /** What the doctor finds about what the store needs of this machine. */

@@ -14,7 +14,7 @@ export function inspectPostgres(url: string, shown: string): StoreInspection {
   return {
     checkPlace: () => undefined,
     isMade: async (store) => (await (store as PostgresStore).schema()).from > 0,
-    explained: (error) => error,
+    explained: async (error) => error,
     async schema() {
       const store = createPostgresStore({ url });
       try {

@@ -6,7 +6,6 @@ import { RedriveError } from "../../core/errors.ts";
 import { invalid } from "../../core/options.ts";
 import { queryRefused, type QueryRow, type StoreInspection } from "../inspection.ts";
 import { refuseForeign } from "./file.ts";
-import { ofForeignFile } from "./foreign-file.ts";
 
 /** The inspection of a file, by its absolute path. */
 export function inspectSqlite(path: string): StoreInspection {
@@ -21,7 +20,7 @@ export function inspectSqlite(path: string): StoreInspection {
       refuseForeign(path);
       return existsSync(path);
     },
-    explained: (error) => ofForeignFile(error, path),
+    explained: async (error) => (await import("./foreign-file.ts")).ofForeignFile(error, path),
     schema: async () => (await import("./database-file.ts")).schemaLook(path),
     machineFindings: async () => [(await import("./findings.ts")).libraryFinding()],
     placeFindings: async () => (await import("./findings.ts")).fileFindings(path),
