@@ -1,7 +1,5 @@
 // `redrive migrate`: creates the store or upgrades its schema, or shows what that would do.
-import { createPostgresStore } from "../store/postgres/index.ts";
 import { type Cli, examples } from "./command.ts";
-import { SCHEMA_VERSION, schemaVersion, statementsFrom } from "./database-file.ts";
 
 /** Registers `migrate`. */
 export function register(cli: Cli): void {
@@ -10,9 +8,8 @@ export function register(cli: Cli): void {
     .option("--plan", "only print the SQL that would run");
   examples(command, cli, ["migrate", "migrate --plan"]);
   cli.act(command, async (session, _args, flags) => {
-    const { path, shown } = session.address;
-    const look = path === null ? await serverSchema(session.address.url) : fileSchema(path);
-    const { from, to, statements } = look;
+    const { shown } = session.address;
+    const { from, to, statements } = await (await session.address.inspect()).schema();
     if (flags.plan === true) {
       session.show({ from, to, statements }, () =>
         statements.length === 0
@@ -28,24 +25,4 @@ export function register(cli: Cli): void {
         : `${shown} is now at schema version ${to} (was ${from}).\n`,
     );
   });
-}
-
-interface SchemaLook {
-  readonly from: number;
-  readonly to: number;
-  readonly statements: readonly string[];
-}
-
-function fileSchema(path: string): SchemaLook {
-  const from = schemaVersion(path);
-  return { from, to: SCHEMA_VERSION, statements: statementsFrom(from) };
-}
-
-async function serverSchema(url: string): Promise<SchemaLook> {
-  const store = createPostgresStore({ url });
-  try {
-    return await store.schema();
-  } finally {
-    await store.close();
-  }
 }

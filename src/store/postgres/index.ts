@@ -5,6 +5,7 @@ import type pg from "pg";
 import type { NewJob } from "../../core/new-job.ts";
 import { invalid } from "../../core/options.ts";
 import { realSystem } from "../../system/real.ts";
+import type { SchemaLook } from "../inspection.ts";
 import type { Store, Within } from "../store.ts";
 import { VERBS, type Verb } from "../verb-facts.ts";
 import { storeFrom } from "../verbs.ts";
@@ -20,7 +21,7 @@ import type { LaneOf } from "./lane-numbers.ts";
 import { lanesVerb } from "./lanes.ts";
 import { findSchema, migrate, migrationPlan } from "./migrate.ts";
 import { openDependencies, type PostgresDependencies, type PostgresSurroundings } from "./dependencies.ts";
-import type { PostgresOptions } from "./address.ts";
+import { describePostgres, type PostgresOptions } from "./address.ts";
 import { passwordOf, startPulse } from "./pulse.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
@@ -40,7 +41,7 @@ export interface PostgresStore extends Store {
   readonly name: "postgres";
   within(tx: Transaction): Within;
   /** The version of the schema, the one this program knows, and the SQL that `migrate` would run, as one transaction. */
-  schema(): Promise<{ readonly from: number; readonly to: number; readonly statements: readonly string[] }>;
+  schema(): Promise<SchemaLook>;
   /** The server's version and how safely it commits. */
   server(): Promise<{
     readonly version: string;
@@ -77,7 +78,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Post
     pulse: (request, hears) =>
       startPulse({ request, config: at, schema: s, place: place.shown }, passwordOf(config), hears),
   });
-  const store = storeFrom("postgres", carryOut, {
+  const store = storeFrom(describePostgres(place), carryOut, {
     wake,
     remote: true,
     ...(beside && pulse(beside)),

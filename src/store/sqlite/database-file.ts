@@ -1,9 +1,10 @@
 // Reads a database file without opening it as a store: creates nothing, migrates nothing.
 import { existsSync } from "node:fs";
-import { RedriveError } from "../core/errors.ts";
-import { type SqliteDatabase, openDatabase } from "../store/sqlite/driver.ts";
-import { refuseForeign } from "../store/sqlite/file.ts";
-import { MIGRATIONS } from "../store/sqlite/schema.ts";
+import { RedriveError } from "../../core/errors.ts";
+import { type SqliteDatabase, openDatabase } from "./driver.ts";
+import { refuseForeign } from "./file.ts";
+import type { SchemaLook } from "../inspection.ts";
+import { MIGRATIONS } from "./schema.ts";
 
 /** The version of the schema that this Redrive writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
@@ -24,13 +25,18 @@ export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
   }
 }
 
-/** The version of the schema in the file; 0 for an empty file or none. */
-export function schemaVersion(path: string): number {
+/** The version of the schema in the file, 0 for an empty file or none, and what a migration would do. */
+export function schemaLook(path: string): SchemaLook {
+  const from = schemaVersion(path);
+  return { from, to: SCHEMA_VERSION, statements: statementsFrom(from) };
+}
+
+function schemaVersion(path: string): number {
   if (!existsSync(path)) return 0;
   return lookInto(path, (db) => db.prepare("pragma user_version").all()[0]?.[0] as number);
 }
 
-/** The statements that lead from a version to the present one. */
-export function statementsFrom(version: number): string[] {
+/** The statements that upgrade a version to the current one. */
+function statementsFrom(version: number): string[] {
   return MIGRATIONS.slice(version).map((sql) => `${sql.trim()}\n`);
 }
