@@ -28,7 +28,7 @@ export const ROOMS = [
 
 const ORDER = ROOMS.map(([name]) => name);
 /** Rooms that may choose a concrete store; elsewhere only the contract is known. */
-const CHOOSE_STORES = ["config", "redrive", "testing", "cli"];
+const CHOOSE_STORES = ["config", "redrive", "testing"];
 
 /** The room of a path below src, and the store where it belongs to one; null for a room that is not listed. */
 export function roomOf(path) {

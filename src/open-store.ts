@@ -1,6 +1,7 @@
 // Opens a store by its URL: the one place where concrete stores are chosen by name. Only the chosen one is loaded.
 import { RedriveError } from "./core/errors.ts";
 import { redactText } from "./core/redact.ts";
+import { DEFAULT_STORE, STORE_URLS } from "./core/store-urls.ts";
 import { isPostgresUrl } from "./store/postgres/address.ts";
 import { readSqliteUrl } from "./store/sqlite/address.ts";
 import type { Store } from "./store/store.ts";
@@ -24,6 +25,6 @@ export async function openStore(url: string, { brief = false } = {}): Promise<St
   if (isPostgresUrl(url)) return (await import("./store/postgres/index.ts")).createPostgresStore({ url });
   throw new RedriveError(
     "invalid_argument",
-    `store: expected sqlite:PATH, postgres://… or memory:; got ${JSON.stringify(redactText(url))}; for example sqlite:./redrive.db`,
+    `store: expected ${STORE_URLS.join(", ")} or memory:; got ${JSON.stringify(redactText(url))}; for example ${DEFAULT_STORE}`,
   );
 }

@@ -1,7 +1,8 @@
 // The options of a queue, checked and completed once.
 import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
-import { invalid, parseOptions } from "./core/options.ts";
+import { invalid, namesOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
+import { DEFAULT_STORE, STORE_URLS } from "./core/store-urls.ts";
 import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
 import { isJobDefinition, type JobDefinition, withDefaults } from "./jobs/define-job.ts";
 import { type Middleware, wrapped } from "./jobs/middleware.ts";
@@ -44,7 +45,16 @@ export interface RedriveSettings {
   readonly maxPayloadBytes: number;
 }
 
-const FIELDS = ["store", "jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes"] as const;
+const FIELDS = namesOf<RedriveOptions>()([
+  "store",
+  "jobs",
+  "defaults",
+  "services",
+  "tenants",
+  "middleware",
+  "log",
+  "maxPayloadBytes",
+]);
 
 /** Checks and completes the options. */
 export function resolveRedrive(options: RedriveOptions): RedriveSettings {
@@ -53,9 +63,9 @@ export function resolveRedrive(options: RedriveOptions): RedriveSettings {
   if (typeof store !== "string" && typeof (store as Store | undefined)?.enqueue !== "function")
     throw invalid(
       "store",
-      '"sqlite:PATH", "postgres://…", "memory:" or a store',
+      `"${[...STORE_URLS, "memory:"].join('", "')}" or a store`,
       store,
-      'for example "sqlite:./redrive.db"',
+      `for example "${DEFAULT_STORE}"`,
     );
   if (!Array.isArray(jobs) || !jobs.every(isJobDefinition))
     throw invalid("jobs", "an array of what defineJob returned", jobs, "pass the definitions");

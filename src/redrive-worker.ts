@@ -177,7 +177,8 @@ function openCompanions(
   let begun: Promise<void> | null = null;
   const begin = async (): Promise<void> => {
     const { store, log } = around;
-    if (store.notice !== undefined) log.warn({ store: store.name }, store.notice);
+    const { name, notice } = store.describe();
+    if (notice !== null) log.warn({ store: name }, notice);
     if (health) port = await serveHealth(health);
     upkeep = startUpkeep([retentionService(retained), ...services], around);
   };

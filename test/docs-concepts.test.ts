@@ -194,7 +194,8 @@ describe("the reference pages", () => {
       worker: "src/worker/settings.ts",
     };
     for (const path of Object.values(sources)) {
-      const [, list = ""] = /^(?:export )?const (?:WORKER_)?FIELDS = \[([^\]]*)\]/m.exec(read(path)) ?? [];
+      const [, list = ""] =
+        /^(?:export )?const (?:WORKER_)?FIELDS = namesOf<\w+>\(\)\(\[([^\]]*)\]/m.exec(read(path)) ?? [];
       const fields = [...list.matchAll(/"(\w+)"/g)].map(([, field]) => field);
       expect(fields.length).toBeGreaterThan(4);
       expect(fields.filter((field) => !page.includes(`| \`${field}\``))).toEqual([]);

@@ -45,7 +45,8 @@ describe("options.md", () => {
   it.each(accepted)("has under %s what %s accepts, and no more", (name, path, list) => {
     const [, section = ""] = page("options").split(`## ${name}\n`);
     const rows = [...(section.split("\n## ")[0] ?? "").matchAll(/^\| `(\w+)`/gm)].map(([, option = ""]) => option);
-    const [, names = ""] = new RegExp(`^(?:export )?const ${list} = \\[([^\\]]*)\\]`, "m").exec(read(path)) ?? [];
+    const [, names = ""] =
+      new RegExp(`^(?:export )?const ${list} = namesOf<\\w+>\\(\\)\\(\\[([^\\]]*)\\]`, "m").exec(read(path)) ?? [];
     const known = [...names.matchAll(/"(\w+)"/g)].map(([, option = ""]) => option);
     expect(rows.toSorted()).toEqual(known.toSorted());
   });

@@ -32,16 +32,13 @@ export function openCli({
     ...parts,
     act(command, action, { level } = {}) {
       command.action(async () => {
-        // Only a call that acts needs these; help does not.
-        const [{ openSession }, { ofForeignFile }] = await Promise.all([
-          import("./session.ts"),
-          import("./foreign-file.ts"),
-        ]);
+        // Only a call that acts needs a session; help does not.
+        const { openSession } = await import("./session.ts");
         const session = await openSession(io, program.opts<GlobalOptions>(), level?.(command.opts()));
         try {
           done((await action(session, operands(command), command.opts())) ?? 0);
         } catch (error) {
-          throw ofForeignFile(error, session.address.path);
+          throw await (await session.address.inspect()).explained(error);
         } finally {
           await session.close();
         }

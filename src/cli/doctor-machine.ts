@@ -1,47 +1,18 @@
-// The checks of `doctor` that need no store: Node, the SQLite library, the file, its folder, its disk, the clock.
-import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
-import { isRedriveError } from "../core/errors.ts";
-import type { MigrationPlan } from "../store/migrations.ts";
-import { isSoundVersion } from "../store/sqlite/engine.ts";
-import { realSystem } from "../system/real.ts";
+// The checks of `doctor` that are the same for every store: Node, the config file, and who may change the files.
+import { type Finding, finding } from "../store/inspection.ts";
 import { doubtsAbout } from "../system/trusted-file.ts";
-import { filePlan, lookInto } from "./database-file.ts";
-import { oneLine } from "../core/safe-text.ts";
-import type { Session } from "./session.ts";
-import { quoted } from "./format.ts";
+import type { Config } from "../config/find-config.ts";
 
-/** One line of the doctor. */
-export interface Finding {
-  readonly check: string;
-  readonly level: "ok" | "warning" | "problem";
-  readonly message: string;
-  /** What to do; null where nothing is needed. */
-  readonly remedy: string | null;
-}
-
-/** A finding in one line. */
-export function finding(
-  check: string,
-  level: Finding["level"],
-  message: string,
-  remedy: string | null = null,
-): Finding {
-  return { check, level, message, remedy };
-}
-
-/** Node, the SQLite library and the config file. */
-export function machineFindings({ config }: Session): Finding[] {
+/** Checks the version of Node. */
+export function nodeFinding(): Finding {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   const isNew = major > 20 || (major === 20 && minor >= 19);
-  const node = finding(
-    "node",
-    isNew ? "ok" : "problem",
-    process.versions.node,
-    isNew ? null : "install 20.19 or newer",
-  );
-  const file = finding("config", "ok", config.file ?? "none");
-  return [node, sqliteFinding(), file];
+  return finding("node", isNew ? "ok" : "problem", process.versions.node, isNew ? null : "install 20.19 or newer");
+}
+
+/** Names the config file. */
+export function configFinding({ file }: Config): Finding {
+  return finding("config", "ok", file ?? "none");
 }
 
 /** Warns about files and folders that another user, or a group, could change. */
@@ -49,134 +20,4 @@ export function ownerFindings(files: readonly string[]): Finding[] {
   return doubtsAbout(files).map((doubt) =>
     finding("owners", "warning", doubt, "to keep others from changing what runs here, chown it or chmod g-w"),
   );
-}
-
-function sqliteFinding(): Finding {
-  const driver = Number(process.versions.node.split(".")[0]) >= 24 ? "node:sqlite" : "better-sqlite3";
-  try {
-    const version = lookInto(":memory:", (db) => db.prepare("select sqlite_version()").all()[0]?.[0] as string);
-    if (isSoundVersion(version)) return finding("sqlite", "ok", `${version} (${driver})`);
-    return finding(
-      "sqlite",
-      "problem",
-      `${version} can lose commits (WAL-reset bug)`,
-      `update ${driver} to get 3.51.3 or newer`,
-    );
-  } catch (error) {
-    const said = error instanceof Error ? oneLine(error.message) : String(error);
-    return finding(
-      "sqlite",
-      "problem",
-      said,
-      `run \`npm install ${driver}\` with this version of Node, or \`npm rebuild ${driver}\``,
-    );
-  }
-}
-
-const GIGABYTE = 1_073_741_824;
-/** Files over this size are not read through: that would take too long for a quick check. */
-const CHECKED_MOST = GIGABYTE / 4;
-const CLOCK_SLACK_MS = 60_000;
-
-/** The database file, its folder, its disk and its schema. */
-export function fileFindings(path: string): Finding[] {
-  const file = statSync(path);
-  const folder = dirname(path);
-  const { bavail, bsize } = statfsSync(folder);
-  const now = realSystem.now();
-  const locked = [path, `${path}-wal`, `${path}-shm`, folder].filter((each) => existsSync(each) && !isWritable(each));
-  const rights = locked.length === 0 ? rightsFinding(path, file.mode) : lockedOut(locked);
-  const findings = [rights, folderFinding(folder), spaceFinding(bavail * bsize)];
-  const ahead = file.mtimeMs - now;
-  findings.push(
-    ahead > CLOCK_SLACK_MS
-      ? finding(
-          "clock",
-          "problem",
-          `the store was written ${Math.round(ahead / 1000)} s in the future`,
-          "set the clock of this machine",
-        )
-      : finding("clock", "ok", new Date(now).toISOString()),
-  );
-  if (locked.length > 0) return findings;
-  try {
-    findings.push(schemaFinding(filePlan(path)), ...integrityFinding(path, file.size));
-  } catch (error) {
-    if (!isRedriveError(error)) throw error;
-    // Without a SQLite library nothing is known about the file; the finding about the library is already in the list. A
-    // schema that this program refuses is reported when the store is opened.
-    if (error.code === "store_unusable") return findings;
-    findings.push(
-      finding("file", "problem", oneLine(error.message), "name another file, or restore this one from a backup"),
-    );
-  }
-  return findings;
-}
-
-function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK | constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function lockedOut(places: readonly string[]): Finding {
-  const owners = [...new Set(places.map((place) => statSync(place).uid))];
-  const message = `you may not read and write ${places.join(", ")} (owner: user ${owners.join(", ")})`;
-  return finding("rights", "problem", message, `chmod u+rw ${places.map(quoted).join(" ")}, or run as the owner`);
-}
-
-function rightsFinding(path: string, mode: number): Finding {
-  const rights = (mode & 0o777).toString(8).padStart(4, "0");
-  if ((mode & 0o077) === 0) return finding("rights", "ok", `${rights} ${path}`);
-  return finding("rights", "warning", `${rights}: others can read ${path}`, `chmod 600 ${path}`);
-}
-
-function folderFinding(folder: string): Finding {
-  const { mode } = lstatSync(folder);
-  const isOpen = (mode & 0o002) !== 0;
-  if (isOpen && (mode & 0o1000) === 0)
-    return finding("folder", "problem", `every user can write to ${folder}`, `chmod o-w ${folder}`);
-  if (isOpen)
-    return finding(
-      "folder",
-      "warning",
-      `${folder} is shared by all users`,
-      "keep the store in a folder that only you can write to",
-    );
-  return finding("folder", "ok", folder);
-}
-
-function spaceFinding(free: number): Finding {
-  const shown = `${(free / GIGABYTE).toFixed(1)} GB free`;
-  if (free < GIGABYTE / 10) return finding("disk", "problem", shown, "make room: a full disk stops all work");
-  return finding("disk", free < GIGABYTE ? "warning" : "ok", shown, free < GIGABYTE ? "make room soon" : null);
-}
-
-/** Compares the version of a schema with the one that this program knows. */
-export function schemaFinding({ from, known }: MigrationPlan): Finding {
-  if (from === known) return finding("schema", "ok", `version ${from}`);
-  if (from < known) {
-    const remedy = "any command upgrades it; `migrate --plan` shows the SQL";
-    return finding("schema", "warning", `version ${from} of ${known}`, remedy);
-  }
-  const message = `version ${from}, newer than version ${known} of this redrive, which may use it`;
-  return finding("schema", "warning", message, "update redrive when the upgrade is to stay");
-}
-
-function integrityFinding(path: string, size: number): Finding[] {
-  if (size > CHECKED_MOST)
-    return [finding("integrity", "ok", `not checked: the file has ${(size / GIGABYTE).toFixed(1)} GB`)];
-  const said = lookInto(path, (db) => db.prepare("pragma quick_check(1)").all()[0]?.[0] as string);
-  if (said === "ok") return [finding("integrity", "ok", "no damage found")];
-  return [
-    finding(
-      "integrity",
-      "problem",
-      oneLine(said),
-      "stop the workers, copy the file, and recover it with `sqlite3 FILE .recover`",
-    ),
-  ];
 }

@@ -6,7 +6,7 @@ import { readHolding } from "../services/holding.ts";
 import { type DueLane, dueLanes } from "../operate/due-work.ts";
 import { gatherHealth, type HealthFacts, unarchivedText } from "../operate/health.ts";
 import { isUpkeepLate, upkeepTroubles } from "../operate/upkeep-health.ts";
-import { finding, type Finding } from "./doctor-machine.ts";
+import { type Finding, finding } from "../store/inspection.ts";
 import { counted } from "./format.ts";
 
 /** Due work that waits longer than this is reported: no worker takes it. */

@@ -1,13 +1,10 @@
 // `redrive doctor`: checks everything that must be right, and says what to do where it is not.
-import { existsSync } from "node:fs";
-import type { Store } from "../store/store.ts";
 import { isRedriveError } from "../core/errors.ts";
 import { type Cli, examples } from "./command.ts";
-import { fileFindings, type Finding, machineFindings, ownerFindings, finding } from "./doctor-machine.ts";
-import { serverFindings } from "./doctor-server.ts";
+import { configFinding, nodeFinding, ownerFindings } from "./doctor-machine.ts";
+import type { Finding } from "../store/inspection.ts";
 import { EXIT } from "./exit.ts";
 import { type Defined, queueFindings } from "./doctor-queue.ts";
-import { ofForeignFile } from "./foreign-file.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, safeLine, oneLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
@@ -30,34 +27,26 @@ export function register(cli: Cli): void {
 }
 
 async function examine(session: Session): Promise<{ findings: Finding[]; storeFailed: boolean }> {
-  const { path, shown } = session.address;
-  const findings = machineFindings(session);
-  if (path !== null && !existsSync(path)) {
-    const remedy = "name it with --store sqlite:PATH or REDRIVE_STORE, or create it with `migrate`";
-    findings.push({ check: "store", level: "problem", message: `there is no file ${path}`, remedy });
+  const { config, address } = session;
+  const inspection = await address.inspect();
+  const findings = [nodeFinding(), ...(await inspection.machineFindings()), configFinding(config)];
+  const found = await inspection.placeFindings();
+  findings.push(...found);
+  if (found.some(({ check, level }) => check === "store" && level === "problem"))
     return { findings, storeFailed: true };
-  }
-  if (path !== null) findings.push(...fileFindings(path));
-  const { file, jobs } = session.config;
-  findings.push(...ownerFindings([file, ...jobs, path].filter((each) => each !== null)));
+  findings.push(...ownerFindings([config.file, ...config.jobs, address.file].filter((each) => each !== null)));
   const defined = await definedTypes(session, findings);
   try {
     const redrive = await session.openExisting();
-    if (path === null) findings.push(...(await serverFindings(redrive.store, shown)));
-    else findings.push(durableFinding(redrive.store));
+    findings.push(...(await inspection.storeFindings(redrive.store)));
     findings.push(...(await queueFindings(redrive.store, defined)));
     return { findings, storeFailed: false };
   } catch (error) {
     if (!isRedriveError(error)) throw error;
-    const { message } = ofForeignFile(error, path) as Error;
+    const { message } = (await inspection.explained(error)) as Error;
     findings.push({ check: "store", level: "problem", message: oneLine(message), remedy: null });
     return { findings, storeFailed: true };
   }
-}
-
-function durableFinding({ notice }: Store): Finding {
-  if (notice === undefined) return finding("durable", "ok", "every answered write is on disk");
-  return finding("durable", "warning", notice, "remove ?sync=normal to have every answered write on disk");
 }
 
 /** The types that the config file's jobs define; null where it names none, or they cannot be loaded. */

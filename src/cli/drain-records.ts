@@ -72,7 +72,7 @@ function queryOf(session: Session, sql: string, flags: Flags): Source {
   if (from === undefined) throw refused("query: expected --from URL too; got none; name the database to query");
   if (flags.format !== undefined) throw refused("format: expected --input too; got --query; leave it out");
   const address = storeAddress(from, session.io.cwd);
-  return { records: queryRecords(address, sql), path: address.path };
+  return { records: queryRecords(address, sql), path: address.file };
 }
 
 function definitionOf(jobs: readonly JobDefinition[], type: string | undefined): JobDefinition {

@@ -3,7 +3,7 @@
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
-import { type EnqueueOptions, type KnownType, newJobOf, payloadOfText } from "../enqueue/new-jobs.ts";
+import { checkJobOf, type EnqueueOptions, type KnownType, payloadOfText } from "../enqueue/new-jobs.ts";
 import type { EnqueuedJob } from "../enqueue/enqueue-result.ts";
 import type { Redrive } from "../redrive.ts";
 import { EXIT } from "./exit.ts";
@@ -215,7 +215,7 @@ async function checked({ number, text }: NumberedLine, options: LinesOptions): P
   try {
     const payload = await payloadOfText(known, text);
     const all = keyField === undefined ? fields : { ...fields, key: keyIn(JSON.parse(text), keyField, KEY_FIELD) };
-    newJobOf(known, payload, "check", all);
+    checkJobOf(known, payload, all);
     return all;
   } catch (error) {
     if (!isRedriveError(error)) throw error;

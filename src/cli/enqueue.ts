@@ -6,7 +6,7 @@ import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { checkOneOf, JOB_BOUNDS, tooLarge, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
-import { type EnqueueOptions, knownType, newJobOf, payloadOfText } from "../enqueue/new-jobs.ts";
+import { checkJobOf, type EnqueueOptions, knownType, payloadOfText } from "../enqueue/new-jobs.ts";
 import { put } from "../system/output.ts";
 import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
 import type { Session } from "./session.ts";
@@ -64,14 +64,14 @@ export function register(cli: Cli): void {
     if (payload === "-") {
       if (fields.key !== undefined)
         throw invalid("key", "no --key with -", fields.key, "use --key-field NAME to take it from each payload");
-      newJobOf(known, "{}", "check", keyField === undefined ? fields : { ...fields, key: "check" });
+      checkJobOf(known, "{}", keyField === undefined ? fields : { ...fields, key: "check" });
       const { enqueueStream } = await import("./enqueue-stream.ts");
       return enqueueStream(session, { known, definition, jobs, defaults, fields, keyField });
     }
     if (keyField !== undefined) throw invalid("key-field", "- as the payload", payload, "use --key for a single job");
     const text = payload.startsWith("@") ? await fileText(payload.slice(1), session) : payload;
     // Checks everything before a database file is created.
-    newJobOf(known, await payloadOfText(known, text), "check", fields);
+    checkJobOf(known, await payloadOfText(known, text), fields);
     const producer = await session.openProducer({ jobs, defaults });
     const job = await producer.enqueueText(definition ?? type, text, fields).catch((error: unknown) => {
       throw inFlags(error);
@@ -101,6 +101,7 @@ function noPayload(): RedriveError {
 }
 
 function enqueueOptions(flags: Flags): EnqueueOptions {
+  // Checked before the payload is read, because the payload may be a missing file.
   if (flags.unique !== undefined) checkOneOf("unique", flags.unique, UNIQUE_MODES);
   return defined({
     key: textual(flags.key),

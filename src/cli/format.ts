@@ -59,8 +59,3 @@ export function triesOf({ attempts, state }: Pick<Job, "attempts" | "state">): n
 export function ofLimit({ limited }: Pick<Job, "limited">, count: number, between: "/" | " of ", most: number): string {
   return limited ? `${count}${between}${most}` : String(count);
 }
-
-/** A word for a shell, quoted where needed. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}

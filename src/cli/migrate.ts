@@ -1,8 +1,5 @@
 // `redrive migrate`: creates the store or upgrades its schema, or shows what that would do.
-import type { MigrationPlan } from "../store/migrations.ts";
-import { createPostgresStore } from "../store/postgres/index.ts";
 import { type Cli, examples } from "./command.ts";
-import { filePlan } from "./database-file.ts";
 
 /** Registers `migrate`. */
 export function register(cli: Cli): void {
@@ -11,9 +8,8 @@ export function register(cli: Cli): void {
     .option("--plan", "only print the SQL that would run");
   examples(command, cli, ["migrate", "migrate --plan"]);
   cli.act(command, async (session, _args, flags) => {
-    const { path, shown } = session.address;
-    const plan = path === null ? await serverPlan(session.address.url) : filePlan(path);
-    const { from, to, readableBy, statements } = plan;
+    const { shown } = session.address;
+    const { from, to, readableBy, statements } = await (await session.address.inspect()).schema();
     if (flags.plan === true) {
       session.show({ from, to, readableBy, statements }, () =>
         statements.length === 0
@@ -29,13 +25,4 @@ export function register(cli: Cli): void {
         : `${shown} is now at schema version ${to} (was ${from}).\n`,
     );
   });
-}
-
-async function serverPlan(url: string): Promise<MigrationPlan> {
-  const store = createPostgresStore({ url });
-  try {
-    return await store.schema();
-  } finally {
-    await store.close();
-  }
 }

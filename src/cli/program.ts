@@ -1,5 +1,6 @@
 // The commander program: the flags that all commands share, and the commands, loaded or by name only.
 import { Command, Help } from "commander";
+import { DEFAULT_STORE, STORE_URLS } from "../core/store-urls.ts";
 import { put } from "../system/output.ts";
 import { openCli } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
@@ -38,7 +39,7 @@ export function emptyProgram(io: Io): Command {
     .description("The retry queue for TypeScript: run jobs, see why they failed, send them back to work.")
     .option(
       "--store <url>",
-      "database of the jobs: sqlite:PATH or postgres://… (REDRIVE_STORE; default sqlite:./redrive.db)",
+      `database of the jobs: ${STORE_URLS.join(" or ")} (REDRIVE_STORE; default ${DEFAULT_STORE})`,
     )
     .option("--config <file>", "config file (default: redrive.config.{ts,js,mjs,yaml,yml})")
     .option("--json", "print one JSON document on stdout, secrets included")

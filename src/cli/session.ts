@@ -1,7 +1,5 @@
 // One call of the command line: its global options, its config, its log, and the queue it opens. Flags override the
 // environment, the environment overrides the config file.
-import { existsSync } from "node:fs";
-import { dirname } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
@@ -11,8 +9,7 @@ import type { JobDefinition } from "../jobs/define-job.ts";
 import { jsonText } from "../operate/json-form.ts";
 import type { Producer } from "../enqueue/producer.ts";
 import type { Redrive } from "../redrive.ts";
-import { refuseForeign } from "../store/sqlite/file.ts";
-import type { PostgresStore } from "../store/postgres/index.ts";
+import type { StoreAddress } from "../store/inspection.ts";
 import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
 import { put } from "../system/output.ts";
@@ -22,9 +19,9 @@ import { type Config, findConfig, NO_CONFIG } from "../config/find-config.ts";
 import type { Io } from "./io.ts";
 import { type Paint, paintFor } from "./paint.ts";
 import { openProgressLine, type ProgressLine } from "./progress-line.ts";
-import { masked, safeLine } from "../core/safe-text.ts";
-import { DEFAULT_STORE, type StoreAddress, storeAddress } from "../config/store-address.ts";
-import { quoted } from "./format.ts";
+import { masked, quoted, safeLine } from "../core/safe-text.ts";
+import { storeAddress } from "../config/store-address.ts";
+import { DEFAULT_STORE } from "../core/store-urls.ts";
 
 /** The options that every command takes. */
 export interface GlobalOptions {
@@ -114,7 +111,7 @@ type Openings = Pick<Session, "open" | "openProducer" | "openExisting" | "close"
 function openings({ address, config, log }: Pick<Session, "address" | "config" | "log">): Openings {
   let closing: (() => Promise<void>) | null = null;
   const openHere = async (makesFolder: boolean, brief = false): Promise<Store> => {
-    if (address.path !== null && !makesFolder) checkFolder(address.path);
+    if (!makesFolder) (await address.inspect()).checkPlace();
     const store = await openStore(address.url, { brief });
     closing = () => store.close();
     return store;
@@ -122,7 +119,7 @@ function openings({ address, config, log }: Pick<Session, "address" | "config" |
   const open = async (given: QueueOptions = {}, existing = false): Promise<Redrive> => {
     const { jobs = [], defaults = {}, makesFolder = false } = given;
     const store = await openHere(makesFolder);
-    if (existing && !(await isMade(store))) throw noStore(address);
+    if (existing && !(await (await address.inspect()).isMade(store))) throw noStore(address);
     const { services, tenants } = config;
     const { createRedrive } = await import("../redrive.ts");
     const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log });
@@ -141,10 +138,8 @@ function openings({ address, config, log }: Pick<Session, "address" | "config" |
       const maxPayloadBytes = JOB_BOUNDS.payloadBytes;
       return openProducer({ store, system: realSystem, log, events: null, jobs, defaults, maxPayloadBytes });
     },
-    async openExisting() {
-      checkFile(address);
-      return open({ defaults: config.defaults }, true);
-    },
+    // Skips the check of the folder: the error about a missing store says more.
+    openExisting: () => open({ defaults: config.defaults, makesFolder: true }, true),
     async close() {
       const close = closing;
       closing = null;
@@ -161,25 +156,6 @@ function showing({ stdout }: Io, { json, redact }: Pick<Session, "json" | "redac
     if (json) put(stdout, "json", `${redact ? redactJson(jsonText(document)) : jsonText(document)}\n`);
     else put(stdout, "text", text());
   };
-}
-
-function checkFile(address: StoreAddress): void {
-  if (address.path === null) return;
-  refuseForeign(address.path);
-  if (!existsSync(address.path)) throw noStore(address);
-}
-
-/** Refuses a missing folder: its name is more often mistyped than meant. */
-function checkFolder(path: string): void {
-  const folder = dirname(path);
-  if (existsSync(folder)) return;
-  const message = `There is no folder ${folder} for the store ${path}. Check the path, or make it: mkdir it, or run \`migrate\`.`;
-  throw new RedriveError("store_unavailable", message);
-}
-
-/** False for a schema that does not exist yet on a server. */
-async function isMade(store: Store): Promise<boolean> {
-  return store.name !== "postgres" || (await (store as PostgresStore).schema()).from > 0;
 }
 
 /** The flags that name the store, as they were given. */

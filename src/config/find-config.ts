@@ -8,7 +8,7 @@ import type { PolicyOptions } from "../core/policy.ts";
 import type { ServiceOptions, TenantOptions } from "../core/service.ts";
 import { whyRefused } from "../system/trusted-file.ts";
 import type { WorkerConfig } from "./redrive-config.ts";
-import type { StoreAddress } from "./store-address.ts";
+import type { StoreAddress } from "../store/inspection.ts";
 
 /** A config file, checked. */
 export interface Config {

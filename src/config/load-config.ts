@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
 import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
-import { didYouMean, invalid, parseOptions } from "../core/options.ts";
+import { didYouMean, invalid, namesOf, parseOptions } from "../core/options.ts";
 import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { resolveLimits } from "../core/service.ts";
 import type { Config } from "./find-config.ts";
@@ -18,15 +18,7 @@ import { oneLine } from "../core/safe-text.ts";
 import { loadModule } from "./load-module.ts";
 import { storeAddress } from "./store-address.ts";
 
-const FIELDS = [
-  "store",
-  "jobs",
-  "defaults",
-  "services",
-  "tenants",
-  "alerts",
-  "worker",
-] as const satisfies readonly (keyof RedriveConfig)[];
+const FIELDS = namesOf<RedriveConfig>()(["store", "jobs", "defaults", "services", "tenants", "alerts", "worker"]);
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
 /** A larger file is no config, and would take minutes to read. */
@@ -122,7 +114,7 @@ function defaultsOf(value: unknown): PolicyOptions {
   return defaults;
 }
 
-const HEALTH = ["port", "host"] as const;
+const HEALTH = namesOf<NonNullable<WorkerConfig["health"]>>()(["port", "host"]);
 
 function workerOf(value: unknown, folder: string): WorkerConfig {
   if (value === undefined || value === null) return {};

@@ -1,6 +1,6 @@
 // Limits on the figures of a call that processes records, and a sentence for each figure beyond its limit.
 import { type Duration, formatDuration, parseDuration } from "./duration.ts";
-import { parseNumber, parseOptions } from "./options.ts";
+import { parseNumber, namesOf, parseOptions } from "./options.ts";
 
 /** Limits on the figures of a call that processes records. */
 export interface AlertOptions {
@@ -43,7 +43,13 @@ export type AlertLimits = { readonly [Figure in keyof Figures]?: number };
 /** The retry queue is counted no further than this. */
 export const RETRIES_COUNTED = 10_000;
 
-const FIELDS = ["minSuccessRate", "maxRetryQueue", "maxDeadLetters", "maxAverageRetries", "maxTime"] as const;
+const FIELDS = namesOf<AlertOptions>()([
+  "minSuccessRate",
+  "maxRetryQueue",
+  "maxDeadLetters",
+  "maxAverageRetries",
+  "maxTime",
+]);
 const MOST = 1_000_000_000;
 
 /** Checks the options. */

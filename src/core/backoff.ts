@@ -2,7 +2,7 @@
 // Randomness and the previous delay are parameters, so a job that moves between workers keeps its sequence.
 
 import { type Duration, formatDuration, parseDuration } from "./duration.ts";
-import { invalid, parseNumber, parseOptions } from "./options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "./options.ts";
 import type { Failure } from "./job.ts";
 
 /** No retry ever waits longer than this: seven days. */
@@ -56,19 +56,21 @@ export interface LinearOptions extends BoundsOptions {
   readonly factor?: Duration;
 }
 
-const BOUNDS = ["initial", "min", "max", "jitter"] as const;
+const BOUNDS = namesOf<BoundsOptions>()(["initial", "min", "max", "jitter"]);
+const EXPONENTIAL = namesOf<ExponentialOptions>()([...BOUNDS, "multiplier"]);
+const LINEAR = namesOf<LinearOptions>()([...BOUNDS, "factor"]);
 const JITTERS: readonly Jitter[] = ["full", "equal", "none", "decorrelated"];
 
 /** `initial × multiplier^n`: 1, 3, 9, 27 s by default, before jitter. */
 export function exponential(options: ExponentialOptions = {}): Backoff {
-  const given = parseOptions(options, [...BOUNDS, "multiplier"], "exponential");
+  const given = parseOptions(options, EXPONENTIAL, "exponential");
   const multiplier = parseNumber(given.multiplier ?? 3, "exponential.multiplier", { min: 1, max: 1000 });
   return Object.freeze({ kind: "exponential", ...boundsOf(given, "exponential"), multiplier });
 }
 
 /** `initial + n × factor`: 1, 2.5, 4, 5.5 s by default, before jitter. */
 export function linear(options: LinearOptions = {}): Backoff {
-  const given = parseOptions(options, [...BOUNDS, "factor"], "linear");
+  const given = parseOptions(options, LINEAR, "linear");
   const stepMs = parseDuration(given.factor ?? 1500, "linear.factor", { maxMs: MAX_DELAY_MS });
   return Object.freeze({ kind: "linear", ...boundsOf(given, "linear"), stepMs });
 }

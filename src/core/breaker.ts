@@ -2,7 +2,7 @@
 // itself is in service-record.ts, the evidence that opens it in evidence.ts; both serve one process and a whole fleet.
 
 import { type Duration, parseDuration } from "./duration.ts";
-import { invalid, parseNumber, parseOptions } from "./options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "./options.ts";
 import type { FailureClass } from "./job.ts";
 
 /** Resolved thresholds of a breaker. */
@@ -45,7 +45,15 @@ export const BREAKER_DEFAULTS: BreakerSettings = Object.freeze({
   closeAfter: 2,
 });
 
-const OPTION_KEYS = ["failures", "failureRate", "minimumCalls", "window", "openFor", "probes", "closeAfter"] as const;
+const OPTION_KEYS = namesOf<BreakerOptions>()([
+  "failures",
+  "failureRate",
+  "minimumCalls",
+  "window",
+  "openFor",
+  "probes",
+  "closeAfter",
+]);
 const SERVICE_FAILURES: readonly FailureClass[] = ["network", "transient", "timeout", "system"];
 
 /** Complete settings from options; throws `invalid_argument` for a bad value. */

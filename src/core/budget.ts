@@ -1,7 +1,7 @@
 // A retry budget as a plain value. Each retry costs a token; successes and a small floor per second add tokens. So a
 // failing service is not also flooded with retries. A refused retry waits; it is not lost.
 
-import { fieldsFrom, invalid, parseNumber, parseOptions } from "./options.ts";
+import { fieldsFrom, invalid, parseNumber, namesOf, parseOptions } from "./options.ts";
 
 /** What is left of a budget, and when it was last counted. */
 export interface Budget {
@@ -28,10 +28,11 @@ export interface BudgetOptions {
 
 /** The default settings of a budget. */
 export const BUDGET_DEFAULTS: BudgetSettings = Object.freeze({ share: 0.2, floorPerSecond: 10, capacity: 100 });
+const FIELDS = namesOf<BudgetOptions>()(["share", "floorPerSecond", "capacity"]);
 
 /** Complete settings from options; throws `invalid_argument` for a bad value. */
 export function resolveBudget(options: BudgetOptions = {}, name = "budget"): BudgetSettings {
-  const given = parseOptions(options, ["share", "floorPerSecond", "capacity"], name);
+  const given = parseOptions(options, FIELDS, name);
   const number = (key: keyof BudgetSettings, min: number, max: number) =>
     parseNumber(given[key] ?? BUDGET_DEFAULTS[key], `${name}.${key}`, { min, max });
   const settings = {

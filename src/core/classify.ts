@@ -2,7 +2,7 @@
 // the ecosystem is known to throw. An unknown error is transient. It only reads, never throws, and looks at a bounded
 // part.
 
-import { invalid, parseOptions } from "./options.ts";
+import { invalid, namesOf, parseOptions } from "./options.ts";
 import { PermanentError, RetryAfterError } from "./errors.ts";
 import { isA, linksOf, messageOf, nameOf, read, readMembers, readPath, readText } from "./error-shape.ts";
 import { classOfStatus, statusOf } from "./http-status.ts";
@@ -58,7 +58,17 @@ export interface MatchRule {
 /** One rule of the user; earlier rules win. */
 export type ClassifyRule = MatchRule | ClassifyFunction;
 
-const RULE_KEYS = ["class", "severity", "name", "code", "status", "message", "type", "service", "tenant"] as const;
+const RULE_KEYS = namesOf<MatchRule>()([
+  "class",
+  "severity",
+  "name",
+  "code",
+  "status",
+  "message",
+  "type",
+  "service",
+  "tenant",
+]);
 const MAX_INPUT = 8192;
 const FINAL: readonly FailureClass[] = ["permanent", "validation", "authentication"];
 

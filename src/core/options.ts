@@ -42,6 +42,17 @@ export function parseOptions<K extends string>(
   return options;
 }
 
+/**
+ * The names of the options, tied to their type: `namesOf<Options>()(["a", "b"])` does not compile if a name is missing or
+ * the type does not have it.
+ */
+export function namesOf<T>() {
+  return <const Names extends readonly (keyof T)[]>(
+    names: Names &
+      ([Exclude<keyof T, Names[number]>] extends [never] ? unknown : { missing: Exclude<keyof T, Names[number]> }),
+  ): Names => names;
+}
+
 /** The value itself if it is an object; throws otherwise. */
 export function objectOf<T extends object>(value: T, name: string): T {
   if (isObject(value)) return value;

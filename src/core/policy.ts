@@ -2,7 +2,7 @@
 // layers (library < type < job) are merged once, and the answer records the layer of each value.
 import { type Backoff, type CustomDelay, exponential, fixed, immediate, resolveBackoff } from "./backoff.ts";
 import { type Duration, parseDuration } from "./duration.ts";
-import { didYouMean, invalid, parseNumber, parseOptions } from "./options.ts";
+import { didYouMean, invalid, parseNumber, namesOf, parseOptions } from "./options.ts";
 import { JOB_BOUNDS } from "./new-job.ts";
 
 /** A complete policy; nothing below the resolution sees an optional. */
@@ -116,7 +116,7 @@ export function resolvePolicy(layers: { readonly [L in (typeof LAYERS)[number]]?
 }
 
 /** The names of the options. */
-export const POLICY_FIELDS = [
+export const POLICY_FIELDS = namesOf<PolicyOptions>()([
   "preset",
   "maxAttempts",
   "maxRetries",
@@ -126,7 +126,9 @@ export const POLICY_FIELDS = [
   "timeout",
   "stuck",
   "keep",
-] as const;
+]);
+const STUCK_FIELDS = namesOf<NonNullable<PolicyOptions["stuck"]>>()(["after", "retryAfter", "limit"]);
+const KEEP_FIELDS = namesOf<NonNullable<PolicyOptions["keep"]>>()(["finished", "dead"]);
 const LONGEST = { minMs: 1, maxMs: JOB_BOUNDS.delayMs };
 
 function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
@@ -147,7 +149,7 @@ function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
   if (given.timeout !== undefined) said.timeoutMs = durationOrNull(given.timeout, `${layer}.timeout`);
   if (given.stuck !== undefined) Object.assign(said, stuckOf(given.stuck, `${layer}.stuck`));
   if (given.keep !== undefined) {
-    const keep = parseOptions(given.keep, ["finished", "dead"], `${layer}.keep`);
+    const keep = parseOptions(given.keep, KEEP_FIELDS, `${layer}.keep`);
     if (keep.finished !== undefined) said.keepFinishedMs = parseDuration(keep.finished, `${layer}.keep.finished`);
     if (keep.dead !== undefined) said.keepDeadMs = parseDuration(keep.dead, `${layer}.keep.dead`);
   }
@@ -184,7 +186,7 @@ function attemptsOf(
 /** The three stuck settings together: a layer that sets when a run is stuck also sets what follows. */
 function stuckOf(given: unknown, name: string): Pick<Policy, "stuckMs" | "stuckRetryMs" | "stuckLimit"> {
   if (given === null) return { stuckMs: null, stuckRetryMs: null, stuckLimit: null };
-  const { after, retryAfter, limit } = parseOptions(given, ["after", "retryAfter", "limit"], name);
+  const { after, retryAfter, limit } = parseOptions(given, STUCK_FIELDS, name);
   const most = JOB_BOUNDS.attempts - 1;
   return {
     stuckMs: parseDuration(after, `${name}.after`, LONGEST),

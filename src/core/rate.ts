@@ -1,7 +1,7 @@
 // A rate limit as a plain value: the time of the next start. A worker reserves slots, points in time one interval
 // apart, and starts one job at each. So no second has more starts than the limit, whichever worker makes them.
 import { type Duration, parseDuration } from "./duration.ts";
-import { fieldsFrom, parseNumber, parseOptions } from "./options.ts";
+import { fieldsFrom, parseNumber, namesOf, parseOptions } from "./options.ts";
 
 /** The state of a rate limit: when the next start may happen; shared by the whole fleet. */
 export interface RateBucket {
@@ -31,6 +31,7 @@ export interface RateOptions {
   readonly burst?: number;
 }
 
+const FIELDS = namesOf<RateOptions>()(["limit", "per", "burst"]);
 /** How late a slot may still be used: the time that a look and a claim take. */
 const LATE_MS = 30;
 /**
@@ -44,7 +45,7 @@ const SKEW_MS = 1_000;
 
 /** Complete settings from options; throws `invalid_argument` for a bad value. */
 export function resolveRate(options: unknown, name: string): RateSettings {
-  const given = parseOptions(options, ["limit", "per", "burst"], name);
+  const given = parseOptions(options, FIELDS, name);
   return Object.freeze({
     limit: parseNumber(given.limit, `${name}.limit`, { min: 0.001, max: 1_000_000 }),
     perMs: parseDuration(given.per ?? 1000, `${name}.per`, { minMs: 1, maxMs: 86_400_000 }),

@@ -76,3 +76,8 @@ export function readableJson(text: string): string {
   }
   return safeText(safe);
 }
+
+/** A word for a shell, quoted where needed. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -4,7 +4,7 @@ import { type BreakerOptions, type BreakerSettings, resolveBreaker } from "./bre
 import { type BudgetOptions, type BudgetSettings, resolveBudget } from "./budget.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { checkName, checkText } from "./new-job.ts";
-import { invalid, objectOf, parseNumber, parseOptions } from "./options.ts";
+import { invalid, objectOf, parseNumber, namesOf, parseOptions } from "./options.ts";
 import { type RateOptions, type RateSettings, resolveRate } from "./rate.ts";
 
 /** What happens to work whose breaker is open. */
@@ -69,7 +69,8 @@ export interface Limits {
   readonly said: ReadonlyMap<string, NamedSettings>;
 }
 
-const SERVICE_FIELDS = ["breaker", "whenOpen", "ramp", "budget", "rateLimit"] as const;
+const SERVICE_FIELDS = namesOf<ServiceOptions>()(["breaker", "whenOpen", "ramp", "budget", "rateLimit"]);
+const TENANT_FIELDS = namesOf<TenantOptions>()(["weight", "rateLimit"]);
 const RAMP = "20s";
 
 /** Complete settings of a service; throws `invalid_argument` for a bad value. */
@@ -88,7 +89,7 @@ export function resolveService(options: unknown, name: string): ServiceSettings 
 }
 
 function resolveTenant(options: unknown, name: string): TenantSettings {
-  const { weight = 1, rateLimit } = parseOptions(options, ["weight", "rateLimit"], name);
+  const { weight = 1, rateLimit } = parseOptions(options, TENANT_FIELDS, name);
   return Object.freeze({
     weight: parseNumber(weight, `${name}.weight`, { min: 0.01, max: 100 }),
     rate: rateLimit === undefined ? null : resolveRate(rateLimit, `${name}.rateLimit`),

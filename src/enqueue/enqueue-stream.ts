@@ -1,8 +1,9 @@
 // Writes a stream of jobs to the store: reads it on demand, checks jobs one by one, writes them in chunks.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
-import type { NewJob } from "../core/new-job.ts";
+import { checkNewJob, type NewJob } from "../core/new-job.ts";
 import { isPromise } from "../core/promise.ts";
+import { asChecked } from "../store/checked-jobs.ts";
 import { WRITE_LENGTH } from "../store/group-commit.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
@@ -84,7 +85,9 @@ export async function enqueueStream<Input>(
       try {
         const text = payload(step.value);
         const checked = typeof text === "string" ? text : await text;
-        chunks.jobs.push(newJobOf(type, checked, parts.system.jobId(), each?.(step.value, index)));
+        const job = newJobOf(type, checked, parts.system.jobId(), each?.(step.value, index));
+        checkNewJob(job);
+        chunks.jobs.push(job);
         length += checked.length;
       } catch (error) {
         if (place) await chunks.flush();
@@ -118,7 +121,8 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
   const teller = tx === undefined ? parts : { ...parts, events: null };
   let count = 0;
   const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
-    const answers = await (tx === undefined ? patiently(() => to.enqueue(jobs)) : to.enqueue(jobs));
+    const checked = asChecked(jobs);
+    const answers = await (tx === undefined ? patiently(() => to.enqueue(checked)) : to.enqueue(checked));
     await before;
     count += jobs.length;
     const enqueued = answers.flatMap((answer, at) => {

@@ -2,6 +2,7 @@
 // with the next.
 import { isRedriveError } from "../core/errors.ts";
 import { checkNewJob, type NewJob } from "../core/new-job.ts";
+import { asChecked } from "../store/checked-jobs.ts";
 import { groupCommit, type Weight, WRITE_LENGTH } from "../store/group-commit.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
@@ -36,7 +37,7 @@ const WEIGHT: Weight<Entry> = { of: ({ job }) => job.payload.length, most: WRITE
 /** An enqueuer in front of a store. */
 export function openEnqueuer(store: Store, { monotonic }: Pick<System, "monotonic">): Enqueuer {
   const write = async (group: readonly Entry[]): Promise<void> => {
-    const answers = await store.enqueue(group.map(({ job }) => job));
+    const answers = await store.enqueue(asChecked(group.map(({ job }) => job)));
     group.forEach(({ resolve }, at) => resolve(answers[at] as EnqueueAnswer));
   };
   // Separate from shared writes: a job with a free key does not wait for jobs whose keys are held.

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { TERM_NAMES, type Terms } from "../core/job.ts";
 import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -50,7 +50,7 @@ export interface EnqueueOptions {
   readonly tx?: unknown;
 }
 
-const FIELDS = [
+const FIELDS = namesOf<EnqueueOptions>()([
   "key",
   "unique",
   "priority",
@@ -64,7 +64,7 @@ const FIELDS = [
   "queue",
   "service",
   "tx",
-] as const;
+]);
 const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
 
 /** The facts about a type, whether it is defined here or known only by name. */
@@ -116,7 +116,15 @@ export async function payloadOfText(known: KnownType, text: string, maxBytes?: n
   return kept;
 }
 
-/** The new job; throws for a job that may not be stored. */
+/** Throws unless a job with these options may be stored. */
+export function checkJobOf(known: KnownType, payload: string, options: EnqueueOptions): void {
+  checkNewJob(newJobOf(known, payload, "check", options));
+}
+
+/**
+ * The new job; throws for options that contradict each other or have no effect. `checkNewJob` checks later, and only once,
+ * whether the job may be stored.
+ */
 export function newJobOf(known: KnownType, payload: string, id: string, options?: EnqueueOptions): NewJob {
   if (options !== undefined) return jobWith(known, payload, id, options);
   known.plain ??= jobWith(known, payload, id, {});
@@ -132,7 +140,7 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
   const { key = null, unique = "key" } = given;
   checkOneOf("unique", unique, UNIQUE_MODES);
   if (key === null && unique !== "key") throw invalid("unique", "a key", unique, "set a key too");
-  const job = {
+  return {
     id,
     type: known.type,
     queue: given.queue ?? known.queue,
@@ -151,8 +159,6 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     limited: saysLimits || known.definition !== null,
     ...(saysLimits ? termsOf(known, policy) : (known.terms ??= termsOf(known, policy))),
   } as NewJob;
-  checkNewJob(job);
-  return job;
 }
 
 /** The terms of the type's jobs; how long they are kept is included only where the definition is known. */

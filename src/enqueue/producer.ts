@@ -1,6 +1,6 @@
 // Enqueues jobs: single calls that share writes, and streams in chunks.
 import { checkText } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
@@ -18,6 +18,8 @@ export type NewRecord = { readonly id: string; readonly place: string | undefine
   | { readonly text: string }
   | { readonly value: unknown }
 );
+
+const MANY_FIELDS = namesOf<EnqueueManyOptions<unknown>>()(["each", "onChunk", "tx"]);
 
 /**
  * Records per write: few enough to be written before V8 treats them as long-lived objects, which would cost memory in
@@ -90,7 +92,7 @@ export function openProducer(parts: ProducerParts): Producer {
       return one(type, await payloadOfText(type, text, maxPayloadBytes), options);
     },
     async enqueueMany(definition, inputs, options = {}) {
-      parseOptions(options, ["each", "onChunk", "tx"], "enqueueMany");
+      parseOptions(options, MANY_FIELDS, "enqueueMany");
       checkSource("inputs", inputs);
       const type = known(definition as JobDefinition | string);
       return enqueueStream(parts, type, inputs, {

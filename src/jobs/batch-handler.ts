@@ -3,7 +3,7 @@
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { done, isOutcome, type ItemOutcome, laterOutcome, permanent, transient } from "../core/item-outcome.ts";
 import type { Lease } from "../core/job.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import { isPromise } from "../core/promise.ts";
 import type { Log } from "../system/log.ts";
 import type { JobContext } from "./define-job.ts";
@@ -97,10 +97,11 @@ export function outside(run: RunBatch): RunBatch {
 
 /** The bounds of a batch. */
 export const BATCH_BOUNDS = { size: 1_000, waitMs: 60_000 } as const;
+const FIELDS = namesOf<BatchOptions>()(["size", "retrySize", "wait", "onUnknown"]);
 
 /** Checks and completes the options. */
 export function resolveBatch(options: BatchOptions | undefined, run: RunBatch, name: string): BatchSettings {
-  const given = parseOptions(options ?? {}, ["size", "retrySize", "wait", "onUnknown"], `${name}.batch`);
+  const given = parseOptions(options ?? {}, FIELDS, `${name}.batch`);
   if (typeof run !== "function")
     throw invalid(`${name}.runBatch`, "a function (items, context) => outcomes", run, "pass the handler");
   const { onUnknown = "bisect" } = given;

@@ -6,7 +6,7 @@ import { type Duration, parseDuration } from "../core/duration.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { GROUP_CONCURRENCY } from "../core/group.ts";
 import type { ItemOutcome, ResultOf } from "../core/item-outcome.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
 import { type Policy, POLICY_FIELDS, type PolicyOptions, PRESETS, resolvePolicy } from "../core/policy.ts";
@@ -19,7 +19,12 @@ import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema }
 
 const BRAND = Symbol.for("redrive.job");
 const SNOOZE = Symbol.for("redrive.snooze");
-const OWN_FIELDS = [
+/** The fields of both ways to write a job type. */
+type AnyField =
+  | keyof JobOptions<unknown, unknown>
+  | keyof BatchJobOptions<never, unknown>
+  | keyof WithSchema<StandardSchema>;
+const FIELDS = namesOf<Record<AnyField, unknown>>()([
   "run",
   "runBatch",
   "batch",
@@ -32,8 +37,8 @@ const OWN_FIELDS = [
   "rateLimit",
   "classify",
   "onDead",
-] as const;
-const FIELDS = [...OWN_FIELDS, ...POLICY_FIELDS];
+  ...POLICY_FIELDS,
+]);
 
 /** What a handler gets besides its input. */
 export interface JobContext {

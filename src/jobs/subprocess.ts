@@ -5,7 +5,7 @@
 //   lines   a line of JSON per item in, a line per outcome out (stdout, or descriptor 3); then also a long-lived child
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { done } from "../core/item-outcome.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import { type BatchContext, type BatchItem, outside, type RunBatch } from "./batch-handler.ts";
 import { writeInputFile } from "../system/input-file.ts";
 import { realSystem } from "../system/real.ts";
@@ -56,7 +56,16 @@ interface Settings {
 /** Receives each printed line that is not an outcome. */
 export type Printed = (line: string, pid: number) => void;
 
-const FIELDS = ["command", "contract", "timeout", "env", "keepAlive", "outputBytes", "cwd", "killAfter"] as const;
+const FIELDS = namesOf<SubprocessOptions>()([
+  "command",
+  "contract",
+  "timeout",
+  "env",
+  "keepAlive",
+  "outputBytes",
+  "cwd",
+  "killAfter",
+]);
 /** The longest text that Linux passes in one variable, with its name. */
 const VARIABLE_BYTES = 131_072;
 /** A kept command that was idle for this long is ended. */

@@ -4,7 +4,7 @@ import { type Duration, parseDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid, objectOf, parseOptions } from "../core/options.ts";
+import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
 import type { DeadLetterQuery, LetterFilter, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
@@ -70,7 +70,7 @@ export interface DeadLetters {
   export(format: ExportFormat, filter?: DeadLetterFilter, options?: ExportOptions): AsyncIterable<string>;
 }
 
-const FILTER = [
+const FILTER = namesOf<DeadLetterFilter>()([
   "jobId",
   "type",
   "service",
@@ -83,7 +83,7 @@ const FILTER = [
   "text",
   "redriven",
   "all",
-] as const;
+]);
 
 /** The dead letters of a store. */
 export function openDeadLetters(store: Store): DeadLetters {

@@ -4,7 +4,7 @@ import type { Explanation } from "../core/explain.ts";
 import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type Job, type State, STATES } from "../core/job.ts";
 import { checkPriority, JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid, objectOf, parseOptions } from "../core/options.ts";
+import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
 import { cancelJobs } from "../enqueue/cancel-jobs.ts";
@@ -71,7 +71,8 @@ export interface Jobs {
   reschedule(target: JobTarget, change: RescheduleOptions): Promise<Record<RescheduleAnswer, number>>;
 }
 
-const FILTER = ["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"] as const;
+const FILTER = namesOf<JobFilter>()(["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"]);
+const CHANGES = namesOf<RescheduleOptions>()(["delay", "runAt", "priority"]);
 
 /** The jobs of a store; listeners learn of the jobs cancelled here. */
 export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
@@ -149,7 +150,7 @@ async function changeOf(
   options: RescheduleOptions,
   store: Store,
 ): Promise<{ readonly delayMs?: number; readonly priority?: number }> {
-  const { delay, runAt, priority } = parseOptions(options, ["delay", "runAt", "priority"], "reschedule");
+  const { delay, runAt, priority } = parseOptions(options, CHANGES, "reschedule");
   if (delay === undefined && runAt === undefined && priority === undefined)
     throw invalid("reschedule", "delay, runAt or priority", "nothing", "pass at least one");
   if (delay !== undefined && runAt !== undefined)

@@ -12,7 +12,7 @@ import {
 } from "../core/alerts.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
 import type { Events } from "../report/events.ts";
 import { everyItem, PAGE } from "../enqueue/paging.ts";
@@ -117,7 +117,16 @@ const PACE_MS = 20;
 /** Nothing has ended for this long: other workers do the work, or nothing may start. Then waiting does not help. */
 const STANDSTILL_MS = 1_000;
 const DEFAULT_GRACE_MS = 1_000;
-const FIELDS = ["id", "text", "place", "onResult", "worker", "grace", "signal", "alerts"] as const;
+const FIELDS = namesOf<ProcessRecordsOptions>()([
+  "id",
+  "text",
+  "place",
+  "onResult",
+  "worker",
+  "grace",
+  "signal",
+  "alerts",
+]);
 
 /** Checks the arguments of a caller; `open` makes the worker where there is none yet. */
 export function recordsCall<Item>(

@@ -5,7 +5,7 @@ import { type ClassifyRule, resolveRules } from "../core/classify.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { Failure } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
-import { invalid, parseOptions } from "../core/options.ts";
+import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { type CallBreaker, type CircuitBreaker, isBreaker } from "../services/call-breaker.ts";
 
@@ -54,7 +54,7 @@ export interface RetryableSettings {
 }
 
 const POLICY_KEYS = ["preset", "maxAttempts", "maxRetries", "backoff", "deadline", "timeout"] as const;
-const KEYS = [...POLICY_KEYS, "classify", "service", "breaker", "signal", "onRetry"] as const;
+const KEYS = namesOf<RetryableOptions>()([...POLICY_KEYS, "classify", "service", "breaker", "signal", "onRetry"]);
 
 /** Settings from options; throws `invalid_argument` for a bad value. */
 export function resolveRetryable(options: unknown): RetryableSettings {

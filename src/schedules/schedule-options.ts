@@ -1,10 +1,10 @@
 // The options of a schedule and their checks: every refusal happens before anything is written.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkOneOf, JOB_BOUNDS } from "../core/new-job.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import { CATCH_UP_MOST, type CatchUp, type Overlap, OVERLAPS, type ScheduleDefinition } from "../core/schedule.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
-import { type EnqueueOptions, newJobOf, payloadOf } from "../enqueue/new-jobs.ts";
+import { checkJobOf, type EnqueueOptions, payloadOf } from "../enqueue/new-jobs.ts";
 import type { KnownTypes } from "./schedule-jobs.ts";
 
 /** Options of a schedule; durations as `"5s"` or milliseconds. */
@@ -38,7 +38,8 @@ export interface ScheduleOptions<Input = unknown>
 }
 
 const JOB_FIELDS = ["priority", "tenant", "queue", "service", "maxAttempts", "maxRetries", "deadline"] as const;
-const FIELDS = ["cron", "timezone", "every", "job", "input", "catchUp", "overlap", "jitter", ...JOB_FIELDS] as const;
+const OWN_FIELDS = ["cron", "timezone", "every", "job", "input", "catchUp", "overlap", "jitter"] as const;
+const FIELDS = namesOf<ScheduleOptions>()([...OWN_FIELDS, ...JOB_FIELDS]);
 const EVERY_LEAST_MS = 1_000;
 /** Limited, because every worker reads its schedules often. */
 const PAYLOAD_BYTES_MOST = 65_536;
@@ -49,7 +50,7 @@ export async function definitionFrom(options: ScheduleOptions, known: KnownTypes
   const own = known(jobOf(given.job));
   const said = Object.fromEntries(JOB_FIELDS.filter((field) => given[field] !== undefined).map((f) => [f, given[f]]));
   const payload = await payloadOf(own, given.input ?? {}, PAYLOAD_BYTES_MOST);
-  newJobOf(own, payload, "check", said as EnqueueOptions);
+  checkJobOf(own, payload, said as EnqueueOptions);
   const { overlap = "queue", jitter = 0 } = given;
   checkOneOf("overlap", overlap, OVERLAPS);
   return {

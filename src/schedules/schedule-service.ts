@@ -4,9 +4,10 @@
 // of the ticks, so a second write is a duplicate.
 import { isRedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
-import type { NewJob } from "../core/new-job.ts";
+import { checkNewJob, type NewJob } from "../core/new-job.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import { decide, isDue, type NextTick, type Schedule, scheduleFrom, written } from "../core/schedule.ts";
+import { asChecked } from "../store/checked-jobs.ts";
 import { cancelJobs } from "../enqueue/cancel-jobs.ts";
 import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -233,7 +234,10 @@ class Scheduler {
 
   #job({ name, schedule }: Held, tick: number): NewJob[] {
     try {
-      return [scheduledJob(name, schedule, { tick }, { known: this.#known, random: this.#options.system.random })];
+      const { random } = this.#options.system;
+      const job = scheduledJob(name, schedule, { tick }, { known: this.#known, random });
+      checkNewJob(job);
+      return [job];
     } catch (error) {
       if (!isRedriveError(error)) throw error;
       const about = { schedule: name, tick: new Date(tick).toISOString(), error: error.message };
@@ -244,7 +248,7 @@ class Scheduler {
 
   async #enqueue(jobs: readonly NewJob[]): Promise<void> {
     if (jobs.length === 0) return;
-    const answers = await this.#options.store.enqueue(jobs);
+    const answers = await this.#options.store.enqueue(asChecked(jobs));
     answers.forEach(({ kind, id }, at) => {
       const { type, key } = jobs[at] as NewJob;
       if (kind !== "created") return;

@@ -12,10 +12,12 @@ import {
   type Job,
   type JobKeep,
   type Lease,
+  type Terms,
 } from "../core/job.ts";
 import type { Cell } from "./cells.ts";
 import { JOB_COLUMNS, JOB_WIDTH, REST_COLUMNS, type Value } from "./columns.ts";
 import type { ExpiredRun, OverdueRun, WorkerRecord } from "./presence.ts";
+import type { ClaimRequest } from "./store.ts";
 import type { LetterGroup } from "./tally.ts";
 
 /** The belonging under which unreadable jobs are counted. */
@@ -40,12 +42,49 @@ export function jobFromRow(row: readonly Value[]): Job {
 /** A job under construction. */
 export type LooseJob = { -readonly [F in keyof Job]: Job[F] };
 
-/** A job just claimed, with the values that most jobs have; its own values are added. */
-export const PLAIN_RUN = {
+/** The same with the lease of a claim, and the terms that its type sets. */
+type LooseClaimed = LooseJob & { nonce: string; ticket: number; said: Terms | undefined };
+
+/** The number of crashes that most jobs allow. */
+export const USUAL_CRASHES = 3;
+
+/**
+ * A job just claimed, with the values that most jobs have; its own values are added. It has `said` from the start, so that
+ * V8 keeps one shape for all claimed jobs.
+ */
+const PLAIN_CLAIMED = {
   ...Object.fromEntries(JOB_COLUMNS.map(({ field, plain }) => [field, plain ?? null])),
   state: "running",
   cancelRequested: false,
-} as unknown as LooseJob;
+  version: 1,
+  limited: true,
+  maxCrashes: USUAL_CRASHES,
+  nonce: "",
+  ticket: 0,
+  said: undefined,
+} as unknown as LooseClaimed;
+
+/**
+ * The job at a position in a claim, with its lane's values, its keep times and its lease; the store adds the rest. Fields
+ * are set one by one, because a claim makes many jobs and all of them must keep one shape.
+ */
+export function claimedFrom(of: Belonging, kept: string | null, claim: ClaimRequest, at: number): LooseClaimed {
+  const job = { ...PLAIN_CLAIMED };
+  job.type = of.type;
+  job.queue = of.queue;
+  job.service = of.service;
+  job.tenant = of.tenant;
+  job.group = of.group;
+  job.groupConcurrency = of.groupConcurrency;
+  job.priority = of.priority;
+  const keep = keepFromText(kept);
+  job.keepFinishedMs = keep.keepFinishedMs;
+  job.keepDeadMs = keep.keepDeadMs;
+  job.worker = claim.worker;
+  job.nonce = claim.nonce;
+  job.ticket = claim.ticket + at;
+  return job;
+}
 
 /** Adds what a claim has read of `REST_COLUMNS`, and the stack after it, to a job. */
 export function putRest(job: LooseJob, rest: readonly unknown[]): void {
@@ -67,7 +106,7 @@ export const keepText = (keepMs: string, keepDeadMs: string): string =>
 const USUAL: JobKeep = { keepFinishedMs: USUAL_KEEP, keepDeadMs: USUAL_KEEP_DEAD };
 
 /** The keep times of a job, from that text. */
-export function keepFromText(text: string | null): JobKeep {
+function keepFromText(text: string | null): JobKeep {
   if (text === null) return USUAL;
   const [keepFinishedMs = null, keepDeadMs = null] = text.split(",").map((ms) => (ms === "" ? null : Number(ms)));
   return { keepFinishedMs, keepDeadMs };

@@ -46,12 +46,12 @@ export type { Keep, PruneAnswer, Retain, RetainAnswer, Retention, TypeKeep } fro
 
 /** Where jobs live. */
 export interface Store {
-  /** The kind of store, for messages. */
-  readonly name: "memory" | "sqlite" | "postgres" | "redis";
+  /** The kind of store, for messages; the same as in its description. */
+  readonly name: StoreDescription["name"];
   /** Every call is a trip to a server and back, so that saving one is worth an empty claim. */
   readonly remote: boolean;
-  /** A warning for operators, where the store was opened to promise less than usual; workers log it at their start. */
-  readonly notice?: string;
+  /** The kind of store, its address and its warning; makes no call to the database. */
+  describe(): StoreDescription;
 
   /**
    * Migrates the schema to the current version; safe to call twice and from several processes at once. Answers a notice
@@ -169,6 +169,21 @@ export interface Store {
   onWake(listener: () => void, onDeaf?: (why: string) => void): () => void;
   /** Finishes what is under way and releases all resources. */
   close(): Promise<void>;
+}
+
+/** The description of a store. */
+export interface StoreDescription {
+  /** The kind of store. */
+  readonly name: "memory" | "sqlite" | "postgres" | "redis";
+  /** The address, safe to show: the file, or the server and our schema on it, without a password. */
+  readonly shown: string;
+  /** The file that the store is embedded in; null for a server, and for memory. */
+  readonly file: string | null;
+  /**
+   * A warning for operators, where the store was opened to promise less than usual, else null; workers log it at their
+   * start.
+   */
+  readonly notice: string | null;
 }
 
 /**

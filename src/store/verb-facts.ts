@@ -5,7 +5,6 @@ import {
   checkDelay,
   checkInteger,
   checkName,
-  checkNewJob,
   checkOneOf,
   checkPriority,
   checkTerms,
@@ -14,11 +13,12 @@ import {
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
+import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor } from "./cursor.ts";
 import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
-export type Verb = Exclude<keyof Store, "name" | "remote" | "notice" | "pulse" | "within" | "onWake" | "close">;
+export type Verb = Exclude<keyof Store, "name" | "remote" | "describe" | "pulse" | "within" | "onWake" | "close">;
 
 /** The facts of one verb. */
 export interface VerbFacts<K extends Verb> {
@@ -56,9 +56,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   enqueue: {
     promises: ALWAYS,
     wakes: ALWAYS,
-    check: (jobs) => {
-      for (const job of jobs) checkNewJob(job);
-    },
+    check: checkNewJobs,
   },
   get: { reads: true },
   list: {

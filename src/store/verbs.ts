@@ -1,7 +1,7 @@
 // The verbs of a store as plain synchronous functions, and the way from them to the contract. Memory and SQLite both
 // decide and write without waiting, so what they share (argument checks, closing, wake-ups) is here.
 import { RedriveError } from "../core/errors.ts";
-import type { Store } from "./store.ts";
+import type { Store, StoreDescription } from "./store.ts";
 import { type Verb, VERB_NAMES, VERBS } from "./verb-facts.ts";
 
 /** Every verb without its promise. */
@@ -38,8 +38,6 @@ interface AnyFacts {
 
 /** What a store has besides its verbs. */
 export interface StoreLife {
-  /** As in the contract. */
-  readonly notice?: string;
   /** The listeners for work that may have become due. */
   readonly wake: Set<() => void>;
   readonly remote?: boolean;
@@ -50,7 +48,7 @@ export interface StoreLife {
 
 /** Makes a store from a function that carries out one verb, in this thread or another. */
 export function storeFrom(
-  name: Store["name"],
+  description: StoreDescription,
   carryOut: (verb: Verb, args: readonly unknown[]) => Promise<unknown>,
   life: StoreLife,
 ): Store {
@@ -67,9 +65,9 @@ export function storeFrom(
     };
   const verbs = Object.fromEntries(VERB_NAMES.map((verb) => [verb, call(verb)])) as unknown as Pick<Store, Verb>;
   return {
-    name,
+    name: description.name,
     remote: life.remote ?? false,
-    ...(life.notice !== undefined && { notice: life.notice }),
+    describe: () => description,
     ...verbs,
     ...(life.pulse && { pulse: life.pulse }),
     ...(life.within && { within: life.within }),

@@ -3,7 +3,7 @@
 import { AssertionError } from "node:assert";
 import { type Duration, formatDuration, parseDuration } from "../core/duration.ts";
 import type { DeathReason, FailureClass, Job } from "../core/job.ts";
-import { parseOptions } from "../core/options.ts";
+import { namesOf, parseOptions } from "../core/options.ts";
 import { nothingHeld, shownState } from "../core/holding.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
@@ -49,7 +49,16 @@ export interface Assertions {
   assertAttempts(job: string | { readonly id: string }, attempts: number): Promise<Job>;
 }
 
-const ENQUEUED = ["input", "key", "tenant", "queue", "service", "priority", "delay", "runAt"] as const;
+const ENQUEUED = namesOf<EnqueuedExpectation>()([
+  "input",
+  "key",
+  "tenant",
+  "queue",
+  "service",
+  "priority",
+  "delay",
+  "runAt",
+]);
 const SHOWN = 5;
 
 /** Assertions about the jobs of a store. */

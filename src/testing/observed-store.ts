@@ -6,6 +6,7 @@ import { cellVerbs } from "../store/memory/cells.ts";
 import { controlVerbs } from "../store/memory/control.ts";
 import { deadLetterVerbs } from "../store/memory/dead-letters.ts";
 import { groupVerbs } from "../store/memory/groups.ts";
+import { IN_MEMORY } from "../store/memory/index.ts";
 import { jobVerbs } from "../store/memory/jobs.ts";
 import { retentionVerbs } from "../store/memory/retention.ts";
 import { emptyTables, jobOf, startWaiting, stopWaiting, type Tables } from "../store/memory/tables.ts";
@@ -53,7 +54,7 @@ export class ObservedStore {
       ...controlVerbs(tables),
       ...cellVerbs(tables),
     };
-    this.store = storeFrom("memory", (verb, args) => this.#carryOut(verb, args), {
+    this.store = storeFrom(IN_MEMORY, (verb, args) => this.#carryOut(verb, args), {
       wake: this.#wake,
       close: async () => undefined,
     });

@@ -1,7 +1,7 @@
 // Runs one handler once, outside any queue, through the real executor: the input goes through JSON and schema as it
 // would on its way through a store, and the verdict is core's own.
 import type { Failure } from "../core/job.ts";
-import { parseNumber, parseOptions } from "../core/options.ts";
+import { parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { knownType, newJobOf, payloadOf } from "../enqueue/new-jobs.ts";
@@ -50,7 +50,7 @@ export interface Performed<Result> {
   readonly log: CollectedLog;
 }
 
-const FIELDS = ["attempt", "maxAttempts", "key", "tenant", "signal", "log", "now", "seed"] as const;
+const FIELDS = namesOf<PerformOptions>()(["attempt", "maxAttempts", "key", "tenant", "signal", "log", "now", "seed"]);
 
 /** Runs a handler once; rejects, as `enqueue` would, for an input that may not be enqueued. */
 export async function perform<Input, Result>(

@@ -1,6 +1,6 @@
 // A Redrive for tests: memory store, fake clock, seeded random numbers, and the real worker, which works on request.
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { type Events, openEvents, type RedriveEvent } from "../report/events.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
@@ -62,8 +62,8 @@ export interface TestRedrive extends Redrive, RunsOnDemand, Assertions {
   storeUp(): void;
 }
 
-const OWN = ["now", "seed", "patience"] as const;
 const PASSED_ON = ["jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes"] as const;
+const FIELDS = namesOf<TestRedriveOptions>()([...PASSED_ON, "now", "seed", "patience"]);
 
 /** The process id of the test itself; those of its workers follow. */
 const TEST_PID = 1;
@@ -125,7 +125,7 @@ interface World {
 }
 
 function openWorld(options: TestRedriveOptions): World {
-  parseOptions(options, [...PASSED_ON, ...OWN], "createTestRedrive");
+  parseOptions(options, FIELDS, "createTestRedrive");
   const { now, seed = 1, patience = "1s", ...rest } = options;
   parseNumber(seed, "seed", { min: 0, max: 0xffff_ffff, integer: true });
   const timeline = new Timeline(startOf(now));

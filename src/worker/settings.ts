@@ -1,7 +1,7 @@
 // The settings of a worker: its options, resolved once.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkName } from "../core/new-job.ts";
-import { invalid, parseNumber, parseOptions } from "../core/options.ts";
+import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 
 /** Options of every worker; durations as `"5s"` or milliseconds. */
 export interface WorkerOptions {
@@ -56,7 +56,7 @@ export const WORKER_DEFAULTS = {
 } as const;
 
 /** The names of the options. */
-export const WORKER_FIELDS = [
+export const WORKER_FIELDS = namesOf<WorkerOptions>()([
   "concurrency",
   "lease",
   "heartbeat",
@@ -66,7 +66,7 @@ export const WORKER_FIELDS = [
   "abortGrace",
   "onContactLost",
   "release",
-] as const;
+]);
 const DAY_MS = 86_400_000;
 
 /** Checks and completes the options. */

@@ -10,7 +10,7 @@ const TARGET = { kind: "queue", name: "q" } as const;
 
 /** Every verb with arguments that an open store accepts. */
 const VERBS: {
-  readonly [K in Exclude<keyof Store, "name" | "remote" | "notice" | "onWake" | "pulse" | "within" | "close">]: (
+  readonly [K in Exclude<keyof Store, "name" | "remote" | "describe" | "onWake" | "pulse" | "within" | "close">]: (
     store: Store,
   ) => Promise<unknown>;
 } = {
@@ -80,6 +80,14 @@ export function lifeFacts({ fact }: Suite): void {
   });
 
   fact("says what it is", async ({ store }) => {
+    const { name, shown, file, notice } = store.describe();
     expect(["memory", "sqlite", "postgres", "redis"]).toContain(store.name);
+    expect({ name, notice, isFile: file === null || file === shown }).toEqual({
+      name: store.name,
+      notice: null,
+      isFile: true,
+    });
+    expect(shown).toMatch(/^\S/);
+    expect(store.remote && file !== null).toBe(false);
   });
 }

@@ -1,6 +1,6 @@
 // Options are plain objects: what only looks like one would count as empty, and its settings would be lost in silence.
 import { describe, expect, it } from "vitest";
-import { objectOf, parseOptions } from "../../src/core/options.ts";
+import { namesOf, objectOf, parseOptions } from "../../src/core/options.ts";
 
 describe("what is given as options", () => {
   it.each([
@@ -26,5 +26,24 @@ describe("what is given as options", () => {
     }
     for (const value of [{ a: 1 }, new Settings(), Object.assign(Object.create(null), { a: 1 })])
       expect({ ...parseOptions(value, ["a"], "it") }).toEqual({ a: 1 });
+  });
+});
+
+describe("the names of options", () => {
+  interface Options {
+    readonly a: number;
+    readonly b?: number;
+  }
+
+  it("are a list as it was written", () => {
+    expect(namesOf<Options>()(["b", "a"])).toEqual(["b", "a"]);
+  });
+
+  // Each line below is an error of the compiler, or the directive above it is one.
+  it("do not compile without one of the type's, nor with another", () => {
+    // @ts-expect-error
+    expect(namesOf<Options>()(["a"])).toEqual(["a"]);
+    // @ts-expect-error
+    expect(namesOf<Options>()(["a", "b", "c"])).toEqual(["a", "b", "c"]);
   });
 });

@@ -195,6 +195,19 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
     expect((await fleet.schedules.list()).map(({ name }) => name)).toEqual(["s", "worse"]);
     expect(await fleet.schedules.remove("bad")).toBe(true);
   });
+
+  it("lose a tick whose job may not be stored, and no tick of another at the same time", async () => {
+    const world = await open(kind);
+    const fleet = await fleetOn(world, 1);
+    await fleet.schedules.set("s", { every: "10s", job: "t" });
+    const whole = JSON.parse((await stored(world.store)).value) as { definition: object };
+    const value = JSON.stringify({ ...whole, definition: { ...whole.definition, options: { priority: 77 } } });
+    await world.store.setCells([{ kind: "schedule", holder: "", version: 0, name: "bad", value }]);
+    await fleet.pass(35_000);
+    expect(await firings(world.store)).toHaveLength(3);
+    const lost = fleet.log.said("the job of a schedule cannot be made; this tick is lost");
+    expect(lost.map(({ fields }) => fields.schedule)).toEqual(["bad", "bad", "bad"]);
+  });
 });
 
 async function stored(store: Store, name = "s") {

@@ -99,7 +99,7 @@ export function reachStore(store: Store, actor: Actor, ground: Ground): Store {
     actor.onEnd(quiet);
     return quiet;
   };
-  return { ...verbs, name: store.name, remote: store.remote, onWake, close: async () => {} };
+  return { ...verbs, name: store.name, remote: store.remote, describe: store.describe, onWake, close: async () => {} };
 }
 
 /** The same line to a store that beats for its actor and that is far away, as Postgres does and is. */

@@ -1,6 +1,6 @@
 // The memory store: the short reference that every other store is compared with, and a store for tests and small tools.
 // Nothing survives the process.
-import type { Store } from "../store.ts";
+import type { Store, StoreDescription } from "../store.ts";
 import { storeFrom, type Verbs } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
@@ -11,6 +11,14 @@ import { retentionVerbs } from "./retention.ts";
 import { emptyTables } from "./tables.ts";
 import { workVerbs } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
+
+/** The description of every store in memory. */
+export const IN_MEMORY: StoreDescription = {
+  name: "memory",
+  shown: "the memory of this process",
+  file: null,
+  notice: null,
+};
 
 /** A store in the memory of this process; its clock is a parameter. */
 export function createMemoryStore(options: { readonly clock: () => number }): Store {
@@ -27,7 +35,7 @@ export function createMemoryStore(options: { readonly clock: () => number }): St
     ...cellVerbs(tables),
   };
   return storeFrom(
-    "memory",
+    IN_MEMORY,
     async (verb, args) => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args),
     {
       wake: new Set(),

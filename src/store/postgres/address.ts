@@ -2,8 +2,10 @@
 // unsafe or impossible address is refused with the reason.
 import type pg from "pg";
 import { RedriveError } from "../../core/errors.ts";
-import { didYouMean, invalid, parseOptions } from "../../core/options.ts";
+import { didYouMean, invalid, namesOf, parseOptions } from "../../core/options.ts";
 import { redactText } from "../../core/redact.ts";
+import type { StoreAddress } from "../inspection.ts";
+import type { StoreDescription } from "../store.ts";
 import { loadPg } from "./driver.ts";
 
 /** Options of a Postgres store. */
@@ -41,7 +43,7 @@ export interface PostgresAddress {
   readonly shown: string;
 }
 
-const FIELDS = ["url", "pool", "schema", "maxConnections", "pooler"] as const;
+const FIELDS = namesOf<PostgresOptions>()(["url", "pool", "schema", "maxConnections", "pooler"]);
 const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
 /** Names that Postgres accepts only in quotes, of all its versions that we know. */
 const SQL_WORDS: ReadonlySet<string> = new Set(
@@ -62,6 +64,22 @@ const OWN_PARTS = ["schema", "pooler", "insecure"] as const;
 /** True for the URL of a Postgres server, valid or not. */
 export function isPostgresUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url);
+}
+
+/** The description of a store at this address. */
+export function describePostgres({ shown, schema }: PostgresAddress): StoreDescription {
+  return { name: "postgres", shown: `${shown} (schema ${schema})`, file: null, notice: null };
+}
+
+/** The checked address of a URL; null for the URL of another kind of store. */
+export function postgresStoreAddress(url: string): StoreAddress | null {
+  if (!isPostgresUrl(url)) return null;
+  const description = describePostgres(readPostgresAddress({ url }));
+  return {
+    ...description,
+    url,
+    inspect: async () => (await import("./inspection.ts")).inspectPostgres(url, description.shown),
+  };
 }
 
 /** Checks the options. */

@@ -21,7 +21,7 @@ import type { LaneOf } from "./lane-numbers.ts";
 import { lanesVerb } from "./lanes.ts";
 import { findSchema, migrate, migrationPlan } from "./migrate.ts";
 import { openDependencies, type PostgresDependencies, type PostgresSurroundings } from "./dependencies.ts";
-import type { PostgresOptions } from "./address.ts";
+import { describePostgres, type PostgresOptions } from "./address.ts";
 import { passwordOf, startPulse } from "./pulse.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
@@ -81,7 +81,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Post
         hears,
       ),
   });
-  const store = storeFrom("postgres", carryOut, {
+  const store = storeFrom(describePostgres(place), carryOut, {
     wake,
     remote: true,
     ...(beside && pulse(beside)),

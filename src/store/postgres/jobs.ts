@@ -1,10 +1,12 @@
 // Reads, cancels and reschedules jobs on Postgres. A change of a waiting job first takes its row from `waiting`: only
 // there a claim and a change meet, and only one of them finds the row.
 import { RedriveError } from "../../core/errors.ts";
-import { STATES, type State } from "../../core/job.ts";
+import { type Job, STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
-import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import { dueCursor, readDueCursor } from "../cursor.ts";
+import { Conditions, pageOf, type Query, postgresDialect } from "../dialect.ts";
+import { addPlain, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import { JOB_WIDTH, RUN_AT, type Value } from "../columns.ts";
 import { columnsFor, jobFromRow } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
@@ -22,7 +24,7 @@ import {
   withRun,
 } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./context.ts";
-import type { PostgresValue, PostgresStatement } from "./driver.ts";
+import type { PostgresStatement, PostgresValue } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { belongingFrom } from "./lane-numbers.ts";
 import { time } from "./time.ts";
@@ -230,31 +232,27 @@ function rescheduleStatements(
   };
 }
 
-const CONDITIONS = {
-  state: STATE,
-  type: "l.type",
-  queue: "l.queue",
-  service: "l.service",
-  tenant: "l.tenant",
-  key: "j.key",
-} as const;
-
 /** The source of a list, chosen so that few jobs are read in vain. */
-function sourceOf(s: string, { key, state, due }: JobQuery): { readonly from: string; readonly where: string } {
-  if (key !== undefined) return { from: `${s}.job j ${withRun(s)}`, where: "j.key is not null" };
-  if (state === "running") return { from: heldRuns(s), where: "true" };
+function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
+  const of = (from: string, where = "true"): JobSource => ({ from, where, seq: "j.seq" });
+  if (key !== undefined) return of(`${s}.job j ${withRun(s)}`, "j.key is not null");
+  if (state === "running") return of(heldRuns(s));
   if (state === "dead")
-    return {
-      from: `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`,
-      where: "d.redriven_at is null",
-    };
-  if (state === "queued" || due !== undefined)
-    return { from: `${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN}`, where: "true" };
-  if (state !== undefined) return { from: `${s}.job j ${NO_RUN}`, where: "true" };
-  return { from: `${s}.job j ${withRun(s)}`, where: "true" };
+    return of(`${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`, "d.redriven_at is null");
+  if (state === "queued" || due !== undefined) return of(`${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN}`);
+  return of(`${s}.job j ${state === undefined ? withRun(s) : NO_RUN}`);
 }
 
-async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnType<typeof jobFromRow>>> {
+const wordsOf = (s: string): JobWords => ({
+  dialect: postgresDialect(s),
+  columns: jobColumns(s),
+  withLane: withLane(s),
+  state: STATE,
+  isQueued: "h.seq is null and j.state = 'queued'",
+  sourceOf: (query) => sourceOf(s, query),
+});
+
+async function list({ db, s }: Context, query: JobQuery): Promise<Page<Job>> {
   if (query.sort === "due") {
     const { text, values } = dueList(s, query);
     const found = await db.ask({ text }, ...values, query.limit + 1);
@@ -264,54 +262,23 @@ async function list({ db, s }: Context, query: JobQuery): Promise<Page<ReturnTyp
     const items = rows.map((row) => jobFromRow(row as Value[]));
     return { items, next: place && found.length > query.limit ? dueCursor(place) : null };
   }
-  const source = sourceOf(s, query);
-  const { where, values } = narrow(["j.seq < $1"], [readCursor(query.cursor)], CONDITIONS, query);
-  where.push(source.where);
-  if (query.due !== undefined)
-    where.push(`h.seq is null and j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ${NOW}`);
-  if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${columnsFor(jobColumns(s), query)}, j.seq from ${source.from} ${withLane(s)} where ${where.join(" and ")}
-    order by j.seq desc limit $${values.length + 1}`;
-  const { rows, next } = page(await db.ask({ text }, ...values, query.limit + 1), query.limit, JOB_WIDTH);
+  const { text, values } = jobList(wordsOf(s), query, NOW);
+  const { rows, next } = pageOf(await db.ask({ text }, ...values), query.limit, JOB_WIDTH);
   return { items: rows.map((row) => jobFromRow(row as Value[])), next };
 }
 
 /** Waiting jobs by due time, the earliest first; for retries an index has that order. */
-export function dueList(s: string, query: JobQuery): { readonly text: string; readonly values: Value[] } {
-  const { runAt, seq } = readDueCursor(query.cursor) ?? { runAt: 0, seq: 0 };
+export function dueList(s: string, query: JobQuery): Query {
+  const from = readDueCursor(query.cursor) ?? { runAt: 0, seq: 0 };
   const order = query.tried ? time("w.run_at") : "w.run_at";
-  const from = `${order} >= ${query.tried ? time("$1::bigint") : "$1"} and (w.run_at, w.seq) > ($1, $2)`;
-  const { where, values } = narrow([from], [runAt, seq], CONDITIONS, query);
-  if (query.tried) where.push("w.job_id is not null");
-  else if (query.tried === false) where.push("j.attempts = 0");
-  if (query.due !== undefined) where.push(`w.run_at ${query.due ? "<=" : ">"} ${NOW}`);
+  const where = new Conditions(postgresDialect(s));
+  const [at, runAt, seq] = [where.of(from.runAt), where.of(from.runAt), where.of(from.seq)];
+  where.add(`${order} >= ${query.tried ? time(`${at}::bigint`) : at} and (w.run_at, w.seq) > (${runAt}, ${seq})`);
+  addPlain(where, STATE, query);
+  if (query.tried) where.add("w.job_id is not null");
+  else if (query.tried === false) where.add("j.attempts = 0");
+  if (query.due !== undefined) where.add(`w.run_at ${query.due ? "<=" : ">"} ${NOW}`);
   const text = `select ${columnsFor(jobColumns(s), query)}, j.seq from ${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN} ${withLane(s)}
-    where ${where.join(" and ")} order by ${order}, w.seq limit $${values.length + 1}`;
-  return { text, values };
-}
-
-/** The conditions of a list: the given ones, and one for each field of the query. */
-export function narrow<K extends string>(
-  where: string[],
-  values: Value[],
-  columns: Readonly<Record<K, string>>,
-  query: { readonly [key in NoInfer<K>]?: string | number },
-): { where: string[]; values: Value[] } {
-  for (const field of Object.keys(columns) as K[]) {
-    const value = query[field];
-    if (value === undefined) continue;
-    values.push(value);
-    where.push(`${columns[field]} = $${values.length}`);
-  }
-  return { where, values };
-}
-
-/** Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. */
-export function page(
-  found: PostgresValue[][],
-  limit: number,
-  at: number,
-): { readonly rows: PostgresValue[][]; readonly next: string | null } {
-  const rows = found.slice(0, limit);
-  return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
+    where ${where.text} order by ${order}, w.seq limit $${where.values.length + 1}`;
+  return { text, values: where.values };
 }

@@ -1,4 +1,6 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
+import { postgresDialect } from "../dialect.ts";
+import { endedViews, isSettled, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
 import { heldRuns } from "./columns.ts";
 import { time } from "./time.ts";
 
@@ -36,73 +38,47 @@ const retrying = (s: string, columns: string): string => `(${columns} from ${s}.
     left join ${s}.lane l on l.base = w.lane - w.lane % 4 limit 1) j
 where w.job_id is not null order by ${time("w.run_at")})`;
 
-/** The position of a run: its job and generation, and its number in there, including the first. */
-interface Place {
-  /** Of the job. */
-  readonly id: string;
-  readonly type: string;
-  readonly generation: string;
-  /** The number of the run, as SQL. */
-  readonly run: string;
-}
-
-const PRESENT: Place = {
+const wordsOf = (s: string): ViewWords => ({
+  ...postgresDialect(s),
+  time,
+  word: (text) => `'${text}'::text`,
+  isLimited: "j.limited",
+  some: "select",
+});
+const PRESENT: RunPlace = {
   id: "j.id",
-  type: "l.type",
+  type: "l.type as type",
   generation: "j.generation",
   run: "(least(j.attempts, 2147483646) + 1)",
 };
-const PENDING: Place = { ...PRESENT, id: "w.job_id", type: "j.type" };
-const BAD: Place = { ...PRESENT, generation: "a.generation", run: "a.attempt" };
-
-/** The first run has the id of its job, the others a suffix that no job id can have. */
-const runOf = (
-  { id, type, generation, run }: Place,
-  status: string,
-  times: Readonly<Record<"next" | "error" | "from" | "to", string>>,
-): string => {
-  const isFirst = `${generation} = 1 and ${run} = 1`;
-  const most = "case when j.limited then '/' || (j.max_attempts - 1) else '' end";
-  return `
-select case when ${isFirst} then ${id} else ${id} || ':' || ${generation} || '.' || ${run} end as id, ${id} as job_id, ${type} as type,
-  ${generation} as generation, ${run} - 1 as retry_count, j.max_attempts - 1 as max_retries, ${run} > 1 as is_retry,
-  case when ${isFirst} then null else ${id} end as original_run_id, '${status}'::text as status, ${times.next} as next_retry_at,
-  ${times.error} as error_message, ${times.from} as started_at, ${times.to} as completed_at,
-  case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
-};
-
-/** The last run of a job was settled under its epoch: the start time on the job is of that run, not of one to come. */
-const isSettled = (s: string): string =>
-  `exists (select from ${s}.attempt a where a.job_seq = j.seq and a.epoch = j.epoch)`;
-/** Runs that were not charged repeat the number of the one before. */
-const sameBefore = (s: string, attempt: string, epoch: string): string =>
-  `exists (select from ${s}.attempt b where b.job_seq = j.seq and b.generation = ${attempt}.generation
-    and b.attempt = ${attempt}.${attempt === "a" ? "attempt" : "attempts"} and b.epoch < ${epoch})`;
+const PENDING: RunPlace = { ...PRESENT, id: "w.job_id", type: "j.type as type" };
+const BAD: RunPlace = { ...PRESENT, generation: "a.generation", run: "a.attempt" };
 
 const NONE = { next: "null::timestamptz", error: "null::text", from: "null::timestamptz", to: "null::timestamptz" };
 const ENDED = { from: time("j.started_at"), to: time("j.finished_at") };
 
 const runs = (s: string): string => {
+  const words = wordsOf(s);
   const lane = `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
   const ofState = (state: string): string => `from ${s}.job j ${lane} where j.state = '${state}'`;
   return `create view ${s}.runs as ${[
-    `${runOf(BAD, "failed", {
+    `${runOf(words, BAD, "failed", {
       next: time("(a.ended_at::numeric + a.delay_ms)"),
       error: "a.error_message",
       from: time("a.started_at"),
       to: time("a.ended_at"),
     })} from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq ${lane}
-    where a.attempt > 0 and not ${sameBefore(s, "a", "a.epoch")}`,
-    retrying(s, runOf(PENDING, "pending_retry", { ...NONE, next: time("w.run_at"), error: "j.error_message" })),
-    `${runOf(PRESENT, "queued", NONE)} from ${queued(s)} ${lane} where j.attempts <= 0`,
-    `${runOf(PRESENT, "running", { ...NONE, from: time("h.at") })} from ${heldRuns(s)} ${lane}`,
-    `${runOf(PRESENT, "completed", { ...NONE, ...ENDED })} ${ofState("completed")}`,
-    `${runOf(PRESENT, "cancelled", { ...NONE, ...ENDED, from: `case when not ${isSettled(s)} then ${ENDED.from} end` })}
+    where a.attempt > 0 and not ${sameBefore(words, "a")}`,
+    retrying(s, runOf(words, PENDING, "pending_retry", { ...NONE, next: time("w.run_at"), error: "j.error_message" })),
+    `${runOf(words, PRESENT, "queued", NONE)} from ${queued(s)} ${lane} where j.attempts <= 0`,
+    `${runOf(words, PRESENT, "running", { ...NONE, from: time("h.at") })} from ${heldRuns(s)} ${lane}`,
+    `${runOf(words, PRESENT, "completed", { ...NONE, ...ENDED })} ${ofState("completed")}`,
+    `${runOf(words, PRESENT, "cancelled", { ...NONE, ...ENDED, from: `case when not ${isSettled(words)} then ${ENDED.from} end` })}
     ${ofState("cancelled")}`,
     // A job that died without being charged did not fail in a run; it is shown anyway.
-    `${runOf(PRESENT, "failed", { ...NONE, error: "j.error_message", to: ENDED.to })}
+    `${runOf(words, PRESENT, "failed", { ...NONE, error: "j.error_message", to: ENDED.to })}
     from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${lane}
-    where d.redriven_at is null and j.state = 'dead' and (j.attempts = 0 or ${sameBefore(s, "j", "j.epoch")})`,
+    where d.redriven_at is null and j.state = 'dead' and (j.attempts = 0 or ${sameBefore(words, "j")})`,
   ].join("\nunion all")};
 `;
 };
@@ -121,24 +97,7 @@ create view ${s}.jobs as ${[
   withStatus(s, "running", heldRuns(s), "true", RUN),
   ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
 ].join("\nunion all")};
-
-create view ${s}.attempts as
-select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,
-  ${time("a.started_at")} as started_at, ${time("a.ended_at")} as ended_at, a.delay_ms,
-  a.error_class, a.error_name, a.error_message, a.error_stack
-from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq
-union all
-select j.id, j.generation, j.epoch, ${PRESENT.run}, 'completed', j.worker,
-  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
-from ${s}.job j where j.state = 'completed';
-
-create view ${s}.dead_letters as
-select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
-  d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
-  j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
-  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
-from ${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq;
-
+${endedViews(wordsOf(s), PRESENT.run)}
 create view ${s}.item_errors as
 select j.id as item_id, substr(l.type, 7) as run_name, j.payload as item, a.attempt, a.worker, a.error_class, a.error_name,
   a.error_message, a.error_stack, ${time("a.ended_at")} as created_at

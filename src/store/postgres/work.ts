@@ -4,7 +4,7 @@ import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
 import type { Quota } from "../../core/plan.ts";
 import { isPlainJob, REST_COLUMNS } from "../columns.ts";
-import { keepFromText, keepText, PLAIN_RUN, putRest } from "../rows.ts";
+import { claimedFrom, keepText, putRest, USUAL_CRASHES } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
 import { lastStack } from "./columns.ts";
 import { type Context, NOW, noteStarted } from "./context.ts";
@@ -13,22 +13,11 @@ import type { Floors } from "./floors.ts";
 import { takenOfGroups } from "./groups.ts";
 import type { OpenClaims } from "./open-claims.ts";
 
-const USUAL_CRASHES = 3;
 /** What most jobs have never used, or have as most others, goes as one text, and only where a job differs. */
 const rest = (s: string): string => `case when ${isPlainJob("j.")}
   and j.version = 1 and j.limited and j.max_crashes = ${USUAL_CRASHES} then null
   else json_build_array(j.version, j.limited, j.max_crashes, ${REST_COLUMNS.map(({ sql }) => `j.${sql}`).join(", ")},
     ${lastStack(s)})::text end`;
-
-const PLAIN_CLAIMED = {
-  ...PLAIN_RUN,
-  version: 1,
-  limited: true,
-  maxCrashes: USUAL_CRASHES,
-  nonce: "",
-  ticket: 0,
-  said: undefined,
-};
 
 /** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */
 export function claimText(s: string): string {
@@ -177,16 +166,10 @@ function segments(quotas: readonly Quota[], belonging: (lane: number) => Belongi
   return parts;
 }
 
-function claimedJob(
-  row: PostgresValue[],
-  { worker, nonce, ticket }: ClaimRequest,
-  of: Belonging,
-  at: number,
-): ClaimedJob {
+function claimedJob(row: PostgresValue[], claim: ClaimRequest, of: Belonging, at: number): ClaimedJob {
   const now = row[NOW_AT] as number;
   const runAt = row[3] as number;
-  const keep = keepFromText(row[KEEP_AT] as string | null);
-  const job = { ...PLAIN_CLAIMED };
+  const job = claimedFrom(of, row[KEEP_AT] as string | null, claim, at);
   job.id = row[0] as string;
   job.payload = row[1] as string;
   job.epoch = row[2] as number;
@@ -195,18 +178,6 @@ function claimedJob(
   job.createdAt = (row[5] as number | null) ?? runAt;
   job.updatedAt = job.startedAt = now;
   job.maxAttempts = row[6] as number;
-  job.keepFinishedMs = keep.keepFinishedMs;
-  job.keepDeadMs = keep.keepDeadMs;
-  job.type = of.type;
-  job.queue = of.queue;
-  job.service = of.service;
-  job.tenant = of.tenant;
-  job.group = of.group;
-  job.groupConcurrency = of.groupConcurrency;
-  job.priority = of.priority;
-  job.worker = worker;
-  job.nonce = nonce;
-  job.ticket = ticket + at;
   if (row[REST] !== null) {
     const [version, limited, maxCrashes, ...more] = JSON.parse(row[REST] as string) as [number, boolean, number];
     Object.assign(job, { version, limited, maxCrashes });

@@ -1,15 +1,15 @@
 // Dead letters on SQLite: lists them, counts them, sends them back to work.
-import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
+import type { Failure } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
-import { readCursor } from "../cursor.ts";
+import { pageOf, SQLITE } from "../dialect.ts";
+import { historyText, LETTER_CURSOR, letterGroups, letterList, type LetterWords } from "../list-queries.ts";
 import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
-import { narrow, page, type RowPage, WITH_LANE } from "./jobs.ts";
-import { JOB_WIDTH } from "../columns.ts";
-import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH, failureFromText, groupFromRow } from "../rows.ts";
+import { type RowPage, WITH_LANE } from "./jobs.ts";
+import { failureFromText, groupFromRow } from "../rows.ts";
 import { SELECT_JOB } from "./wire.ts";
 
 /** The verbs about dead letters, with rows instead of objects. */
@@ -18,28 +18,16 @@ export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> 
   history(id: string): Value[][];
 }
 
-const CONDITIONS = {
-  jobId: "d.job_seq = (select seq from job where id = ?)",
-  type: "d.type = ?",
-  service: "l.service = ?",
-  tenant: "l.tenant = ?",
-  class: "d.error_class = ?",
-  reason: "d.reason = ?",
-  fingerprint: "d.fingerprint = ?",
-  from: "d.died_at >= ?",
-  until: "d.died_at < ?",
-} as const;
-// Plain text, not a pattern; lower() of SQLite knows A to Z.
-const SAYS = "(instr(lower(d.error_name), lower(?)) > 0 or instr(lower(d.error_message), lower(?)) > 0)";
-const WITH_JOB = `join job j on j.seq = d.job_seq ${WITH_LANE}`;
+const WORDS: LetterWords = {
+  dialect: SQLITE,
+  jobColumns: SELECT_JOB,
+  withJob: `join job j on j.seq = d.job_seq ${WITH_LANE}`,
+  isDead: "j.state = 'dead' and j.state <> 'queued'",
+};
 
 /** The verbs about dead letters. */
 export function deadLetterVerbs(db: SqliteDatabase, clock: () => number): SqliteDeadLetterVerbs {
-  const history = db.prepare(
-    `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure,
-       a.error_stack
-     from attempt a join job j on j.seq = a.job_seq where j.id = ? order by a.epoch`,
-  );
+  const history = db.prepare(historyText(SQLITE));
   return {
     deadLetters: (query) => list(db, query),
     tally: (filter) => tally(db, filter),
@@ -48,43 +36,20 @@ export function deadLetterVerbs(db: SqliteDatabase, clock: () => number): Sqlite
   };
 }
 
-const NEWEST_FIRST = { beyond: "d.seq < ?", order: "d.seq desc" } as const;
-const OLDEST_FIRST = { beyond: "d.seq > ?", order: "d.seq" } as const;
-
 function list(db: SqliteDatabase, query: DeadLetterQuery): RowPage {
-  const { beyond, order } = query.oldest ? OLDEST_FIRST : NEWEST_FIRST;
-  const { where, values } = conditions(beyond, readCursor(query.cursor, query.oldest), query);
-  const found = db
-    .prepare(
-      `select ${DEATH_COLUMNS}, ${columnsFor(SELECT_JOB, query)}, d.seq from dead_letter d ${WITH_JOB}
-       where ${where} order by ${order} limit ?`,
-    )
-    .all(...values, query.limit + 1);
-  return page(found, query.limit, DEATH_WIDTH + JOB_WIDTH);
+  const { text, values } = letterList(WORDS, query);
+  return pageOf(db.prepare(text).all(...values), query.limit, LETTER_CURSOR);
 }
 
-function conditions(beyond: string, position: number, filter: LetterFilter): { where: string; values: Value[] } {
-  const { where, values } = narrow(beyond, position, CONDITIONS, filter);
-  if (!filter.redriven) where.push("d.redriven_at is null");
-  if (filter.aside) where.push(`j.state = 'dead' and j.state <> 'queued' and j.expires_at = ${LATEST_INSTANT}`);
-  if (filter.text !== undefined) {
-    where.push(SAYS);
-    values.push(filter.text, filter.text);
-  }
-  return { where: where.join(" and "), values };
-}
-
-/** One pass over the matching letters, without their texts; texts are read only for the listed causes. */
+/** Reads the groups first, then texts, only for the listed causes. */
 function tally(db: SqliteDatabase, filter: LetterFilter): Tally {
-  const { where, values } = conditions(OLDEST_FIRST.beyond, readCursor(null, true), filter);
-  const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
-  const groups = db.prepare(
-    `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
-     from dead_letter d ${ofJobs ? WITH_JOB : ""} where ${where} group by 1, 2, 3, 4`,
-  );
+  const { text, values } = letterGroups(WORDS, filter);
   const failure = db.prepare("select failure from dead_letter where seq = ?");
   return tallyOf(
-    groups.all(...values).map(groupFromRow),
+    db
+      .prepare(text)
+      .all(...values)
+      .map(groupFromRow),
     (newest) => failureFromText(failure.all(newest)[0]?.[0] as string, null) as Failure,
   );
 }

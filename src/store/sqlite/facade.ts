@@ -7,6 +7,7 @@ import type { ClaimRequest, SettleRequest, Store } from "../store.ts";
 import type { Verb } from "../verb-facts.ts";
 import { type StoreLife, storeFrom } from "../verbs.ts";
 import type { Value } from "../columns.ts";
+import { describeSqlite, type SqliteAddress } from "./address.ts";
 import type { Reply, Request } from "./engine.ts";
 import type { RowPage } from "./jobs.ts";
 import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow, overdueFromRow } from "../rows.ts";
@@ -16,7 +17,7 @@ import { type ClaimWire, packNewJobs, packSettle, unpackClaim } from "./wire.ts"
 export type Carrier = (request: Request) => Promise<Reply>;
 
 /** Makes the store. */
-export function sqliteStore(carry: Carrier, life: StoreLife): Store {
+export function sqliteStore(carry: Carrier, address: SqliteAddress, life: StoreLife): Store {
   const call = async (verb: Verb, args: readonly unknown[]): Promise<unknown> => {
     const { pack, unpack } = WIRE[verb] ?? {};
     const reply = await carry({ verb, args: pack ? pack(...(args as never[])) : args });
@@ -24,7 +25,9 @@ export function sqliteStore(carry: Carrier, life: StoreLife): Store {
     return unpack ? unpack(reply.value as never, ...(args as never[])) : reply.value;
   };
   const control = rememberControl(async (...known) => (await call("control", known)) as ControlNews);
-  return storeFrom("sqlite", (verb, args) => (verb === "control" ? control() : call(verb, args)), life);
+  const carryOut = (verb: Verb, args: readonly unknown[]): Promise<unknown> =>
+    verb === "control" ? control() : call(verb, args);
+  return storeFrom(describeSqlite(address), carryOut, life);
 }
 
 interface Wire {

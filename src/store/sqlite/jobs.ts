@@ -2,7 +2,9 @@
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
-import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import { dueCursor, readDueCursor } from "../cursor.ts";
+import { Conditions, pageOf, SQLITE } from "../dialect.ts";
+import { addPlain, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
@@ -96,26 +98,10 @@ function rescheduler(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => 
   };
 }
 
-const CONDITIONS = {
-  state: "j.state = ?",
-  type: "l.type = ?",
-  queue: "l.queue = ?",
-  service: "l.service = ?",
-  tenant: "l.tenant = ?",
-  key: "j.key = ?",
-} as const;
-
-/** The source of a list, worded so that an index answers; `seq` is the position in the list. */
-interface Source {
-  readonly from: string;
-  readonly where: string;
-  readonly seq: string;
-}
-
-const ANY: Source = { from: "job j", where: "1", seq: "j.seq" };
-const OF_KEY: Source = { from: "job j indexed by job_keyed", where: "j.key is not null", seq: "j.seq" };
+const ANY: JobSource = { from: "job j", where: "1", seq: "j.seq" };
+const OF_KEY: JobSource = { from: "job j indexed by job_keyed", where: "j.key is not null", seq: "j.seq" };
 /** These are found without reading completed jobs, however many there are. */
-const OF_STATE: ReadonlyMap<State | undefined, Source> = new Map([
+const OF_STATE: ReadonlyMap<State | undefined, JobSource> = new Map([
   ["running", { from: "job j indexed by job_ended", where: RUNNING, seq: "j.seq" }],
   // A dead job has one letter that was not redriven, and letters cost nothing where jobs are claimed and completed.
   [
@@ -129,67 +115,38 @@ const OF_STATE: ReadonlyMap<State | undefined, Source> = new Map([
   ["cancelled", { from: "job j indexed by job_ended", where: "j.state <> 'queued'", seq: "j.seq" }],
 ]);
 
+const WORDS: JobWords = {
+  dialect: SQLITE,
+  columns: SELECT_JOB,
+  withLane: WITH_LANE,
+  state: "j.state",
+  isQueued: "j.state = 'queued'",
+  sourceOf: ({ key, state }) => (key === undefined ? (OF_STATE.get(state) ?? ANY) : OF_KEY),
+};
+
 function list(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   if (query.sort === "due") return listDue(db, query, now);
-  const source = query.key === undefined ? (OF_STATE.get(query.state) ?? ANY) : OF_KEY;
-  const { where, values } = narrow(`${source.seq} < ?`, readCursor(query.cursor), CONDITIONS, query);
-  where.push(source.where);
-  if (query.due !== undefined) {
-    where.push(`j.state = 'queued' and j.run_at ${query.due ? "<=" : ">"} ?`);
-    values.push(now);
-  }
-  if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const found = db
-    .prepare(
-      `select ${columnsFor(SELECT_JOB, query)}, j.seq from ${source.from} ${WITH_LANE} where ${where.join(" and ")} order by ${source.seq} desc limit ?`,
-    )
-    .all(...values, query.limit + 1);
-  return page(found, query.limit, JOB_WIDTH);
+  const { text, values } = jobList(WORDS, query, now);
+  return pageOf(db.prepare(text).all(...values), query.limit, JOB_WIDTH);
 }
 
 /** Waiting jobs by due time, the earliest first; for retries an index has that order. */
 function listDue(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   const from = readDueCursor(query.cursor);
   const [table, order] = query.tried ? ["job j indexed by job_retrying", time("j.run_at")] : ["job j", "j.run_at"];
-  const { where, values } = narrow("j.seq > ?", 0, CONDITIONS, query);
-  where.push("j.state = 'queued'");
+  const where = new Conditions(SQLITE);
+  where.add("j.state = 'queued'");
+  addPlain(where, WORDS.state, query);
   if (from) {
-    where.push(`${order} >= ${query.tried ? time("?") : "?"} and (j.run_at, j.seq) > (?, ?)`);
-    values.push(from.runAt, from.runAt, from.seq);
+    const [at, runAt, seq] = [where.of(from.runAt), where.of(from.runAt), where.of(from.seq)];
+    where.add(`${order} >= ${query.tried ? time(at) : at} and (j.run_at, j.seq) > (${runAt}, ${seq})`);
   }
-  if (query.due !== undefined) {
-    where.push(`j.run_at ${query.due ? "<=" : ">"} ?`);
-    values.push(now);
-  }
-  if (query.tried !== undefined) where.push(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${columnsFor(SELECT_JOB, query)}, j.seq from ${table} ${WITH_LANE} where ${where.join(" and ")} order by ${order}, j.seq limit ?`;
-  const found = db.prepare(text).all(...values, query.limit + 1);
+  if (query.due !== undefined) where.add(`j.run_at ${query.due ? "<=" : ">"} ${where.of(now)}`);
+  if (query.tried !== undefined) where.add(query.tried ? "j.attempts > 0" : "j.attempts = 0");
+  const text = `select ${columnsFor(SELECT_JOB, query)}, j.seq from ${table} ${WITH_LANE} where ${where.text} order by ${order}, j.seq limit ?`;
+  const found = db.prepare(text).all(...where.values, query.limit + 1);
   const rows = found.slice(0, query.limit);
   const last = rows.at(-1);
   const place = last && { runAt: last[RUN_AT] as number, seq: last[JOB_WIDTH] as number };
   return { rows, next: place && found.length > query.limit ? dueCursor(place) : null };
-}
-
-/** The conditions of a list: below its cursor, and one for each given field of the query. */
-export function narrow<K extends string>(
-  below: string,
-  cursor: number,
-  conditions: Readonly<Record<K, string>>,
-  query: { readonly [key in NoInfer<K>]?: string | number },
-): { where: string[]; values: Value[] } {
-  const where = [below];
-  const values: Value[] = [cursor];
-  for (const field of Object.keys(conditions) as K[]) {
-    const value = query[field];
-    if (value === undefined) continue;
-    where.push(conditions[field]);
-    values.push(value);
-  }
-  return { where, values };
-}
-
-/** Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. */
-export function page(found: Value[][], limit: number, at: number): RowPage {
-  const rows = found.slice(0, limit);
-  return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
 }

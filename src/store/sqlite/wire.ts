@@ -5,7 +5,7 @@ import type { Belonging } from "../../core/job.ts";
 import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
 import { isPlainJob, pushTerms, REST_COLUMNS, selectJob, TERM_COLUMNS, termsAt, type Value } from "../columns.ts";
-import { keepFromText, keepText, PLAIN_RUN, putRest, UNREADABLE } from "../rows.ts";
+import { claimedFrom, keepText, putRest, UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which is stored in the record of that run and not twice. */
 const lastStack = (job: string): string =>
@@ -94,8 +94,6 @@ export const CLAIM_COUNT = 11;
 /** How many values a claimed job has on the wire: id to keep times, its lane, and its CLAIM_REST or null. */
 export const CLAIM_WIDTH = CLAIM_COUNT + 2;
 
-const PLAIN_CLAIMED = { ...PLAIN_RUN, nonce: "", ticket: 0, said: undefined };
-
 /** Claimed jobs from the wire, in the order in which they were taken. */
 export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[] {
   const { flat, now } = wire;
@@ -103,8 +101,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
   const jobs: ClaimedJob[] = [];
   for (let at = 0; at < flat.length; at += CLAIM_WIDTH) {
     const of = belongings.get(flat[at + CLAIM_COUNT] as number) as Belonging;
-    const keep = keepFromText(flat[at + 10] as string | null);
-    const job = { ...PLAIN_CLAIMED };
+    const job = claimedFrom(of, flat[at + 10] as string | null, request, jobs.length);
     job.id = flat[at] as string;
     job.payload = flat[at + 1] as string;
     job.epoch = (flat[at + 2] as number) + 1;
@@ -116,18 +113,6 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
     job.maxCrashes = flat[at + 7] as number;
     job.version = flat[at + 8] as number;
     job.limited = flat[at + 9] === 1;
-    job.keepFinishedMs = keep.keepFinishedMs;
-    job.keepDeadMs = keep.keepDeadMs;
-    job.type = of.type;
-    job.queue = of.queue;
-    job.service = of.service;
-    job.tenant = of.tenant;
-    job.group = of.group;
-    job.groupConcurrency = of.groupConcurrency;
-    job.priority = of.priority;
-    job.worker = request.worker;
-    job.nonce = request.nonce;
-    job.ticket = request.ticket + jobs.length;
     const rest = flat[at + CLAIM_COUNT + 1] as readonly Value[] | null;
     if (rest !== null) putRest(job, rest);
     jobs.push(job);

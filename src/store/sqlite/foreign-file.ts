@@ -1,7 +1,7 @@
 // A store that cannot be opened because its file is not a database: names the file, and what it seems to be.
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { extname } from "node:path";
-import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { isRedriveError, RedriveError } from "../../core/errors.ts";
 
 const HEADER = "SQLite format 3\0";
 const LOOKED_AT = 512;
@@ -21,8 +21,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 
 /** The error about a store whose file is not a database; any other error unchanged. */
-export function ofForeignFile(error: unknown, path: string | null): unknown {
-  if (path === null) return error;
+export function ofForeignFile(error: unknown, path: string): unknown {
   if (!isRedriveError(error, "store_unusable") && !isRedriveError(error, "store_unavailable")) return error;
   const kind = kindOf(path);
   if (kind === null) return error;

@@ -1,10 +1,10 @@
 // Reads a database file without opening it as a store: creates nothing, migrates nothing.
 import { existsSync } from "node:fs";
-import { RedriveError } from "../core/errors.ts";
-import type { MigrationPlan, SchemaVersion } from "../store/migrations.ts";
-import { type SqliteDatabase, openDatabase } from "../store/sqlite/driver.ts";
-import { refuseForeign } from "../store/sqlite/file.ts";
-import { findSchema, migrationPlan } from "../store/sqlite/migrate.ts";
+import { RedriveError } from "../../core/errors.ts";
+import { type SqliteDatabase, openDatabase } from "./driver.ts";
+import { refuseForeign } from "./file.ts";
+import type { MigrationPlan, SchemaVersion } from "../migrations.ts";
+import { findSchema, migrationPlan } from "./migrate.ts";
 
 /** Reads from the file; throws `store_unavailable` where that is not possible. */
 export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
@@ -22,7 +22,7 @@ export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
   }
 }
 
-/** What bringing the file up to date would do; an empty file and none are of version 0. */
+/** What a migration of the file would do; an empty file and a missing one are of version 0. */
 export function filePlan(path: string): MigrationPlan {
   return migrationPlan(existsSync(path) ? lookInto(path, findSchema) : EMPTY);
 }

@@ -1,20 +1,18 @@
 // The checks of `doctor` on a Postgres server: version, commit safety, clock, schema, our rights.
-import type { Store } from "../store/store.ts";
-import type { PostgresStore } from "../store/postgres/index.ts";
-import { realSystem } from "../system/real.ts";
-import { type Finding, finding, schemaFinding } from "./doctor-machine.ts";
+import { realSystem } from "../../system/real.ts";
+import { type Finding, finding, schemaFinding } from "../inspection.ts";
+import type { PostgresStore } from "./index.ts";
 
 const CLOCK_SLACK_MS = 5_000;
 
 /** Checks the server of an open store. */
-export async function serverFindings(store: Store, shown: string): Promise<Finding[]> {
-  const postgres = store as PostgresStore;
-  const { version, fsync, synchronousCommit, now } = await postgres.server();
+export async function serverFindings(store: PostgresStore): Promise<Finding[]> {
+  const { version, fsync, synchronousCommit, now } = await store.server();
   const apart = Math.abs(now - realSystem.now());
   const safe = fsync === "on" && synchronousCommit !== "off";
   const level = `fsync ${fsync}, synchronous_commit ${synchronousCommit}`;
   return [
-    finding("server", "ok", `Postgres ${version} at ${shown}`),
+    finding("server", "ok", `Postgres ${version} at ${store.describe().shown}`),
     safe
       ? finding("durable", "ok", level)
       : finding("durable", "warning", level, "a power loss can lose jobs that Redrive confirmed; set both to on"),
@@ -26,8 +24,8 @@ export async function serverFindings(store: Store, shown: string): Promise<Findi
           "synchronise both; due times follow the server's clock",
         )
       : finding("clock", "ok", new Date(now).toISOString()),
-    schemaFinding(await postgres.schema()),
-    rightsFinding(await postgres.missingRights()),
+    schemaFinding(await store.schema()),
+    rightsFinding(await store.missingRights()),
   ];
 }
 

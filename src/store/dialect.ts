@@ -1,0 +1,82 @@
+// The SQL in which stores differ, for statements that are otherwise the same: the lists and tallies that operators read.
+// Each store writes the statements that every job needs (enqueue, claim, settle) on its own.
+import type { Value } from "./columns.ts";
+
+/** The SQL of one store. */
+export interface Dialect {
+  /** A table of the store. */
+  readonly table: (name: string) => string;
+  /** The parameter at this position, counted from 1. */
+  readonly parameter: (at: number) => string;
+  /** True if the column contains the text: plain text, not a pattern; A to Z match a to z and nothing else does. */
+  readonly says: (column: string, part: string) => string;
+}
+
+/** The SQL of SQLite. */
+export const SQLITE: Dialect = {
+  table: (name) => name,
+  parameter: () => "?",
+  // In SQLite, lower() changes only A to Z.
+  says: (column, part) => `instr(lower(${column}), lower(${part})) > 0`,
+};
+
+/** The SQL of Postgres, for a schema of this name. */
+export const postgresDialect = (s: string): Dialect => ({
+  table: (name) => `${s}.${name}`,
+  parameter: (at) => `$${at}`,
+  // Under this collation lower() changes only A to Z.
+  says: (column, part) => `position(lower(${part}::text collate "C") in lower(${column} collate "C")) > 0`,
+});
+
+/** A statement with the values of its parameters. */
+export interface Query {
+  readonly text: string;
+  readonly values: readonly Value[];
+}
+
+/** The conditions of a list; each parameter is used once in the text, in the order of the values. */
+export class Conditions {
+  readonly values: Value[] = [];
+  readonly #dialect: Dialect;
+  readonly #all: string[] = [];
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect;
+  }
+
+  /** A new parameter with this value. */
+  of(value: Value): string {
+    return this.#dialect.parameter(this.values.push(value));
+  }
+
+  /** Adds a condition. */
+  add(condition: string): void {
+    this.#all.push(condition);
+  }
+
+  /** Adds a condition for each given field of the query: its column has that value. */
+  addEqual<K extends string>(
+    columns: Readonly<Record<K, string>>,
+    query: { readonly [key in NoInfer<K>]?: string | number },
+  ): void {
+    for (const field of Object.keys(columns) as K[]) {
+      const value = query[field];
+      if (value !== undefined) this.add(`${columns[field]} = ${this.of(value)}`);
+    }
+  }
+
+  /** All conditions as one. */
+  get text(): string {
+    return this.#all.join(" and ");
+  }
+}
+
+/** Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. */
+export function pageOf<Row extends readonly unknown[]>(
+  found: readonly Row[],
+  limit: number,
+  at: number,
+): { readonly rows: Row[]; readonly next: string | null } {
+  const rows = found.slice(0, limit);
+  return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
+}

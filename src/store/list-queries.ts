@@ -1,0 +1,123 @@
+// The lists of jobs and of dead letters, the groups of a tally and the history of a job, as SQL: the same for every SQL
+// store.
+import { LATEST_INSTANT } from "../core/job.ts";
+import { isJobId } from "../core/new-job.ts";
+import { JOB_WIDTH } from "./columns.ts";
+import { readCursor } from "./cursor.ts";
+import { Conditions, type Dialect, type Query } from "./dialect.ts";
+import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH } from "./rows.ts";
+import type { DeadLetterQuery, JobQuery, LetterFilter } from "./store.ts";
+
+/** The source of a list of jobs `j`, worded so that an index answers; `seq` is the position in the list. */
+export interface JobSource {
+  readonly from: string;
+  readonly where: string;
+  readonly seq: string;
+}
+
+/** The SQL of one store for lists of jobs. */
+export interface JobWords {
+  readonly dialect: Dialect;
+  /** The columns of a job `j` in the order of `jobFromRow`. */
+  readonly columns: string;
+  /** Joins a job with its lane `l`. */
+  readonly withLane: string;
+  /** The state of a job, and a condition that is true for a waiting job. */
+  readonly state: string;
+  readonly isQueued: string;
+  /** The source of a list, chosen so that few jobs are read in vain. */
+  readonly sourceOf: (query: JobQuery) => JobSource;
+}
+
+/** Adds a condition for each given plain field of the query. */
+export function addPlain(where: Conditions, state: string, query: JobQuery): void {
+  const lane = { type: "l.type", queue: "l.queue", service: "l.service", tenant: "l.tenant" } as const;
+  where.addEqual({ state, ...lane, key: "j.key" } as const, query);
+}
+
+/** A page of jobs, newest first, and one job more than wanted; `now` is store time, as SQL or as a value. */
+export function jobList(words: JobWords, query: JobQuery, now: string | number): Query {
+  const source = words.sourceOf(query);
+  const where = new Conditions(words.dialect);
+  where.add(`${source.seq} < ${where.of(readCursor(query.cursor))}`);
+  addPlain(where, words.state, query);
+  where.add(source.where);
+  if (query.due !== undefined) {
+    const at = typeof now === "string" ? now : where.of(now);
+    where.add(`${words.isQueued} and j.run_at ${query.due ? "<=" : ">"} ${at}`);
+  }
+  if (query.tried !== undefined) where.add(query.tried ? "j.attempts > 0" : "j.attempts = 0");
+  const text = `select ${columnsFor(words.columns, query)}, j.seq from ${source.from} ${words.withLane}
+    where ${where.text} order by ${source.seq} desc limit ${where.of(query.limit + 1)}`;
+  return { text, values: where.values };
+}
+
+/** The SQL of one store for lists of dead letters. */
+export interface LetterWords {
+  readonly dialect: Dialect;
+  /** The columns of a job `j` in the order of `jobFromRow`. */
+  readonly jobColumns: string;
+  /** Joins a letter `d` with its job `j` and the lane `l` of that job. */
+  readonly withJob: string;
+  /** Joins the other tables that the columns of a job need. */
+  readonly withRun?: string;
+  /** A condition that is true for dead jobs, for a store whose index needs it. */
+  readonly isDead?: string;
+}
+
+/** The position of a page's cursor in its rows. */
+export const LETTER_CURSOR = DEATH_WIDTH + JOB_WIDTH;
+
+const COLUMNS = {
+  type: "d.type",
+  service: "l.service",
+  tenant: "l.tenant",
+  class: "d.error_class",
+  reason: "d.reason",
+  fingerprint: "d.fingerprint",
+} as const;
+
+/** A page of letters, and one letter more than wanted. */
+export function letterList(words: LetterWords, query: DeadLetterQuery): Query {
+  const { dialect, jobColumns, withJob, withRun = "" } = words;
+  const { oldest = false } = query;
+  const where = conditions(words, oldest, readCursor(query.cursor, oldest), query);
+  const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, d.seq
+    from ${dialect.table("dead_letter")} d ${withJob} ${withRun}
+    where ${where.text} order by d.seq ${oldest ? "" : "desc"} limit ${where.of(query.limit + 1)}`;
+  return { text, values: where.values };
+}
+
+/** The groups of a tally: one pass over the matching letters, without their texts. */
+export function letterGroups(words: LetterWords, filter: LetterFilter): Query {
+  const where = conditions(words, true, readCursor(null, true), filter);
+  const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
+  const text = `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
+    from ${words.dialect.table("dead_letter")} d ${ofJobs ? words.withJob : ""} where ${where.text} group by 1, 2, 3, 4`;
+  return { text, values: where.values };
+}
+
+/** The failed runs of a job, by its id. */
+export function historyText({ table, parameter }: Dialect): string {
+  return `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure, a.error_stack
+    from ${table("attempt")} a join ${table("job")} j on j.seq = a.job_seq where j.id = ${parameter(1)} order by a.epoch`;
+}
+
+function conditions(words: LetterWords, oldest: boolean, position: number, filter: LetterFilter): Conditions {
+  const { table, says } = words.dialect;
+  const { jobId, from, until, text } = filter;
+  const where = new Conditions(words.dialect);
+  where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(position)}`);
+  if (jobId !== undefined) {
+    const id = where.of(isJobId(jobId) ? jobId : "");
+    where.add(`d.job_seq = (select seq from ${table("job")} where id = ${id})`);
+  }
+  where.addEqual(COLUMNS, filter);
+  if (from !== undefined) where.add(`d.died_at >= ${where.of(from)}`);
+  if (until !== undefined) where.add(`d.died_at < ${where.of(until)}`);
+  if (!filter.redriven) where.add("d.redriven_at is null");
+  if (filter.aside) where.add(`${words.isDead ?? "true"} and j.expires_at = ${LATEST_INSTANT}`);
+  if (text !== undefined)
+    where.add(`(${says("d.error_name", where.of(text))} or ${says("d.error_message", where.of(text))})`);
+  return where;
+}
