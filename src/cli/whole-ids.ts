@@ -22,6 +22,22 @@ export function hintAtWholeIds(session: Session, ids: readonly string[]): void {
   if (part !== undefined) session.say(`${part} looks like the beginning of an id: ${hint(session)}.`);
 }
 
+/** How many jobs of those meant a change passed over, and why. */
+export type PassedOver = readonly [count: number, why: string];
+
+/** Tells what was done to jobs, and which of them it passed over; whoever gave a part of an id that is not there is told so. */
+export function answerChange(
+  session: Session,
+  ids: readonly string[],
+  sum: { readonly missing: number },
+  done: string,
+  passedOver: readonly PassedOver[],
+): void {
+  const rest = [...passedOver, [sum.missing, "not found"] as const].filter(([count]) => count > 0);
+  session.answer(sum, () => `${[done, ...rest.map(([count, why]) => `${count} ${why}`)].join(", ")}\n`);
+  if (sum.missing > 0) hintAtWholeIds(session, ids);
+}
+
 /** Does something with the job of an id; an error that it is not there says more where the id is a part of one. */
 export async function withWholeId<T>(session: Session, id: string, work: () => Promise<T>): Promise<T> {
   try {
