@@ -8,7 +8,7 @@ import { EXIT } from "./exit.ts";
 import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
-import { hintAtWholeIds } from "./whole-ids.ts";
+import { answerChange } from "./whole-ids.ts";
 import { counted } from "./format.ts";
 
 /** Registers `dlq retry`. */
@@ -38,14 +38,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
       session.say(`Sending ${counted(total, "dead letter")} back to work.`);
     }
     const sum = await redrive.deadLetters.retry(target, { delay });
-    session.answer(sum, () => {
-      const rest = [
-        ...(sum.refused > 0 ? [`${sum.refused} not dead`] : []),
-        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
-      ];
-      return `${[`${counted(sum.redriven, "job")} sent back to work`, ...rest].join(", ")}\n`;
-    });
-    if (sum.missing > 0) hintAtWholeIds(session, ids);
+    answerChange(session, ids, sum, `${counted(sum.redriven, "job")} sent back to work`, [[sum.refused, "not dead"]]);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });
 }
@@ -76,14 +69,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
       return EXIT.ok;
     }
     const sum = await redrive.deadLetters.remove(target);
-    session.answer(sum, () => {
-      const rest = [
-        ...(sum.refused > 0 ? [`${sum.refused} not dead`] : []),
-        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
-      ];
-      return `${[`${counted(sum.removed, "dead letter")} removed`, ...rest].join(", ")}\n`;
-    });
-    if (sum.missing > 0) hintAtWholeIds(session, ids);
+    answerChange(session, ids, sum, `${counted(sum.removed, "dead letter")} removed`, [[sum.refused, "not dead"]]);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });
 }

@@ -24,7 +24,7 @@ import { safeLine } from "../core/safe-text.ts";
 import { isNextRound } from "../core/round.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { hintAtWholeIds } from "./whole-ids.ts";
+import { answerChange } from "./whole-ids.ts";
 import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./format.ts";
 
 /** Registers `jobs`. */
@@ -151,15 +151,10 @@ function registerCancel(cli: Cli): void {
       return EXIT.ok;
     }
     const sum = await redrive.jobs.cancel(target);
-    session.answer(sum, () => {
-      const rest = [
-        ...(sum.requested > 0 ? [`${sum.requested} running and asked to stop`] : []),
-        ...(sum.finished > 0 ? [`${sum.finished} had ended already`] : []),
-        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
-      ];
-      return `${[`${counted(sum.cancelled, "job")} cancelled`, ...rest].join(", ")}\n`;
-    });
-    if (sum.missing > 0) hintAtWholeIds(session, ids);
+    answerChange(session, ids, sum, `${counted(sum.cancelled, "job")} cancelled`, [
+      [sum.requested, "running and asked to stop"],
+      [sum.finished, "had ended already"],
+    ]);
     return Array.isArray(target) && sum.missing + sum.finished > 0 ? EXIT.failed : EXIT.ok;
   });
 }
@@ -186,14 +181,7 @@ function registerReschedule(cli: Cli): void {
     if (Object.keys(change).length === 0)
       throw invalid("reschedule", "--delay, --run-at or --priority", "none of them", "pass at least one");
     const sum = await (await session.openExisting()).jobs.reschedule(target, change);
-    session.answer(sum, () => {
-      const rest = [
-        ...(sum.refused > 0 ? [`${sum.refused} not waiting`] : []),
-        ...(sum.missing > 0 ? [`${sum.missing} not found`] : []),
-      ];
-      return `${[`${counted(sum.changed, "job")} changed`, ...rest].join(", ")}\n`;
-    });
-    if (sum.missing > 0) hintAtWholeIds(session, ids);
+    answerChange(session, ids, sum, `${counted(sum.changed, "job")} changed`, [[sum.refused, "not waiting"]]);
     return Array.isArray(target) && sum.missing + sum.refused > 0 ? EXIT.failed : EXIT.ok;
   });
 }

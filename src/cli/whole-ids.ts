@@ -22,6 +22,22 @@ export function hintAtWholeIds(session: Session, ids: readonly string[]): void {
   if (part !== undefined) session.say(`${part} looks like the beginning of an id: ${hint(session)}.`);
 }
 
+/** How many of the named jobs a command did not change, and why. */
+export type PassedOver = readonly [count: number, why: string];
+
+/** Prints what a command changed and what it did not; adds a hint if a missing id looks like the beginning of one. */
+export function answerChange(
+  session: Session,
+  ids: readonly string[],
+  sum: { readonly missing: number },
+  done: string,
+  passedOver: readonly PassedOver[],
+): void {
+  const rest = [...passedOver, [sum.missing, "not found"] as const].filter(([count]) => count > 0);
+  session.answer(sum, () => `${[done, ...rest.map(([count, why]) => `${count} ${why}`)].join(", ")}\n`);
+  if (sum.missing > 0) hintAtWholeIds(session, ids);
+}
+
 /** Runs `work` for an id; a `not_found` error gets a hint where the id looks like the beginning of one. */
 export async function withWholeId<T>(session: Session, id: string, work: () => Promise<T>): Promise<T> {
   try {

@@ -2,16 +2,8 @@
 // others. It treats jobs by the memory store's own code.
 import { RedriveError } from "../core/errors.ts";
 import type { Job, Lease } from "../core/job.ts";
-import { cellVerbs } from "../store/memory/cells.ts";
-import { controlVerbs } from "../store/memory/control.ts";
-import { deadLetterVerbs } from "../store/memory/dead-letters.ts";
-import { groupVerbs } from "../store/memory/groups.ts";
-import { IN_MEMORY } from "../store/memory/index.ts";
-import { jobVerbs } from "../store/memory/jobs.ts";
-import { retentionVerbs } from "../store/memory/retention.ts";
+import { IN_MEMORY, memoryVerbs } from "../store/memory/index.ts";
 import { emptyTables, jobOf, startWaiting, stopWaiting, type Tables } from "../store/memory/tables.ts";
-import { workerVerbs } from "../store/memory/workers.ts";
-import { workVerbs } from "../store/memory/work.ts";
 import type { ClaimRequest, SettleRequest, Store } from "../store/store.ts";
 import { type Verb, VERBS } from "../store/verb-facts.ts";
 import { ring, storeFrom, type Verbs } from "../store/verbs.ts";
@@ -43,17 +35,7 @@ export class ObservedStore {
   constructor(now: () => number) {
     const tables = emptyTables(now);
     this.#tables = tables;
-    this.verbs = {
-      migrate: () => null,
-      ...jobVerbs(tables),
-      ...workVerbs(tables),
-      ...groupVerbs(tables),
-      ...workerVerbs(tables),
-      ...deadLetterVerbs(tables),
-      ...retentionVerbs(tables),
-      ...controlVerbs(tables),
-      ...cellVerbs(tables),
-    };
+    this.verbs = memoryVerbs(tables);
     this.store = storeFrom(IN_MEMORY, (verb, args) => this.#carryOut(verb, args), {
       wake: this.#wake,
       close: async () => undefined,

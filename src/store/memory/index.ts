@@ -8,7 +8,7 @@ import { deadLetterVerbs } from "./dead-letters.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { retentionVerbs } from "./retention.ts";
-import { emptyTables } from "./tables.ts";
+import { emptyTables, type Tables } from "./tables.ts";
 import { workVerbs } from "./work.ts";
 import { workerVerbs } from "./workers.ts";
 
@@ -20,10 +20,9 @@ export const IN_MEMORY: StoreDescription = {
   notice: null,
 };
 
-/** A store in the memory of this process; its clock is a parameter. */
-export function createMemoryStore(options: { readonly clock: () => number }): Store {
-  const tables = emptyTables(options.clock);
-  const verbs: Verbs = {
+/** Every verb, on these tables. */
+export function memoryVerbs(tables: Tables): Verbs {
+  return {
     migrate: () => null,
     ...jobVerbs(tables),
     ...workVerbs(tables),
@@ -34,6 +33,11 @@ export function createMemoryStore(options: { readonly clock: () => number }): St
     ...controlVerbs(tables),
     ...cellVerbs(tables),
   };
+}
+
+/** A store in the memory of this process; its clock is a parameter. */
+export function createMemoryStore(options: { readonly clock: () => number }): Store {
+  const verbs = memoryVerbs(emptyTables(options.clock));
   return storeFrom(
     IN_MEMORY,
     async (verb, args) => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args),

@@ -1,6 +1,6 @@
 // The tables of the memory store, and two things every verb needs: interned lanes, and waiting jobs in order of due
 // time.
-import type { AttemptRecord, Belonging, DeathReason, Failure, Job } from "../../core/job.ts";
+import type { AttemptRecord, Belonging, DeadLetter, Job } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
@@ -19,15 +19,9 @@ export type WorkerRow = { -readonly [K in keyof Omit<WorkerRecord, "running">]: 
 };
 
 /** A death as stored; the payload stays with the job. */
-export interface DeathRow {
+export interface DeathRow extends Omit<DeadLetter, "job" | "redrivenAt"> {
   readonly seq: number;
   readonly jobId: string;
-  readonly generation: number;
-  readonly reason: DeathReason;
-  readonly failure: Failure;
-  readonly attempts: number;
-  readonly crashes: number;
-  readonly diedAt: number;
   redrivenAt: number | null;
 }
 

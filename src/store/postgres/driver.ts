@@ -35,11 +35,6 @@ export interface PostgresDatabase {
   close(): Promise<void>;
 }
 
-/** The part of a pool or client that a query needs; `pg` has it, and so has anything a user wraps to look like it. */
-export interface Queryable {
-  query(config: { text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
-}
-
 /** How the pool is used. */
 export interface DatabaseOptions {
   readonly pool: pg.Pool;
