@@ -19,6 +19,7 @@ export const GOOD_EXCUSES: readonly GoodExcuse[] = [
     (mode): GoodExcuse => [`a second job comes while the first runs, its key being ${mode}`, (f) => second(f, mode)],
   ),
   ["a claim that was under way when the second job came is heard of later", (f) => heardLater(f)],
+  ["a halted worker hears of a claim long after its run was given up and its group went on", (f) => heardTooLate(f)],
   ["a job whose key was taken over while it ran waits for its next try", (f) => takenOver(f)],
   ["a waiting job gets another body, and a claim under way still has the old one", (f) => oldBody(f)],
   ["a waiting job has a body of which nobody heard whether it was taken", (f) => unheardBody(f)],
@@ -106,6 +107,25 @@ function heardLater(f: Forge): void {
   keyed(f, "queued", "b");
   f.settle(f.claim("a", {}, sent), "complete");
   done(f, "b");
+}
+
+function heardTooLate(f: Forge): void {
+  f.enqueue("a", FIFO);
+  f.enqueue("b", FIFO);
+  const sent = f.scribe.write("forger", "claim", "invoke", { nonce: "a:1", worker: "halted" });
+  const { generation, attempts, crashes, maxAttempts, payloadHash, runAt } = f.job("a");
+  const lease: ForgedLease = { job: "a", epoch: 1, nonce: "a:1", generation };
+  const taken = { ...lease, attempts, crashes, maxAttempts, payloadHash, runAt, worker: "halted", storeTime: f.time };
+  f.time += 5000;
+  f.job("a").epoch = 1;
+  f.listed(lease, { worker: "halted" });
+  f.settle(lease, "retry", { crash: 1, worker: null });
+  done(f, "a");
+  const next = f.claim("b");
+  f.scribe.write("forger", "claim", "ok", taken, sent);
+  f.scribe.write("forger", "claim", "ok", { nonce: "a:1", worker: "halted", answer: "taken" }, sent);
+  f.stale(lease, "release");
+  f.settle(next, "complete");
 }
 
 function takenOver(f: Forge): void {

@@ -79,7 +79,8 @@ export class Holds {
 
   #checkFifo(track: Track, run: Run, event: HistoryEvent): void {
     const fifo = this.#fifos.get(track.fifo as string);
-    if (fifo === undefined) return;
+    // Whose run was given up meanwhile: a halted worker hears of its claim when the place has long passed on.
+    if (fifo === undefined || run.end !== 0 || event.epoch < track.topEpoch) return;
     const { holder } = fifo;
     if (holder !== null && holder.track !== track && holder.run.end === 0 && holder.run.tries === 0) {
       this.#ledger.flag("R12", `claimed while ${holder.track.id} of the same FIFO key was running`, track.id);
