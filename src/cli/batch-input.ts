@@ -25,7 +25,7 @@ export async function batchItems(io: Io, flags: Flags): Promise<string[]> {
 }
 
 /**
- * Refuses an item that the store would refuse. Found later, it would leave a run with only its first items enqueued.
+ * Refuses an item that the store would refuse; found later, it would leave a run with only its first items enqueued.
  */
 function checkItem({ text, place }: PlacedRecord): void {
   try {

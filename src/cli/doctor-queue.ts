@@ -21,9 +21,7 @@ export interface Defined {
   readonly files: readonly string[];
 }
 
-/**
- * Checks workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null where no file defines types.
- */
+/** Checks workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null without a file of types. */
 export async function queueFindings(store: Store, defined: Defined | null): Promise<Finding[]> {
   const facts = await gatherHealth(store);
   const { workers, orphans, paused, breakers, deadLetters, jobs } = facts;

@@ -8,9 +8,7 @@ import { EXIT_HELP } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { VERSION } from "./version.ts";
 
-/**
- * Adds every command but loads only those that are asked for. `done` receives the exit code of the command that ran.
- */
+/** Adds every command but loads only those asked for. `done` receives the exit code of the command that ran. */
 export async function addCommands(
   program: Command,
   io: Io,

@@ -12,9 +12,7 @@ export type WorkerConfig = Omit<RedriveWorkerOptions, "isolation" | "jobsFile">;
  * folder of the file.
  */
 export interface RedriveConfig {
-  /**
-   * The database of the jobs: `sqlite:PATH` or `postgres://…`; default `sqlite:./redrive.db` in the working directory.
-   */
+  /** Database of the jobs: `sqlite:PATH` or `postgres://…`; default `sqlite:./redrive.db` in the working directory. */
   readonly store?: string;
   /** The file or files with job definitions; default none. */
   readonly jobs?: string | readonly string[];

@@ -14,9 +14,7 @@ export interface Holder {
   readonly waits: boolean;
 }
 
-/**
- * What a lane of a group may give: so many jobs, or only the one that holds the place and waits for its next attempt.
- */
+/** What a lane of a group may give: so many jobs, or only the one that holds the place and waits for a retry. */
 export function groupRoom<H extends Holder>(concurrency: number, holders: readonly H[], lane: number): number | H {
   const [first] = holders;
   const isItsTurn = concurrency === 1 && holders.length === 1 && first?.waits === true && first.lane === lane;

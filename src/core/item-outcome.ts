@@ -47,16 +47,14 @@ export function done(result?: unknown): ItemOutcome {
   return isOutcome(result) ? result : { [OUTCOME]: true, status: "done", result };
 }
 
-/**
- * Returned by a handler: the work failed and is to be tried again, after `delay` if given. Takes a message or an error.
- */
+/** Returned by a handler: the work failed and is retried, after `delay` if given. Takes a message or an error. */
 export function transient(error: unknown, options: { readonly delay?: Duration } = {}): ItemOutcome<never> {
   const { delay } = parseOptions(options, ["delay"], "transient");
   const delayMs = delay === undefined ? null : parseDuration(delay, "transient.delay");
   return { [OUTCOME]: true, status: "transient", error, delayMs };
 }
 
-/** Returned by a handler: the work failed and is not to be tried again. Takes a message or an error. */
+/** Returned by a handler: the work failed and is not retried. Takes a message or an error. */
 export function permanent(error: unknown): ItemOutcome<never> {
   return { [OUTCOME]: true, status: "permanent", error };
 }

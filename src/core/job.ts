@@ -113,9 +113,7 @@ const DAY_MS = 86_400_000;
 const TEN_YEARS_MS = 10 * 366 * DAY_MS;
 const KEEP_MOST_MS = 36_500 * DAY_MS;
 
-/**
- * Every term once: the checks, the columns of the stores and the values written with a verdict all follow from here.
- */
+/** Every term once: the checks, the columns of the stores and the values written with a verdict follow from here. */
 export const TERMS = {
   maxAttempts: { option: "maxAttempts", least: 1, most: 10_000, mayBeNull: false, of: (t) => t.maxAttempts },
   maxCrashes: { option: "maxCrashes", least: 1, most: 1_000, mayBeNull: false, of: (t) => t.maxCrashes },

@@ -129,9 +129,7 @@ export interface Take {
   readonly unlessBefore?: number;
 }
 
-/**
- * A rest until a slot is free, until something is due, or until either. `forgets`: the lanes seen are no longer of use.
- */
+/** A rest until a slot is free, until something is due, or until either. `forgets`: the lanes seen are outdated. */
 export interface Rest {
   readonly do: "rest";
   readonly ms: number;

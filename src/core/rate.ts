@@ -35,8 +35,8 @@ const FIELDS = namesOf<RateOptions>()(["limit", "per", "burst"]);
 /** How late a slot may still be used: the time that a look and a claim take. */
 const LATE_MS = 30;
 /**
- * How much of a limit in little demand is reserved at once, in milliseconds of its rate, and how long that stays valid.
- * No worker has more of it at a time, so using it late adds no more to a second than using it at once.
+ * How much of an idle limit with short steps is reserved at once, in milliseconds of its rate, and how long that stays
+ * valid. No worker has more of it at a time, so using it late adds no more to a second than using it at once.
  */
 const SPARE_MS = 4;
 const SPARE_LATE_MS = 2_000;
@@ -73,14 +73,11 @@ export interface Slots {
   readonly count: number;
   /** How long after its time each may still be used. */
   readonly lateMs: number;
-  /** Reserved from a bucket in no demand: they need not be used at once. */
+  /** Reserved from an idle bucket, beyond what was wanted: they need not be used at once. */
   readonly isSpare: boolean;
 }
 
-/**
- * The end of the slots reserved before, and the first of them that expired unused; other workers may not have needed
- * them.
- */
+/** Slots that expired unused: the first of them, and the end of their reservation. */
 export interface Lost {
   readonly from: number;
   readonly end: number;
@@ -102,7 +99,7 @@ export function reserve(
   const nextAt = before > until + stepMs + SKEW_MS ? now : before;
   const madeUpMs = (burst - 1) * stepMs + Math.min(LATE_MS, stepMs);
   const from = Math.max(nextAt, now - madeUpMs);
-  // From a bucket in no demand a little more at once, without hurry to use it: no other worker needs it.
+  // From an idle bucket a little more at once, without hurry to use it: no other worker waits for it.
   const isIdle = nextAt <= now;
   const spare = isIdle ? Math.floor(SPARE_MS / stepMs) : 0;
   const room = until < from ? 0 : Math.floor((until - from) / stepMs) + 1;
@@ -112,12 +109,12 @@ export function reserve(
   return { slots: { from, stepMs, count, lateMs, isSpare }, bucket: { nextAt: from + count * stepMs } };
 }
 
-/** True for a limit that has slots to spare where no other worker waits for it. */
+/** True for a limit with steps so short that an idle bucket gives more slots than wanted. */
 export function canSpare({ stepMs }: Spread): boolean {
   return stepMs <= SPARE_MS;
 }
 
-/** True for slots of a limit in demand. */
+/** True for slots that must start at their time: not spare ones, of a limit with long steps. */
 export function isTight({ stepMs, isSpare }: Slots): boolean {
   return !isSpare && stepMs > SPARE_MS;
 }

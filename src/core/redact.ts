@@ -31,7 +31,7 @@ const NAME_MOST = 128;
 const NO_SECRET = /^(?:null|true|false|yes|no|none|undefined|\*\*\*)$/i;
 
 /**
- * True for a name whose value must be masked; split at case, `_`, `-` and space; of a path only the last part counts.
+ * True for a name whose value must be masked; split at case, `_`, `-` and space; only the last part of a path counts.
  */
 export function isSecretName(name: string): boolean {
   if (name.length > NAME_MOST) return false;

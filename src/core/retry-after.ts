@@ -67,9 +67,7 @@ function secondsFrom(seconds: number, now: number): number {
   return Math.max(0, Math.ceil(seconds >= EPOCH_SECONDS ? seconds * 1000 - now : seconds * 1000));
 }
 
-/**
- * Our `RetryAfterError` carries a duration; an error of that name from another library carries the text of a header.
- */
+/** Our `RetryAfterError` carries a duration; an error of that name from another library carries a header's text. */
 function durationOrDate(value: unknown, now: number): number | undefined {
   try {
     return parseDuration(value, "retryAfter");

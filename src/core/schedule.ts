@@ -160,9 +160,7 @@ interface Missed {
   readonly upcoming: number | null;
 }
 
-/**
- * The ticks from the first one until now. After a long outage there may be very many, and each takes time to compute.
- */
+/** The ticks from the first one until now. After a long outage there may be many, and each takes time to compute. */
 function missedTicks(first: number, now: number, most: number, next: NextTick): Missed {
   const ticks = [first];
   let upcoming = next(first);

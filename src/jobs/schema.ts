@@ -56,9 +56,7 @@ export async function validated(schema: StandardSchema, value: unknown, type: st
   );
 }
 
-/**
- * True for an error of `validated` about the input of this job type; any other error is a failure of the schema itself.
- */
+/** True for an error of `validated` about the input of this type; any other error is a failure of the schema itself. */
 export function isMisfit(error: unknown, type: string): error is RedriveError {
   try {
     return error instanceof RedriveError && error.details.type === type && "issues" in error.details;

@@ -43,9 +43,7 @@ export interface StuckRun {
 
 /** Finds and ends runs that exceed their limit. */
 export interface Stuck {
-  /**
-   * Lists the runs that are longer than their stuck limit, with the verdict that `fix` would write; changes nothing.
-   */
+  /** Lists the runs longer than their stuck limit, with the verdict that `fix` would write; changes nothing. */
   list(filter?: StuckFilter): Promise<StuckRun[]>;
   /**
    * Ends those runs now: the store refuses what they report later, and their jobs are retried or die as the limits of

@@ -135,9 +135,7 @@ function openFates() {
   };
 }
 
-/**
- * Looks jobs up until none of them runs on a living worker; answers how many are deleted, or lost with their worker.
- */
+/** Looks jobs up until none runs on a living worker; answers how many are deleted, or lost with their worker. */
 async function awaitOthers(
   { store, system, onWait }: ResultParts,
   unheard: readonly string[],

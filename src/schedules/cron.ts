@@ -13,9 +13,7 @@ const EXPECTED =
 const KEPT_MOST = 2_000;
 const kept = new Map<string, NextTick>();
 
-/**
- * The ticks of a schedule; intervals are counted from the anchor. Throws `invalid_argument` for one that never ticks.
- */
+/** The ticks of a schedule; intervals count from the anchor. Throws `invalid_argument` for one that never ticks. */
 export async function ticksOf({ cron, timezone, everyMs }: When, anchor: number): Promise<NextTick> {
   if (cron === null) return everyTick(everyMs as number, anchor);
   const name = `${timezone} ${cron}`;

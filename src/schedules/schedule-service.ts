@@ -26,9 +26,7 @@ export interface SchedulerOptions {
   readonly events: Pick<Events, "emit" | "isHeard">;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
-  /**
-   * A number that changes with every change of a schedule, and the store's time, where they are known without asking.
-   */
+  /** A number that changes with every change of a schedule, and the store's time, where known without asking. */
   readonly sign?: () => { readonly cells: number; readonly storeTime: number } | null;
 }
 

@@ -146,9 +146,7 @@ export class Allowances {
     return lower;
   }
 
-  /**
-   * When the next slot is due or tokens are asked for again, in milliseconds from now; null where nothing is awaited.
-   */
+  /** When the next slot is due or tokens are asked for again, in milliseconds from now; null for never. */
   nextMs(): number | null {
     const { now } = this.#options.watch;
     let next: number | null = null;

@@ -17,9 +17,7 @@ export interface BudgetTokens {
 /** How often tokens are withdrawn, and how many at first. */
 const ASK_MS = 250;
 const ASK_LEAST = 2;
-/**
- * How long they are valid. A worker that asks again within as long after that returns the rest; later the rest is lost.
- */
+/** How long they are valid. A worker that asks again within as long after that returns the rest; later it is lost. */
 const GOOD_MS = 1_000;
 
 /** No tokens. */

@@ -46,7 +46,7 @@ export function isSpentUp({ slots, nothingBefore }: RateSlots, now: number): boo
   return (slots[0]?.from ?? nothingBefore) > now;
 }
 
-/** True while work waits for a start at an exact time, under a limit with nothing to spare. */
+/** True while work waits for a start at its exact time. */
 export function isAwaited(rate: RateSlots, now: number): boolean {
   if (isSpentUp(rate, now)) return true;
   return rate.slots.some((slots) => isTight(slots) && withoutLost(slots, now).count > 0);

@@ -170,9 +170,7 @@ export class ServiceWatch {
     });
   }
 
-  /**
-   * Counts a failure against the service, if it is of this period; resolves when the evidence of the fleet was read.
-   */
+  /** Counts a failure against the service, if of this period; resolves when the evidence of the fleet was read. */
   async failed(service: string, period: number): Promise<void> {
     const seen = this.#seenOf(service);
     if (period !== seen.period) return;

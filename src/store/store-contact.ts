@@ -29,9 +29,7 @@ export interface Contact {
    * from now on.
    */
   heldUp(ms?: number): void;
-  /**
-   * Records an answer with the store's time. A step of its clock ends leases early, so it counts as an interruption.
-   */
+  /** Records an answer with the store's time. A step of its clock ends leases early, so it is an interruption. */
   told(reading: TimeReading): void;
 }
 

@@ -176,10 +176,7 @@ export interface StoreDescription {
   readonly shown: string;
   /** The file that the store is embedded in; null for a server, and for memory. */
   readonly file: string | null;
-  /**
-   * A warning for operators, where the store was opened to promise less than usual, else null; workers log it at their
-   * start.
-   */
+  /** A warning for operators if the store promises less than usual, else null; workers log it at their start. */
   readonly notice: string | null;
 }
 
@@ -269,9 +266,7 @@ export interface ClaimRequest {
   readonly nonce: string;
   /** The version of `control` the quotas were planned with; if it has changed, nothing is taken. */
   readonly control: number;
-  /**
-   * Number of the first job taken, in the order in which this worker will start them; 0 for one that starts at once.
-   */
+  /** Number of the first job taken, in the order in which this worker starts them; 0 for one that starts at once. */
   readonly ticket: number;
   /** Every run of this worker up to this ticket may have started. */
   readonly startedThrough: number;

@@ -111,9 +111,7 @@ export function insideThread(): {
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/**
- * Blocks the calling thread: a store thread, which has nothing else to do, or a program that makes one call and exits.
- */
+/** Blocks the calling thread: a store thread, which has nothing else to do, or a program that makes one call. */
 export function blockThread(ms: number): void {
   Atomics.wait(NEVER, 0, 0, ms);
 }

@@ -9,11 +9,13 @@ const ROOT = 0;
 
 /** Why this file must not be used, as a phrase that follows its name; null where nothing speaks against it. */
 export function whyRefused(path: string): string | null {
+  let isLink = false;
   try {
     const entry = lstatSync(path, { throwIfNoEntry: false });
     if (entry === undefined) return null;
+    isLink = entry.isSymbolicLink();
     const folder = dirname(path);
-    if (entry.isSymbolicLink() && isShared(folder))
+    if (isLink && isShared(folder))
       return `is a link in ${folder}, which every user can write to; name the file itself, in a folder that only you can write to`;
     const file = statSync(path);
     if (!file.isFile()) return `is ${kindOf(file)}; name a regular file`;
@@ -25,7 +27,8 @@ export function whyRefused(path: string): string | null {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ELOOP") return "is a link that leads back to itself; name a regular file";
-    if (code === "ENOENT") return "is a link that leads nowhere; name a regular file";
+    // Another process may have deleted the file meanwhile, as SQLite does with its journal.
+    if (code === "ENOENT") return isLink ? "is a link that leads nowhere; name a regular file" : null;
     // A path that we may not read is reported when it is opened.
   }
   return null;

@@ -17,9 +17,7 @@ export interface SettlingOptions {
   readonly report: Reporter;
 }
 
-/**
- * Settles these; answers which counted. A verdict that the store refuses is set aside and does not block the others.
- */
+/** Settles these; answers which counted. A verdict that the store refuses is set aside and blocks no other. */
 export async function settleJudged<J extends JudgedRun>(
   judged: readonly J[],
   options: SettlingOptions,

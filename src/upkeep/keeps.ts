@@ -59,9 +59,7 @@ export async function applyKeeps(
 /** Notes are deleted after a month without a write; while a worker of the type lives, it rewrites its note by then. */
 const REFRESH_MS = 86_400_000;
 
-/**
- * Rewrites the notes of these types that are a day old or missing. A value that another program has set since stays.
- */
+/** Rewrites the notes of these types that are a day old or missing. A value set by another program since stays. */
 export async function refreshKeeps(
   store: Pick<Store, "setCells">,
   jobs: readonly JobDefinition[],

@@ -52,9 +52,7 @@ export function retentionService(options: RetentionOptions): Service {
   };
 }
 
-/**
- * Notes for every program on the store how long the types defined here are kept, and applies that to their ended jobs.
- */
+/** Notes for every program on the store how long the types defined here are kept, and applies it to ended jobs. */
 async function sayKeeps({ store, jobs, archive }: RetentionOptions, signal?: AbortSignal): Promise<boolean> {
   if (archive) await noteArchive(store, jobs);
   return applyKeeps(store, jobs, signal);
@@ -92,7 +90,7 @@ export async function applyRetention(options: RetentionOptions, signal?: AbortSi
 }
 
 /**
- * Archives the letters of expired jobs of our types, and deletes the jobs; other types have no archive, or another one.
+ * Archives the letters of expired jobs of our types, and deletes the jobs; other types have another archive, or none.
  */
 async function archiveDead(
   { store, jobs }: RetentionOptions,

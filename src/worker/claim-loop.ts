@@ -58,9 +58,7 @@ export interface ClaimLoopParts extends WorkerDependencies {
   readonly claiming: AbortSignal;
 }
 
-/**
- * A look over many lanes takes time: it may take this share of the worker's time, within a limit on the wait for work.
- */
+/** A look over many lanes takes time: at most this share of the worker's time, within a limit on the wait for work. */
 const LOOK_SHARE = 0.1;
 const LOOK_LATEST_MS = 200;
 /** Most lanes that are claimed from without a look. */

@@ -39,9 +39,7 @@ export interface ExecutorOptions {
   readonly isStopping?: () => boolean;
 }
 
-/**
- * Called when a run is settled: `returned` is false if its handler ignored the abort signal and still holds the slot.
- */
+/** Called when a run is settled: `returned` is false if its handler ignored the abort signal and keeps the slot. */
 export type Ended = (run: Run, returned: boolean) => void;
 
 /** Runs a claimed job and settles it; `claimedMs` is when its claim was answered, on the monotonic clock. */

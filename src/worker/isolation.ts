@@ -39,9 +39,7 @@ export function reportsOf({ told = [] }: ChildEnd): readonly AloneReport[] {
   return told.filter((word) => word !== ALONE_DONE) as AloneReport[];
 }
 
-/**
- * The failure that a child's end means for its job; null if it ended well: it said so, or reported the end of its job.
- */
+/** The failure that a child's end means for its job; null if it ended well: it said so, or reported the job's end. */
 export function evidenceOf(end: ChildEnd): Failure | null {
   const { code, signal, output, told = [] } = end;
   if (code === 0 && (told.includes(ALONE_DONE) || reportsOf(end).length > 0)) return null;

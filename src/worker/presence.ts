@@ -120,9 +120,7 @@ export class Presence {
     if (!ending.aborted) await this.begin({ isStart: false, until: ending });
   }
 
-  /**
-   * True while our own heartbeats are answered in time. A worker without heartbeats must not judge others by theirs.
-   */
+  /** True while our heartbeats are answered in time. A worker without heartbeats must not judge others by theirs. */
   get isHeard(): boolean {
     return this.#options.system.monotonic() - this.#heardAt < this.#options.settings.leaseMs / 2;
   }

@@ -12,7 +12,7 @@ export function progressFacts({ fact, timed }: Suite): void {
     clock.now += 40;
     await end(store, run, progress('{"done":1}'));
     const job = await end(store, run, progress('{"done":2}'));
-    const { nonce: _nonce, ticket: _ticket, ...before } = run;
+    const { nonce: _nonce, ticket: _ticket, said: _said, ...before } = run;
     expect(job).toStrictEqual({ ...before, progress: '{"done":2}', updatedAt: clock.now });
     expect((await end(store, run, complete())).state).toBe("completed");
   });

@@ -100,7 +100,7 @@ function takeAll(tables: Tables, request: ClaimRequest, now: number): ClaimedJob
       row.worker = request.worker;
       row.ticket = request.ticket + jobs.length;
       row.startedAt = row.updatedAt = now;
-      jobs.push({ ...jobOf(row), nonce: row.nonce, ticket: row.ticket });
+      jobs.push({ ...jobOf(row), nonce: row.nonce, ticket: row.ticket, said: undefined });
     }
   }
   return jobs;

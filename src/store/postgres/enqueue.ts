@@ -36,9 +36,7 @@ export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf) => Pro
  */
 const KEPT = "for key share";
 
-/**
- * Writes jobs: each by a statement that ends soon, or in a transaction that is open for as long as its caller likes.
- */
+/** Writes jobs: each by a statement that ends soon, or in a transaction that stays open as long as its caller likes. */
 export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Waker, isLong = false): Enqueue {
   const statesOf = stateReader(s);
   const keep = isLong ? KEPT : "";

@@ -67,9 +67,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   };
 }
 
-/**
- * Deletes the rows of jobs that were just deleted; a separate statement, so that it sees everything written until then.
- */
+/** Deletes the rows of jobs that were just deleted; a separate statement, so that it sees all writes until then. */
 function burier(s: string): (ask: Ask, seqs: readonly number[]) => Promise<void> {
   const attempts = { name: "bury_attempts", text: `delete from ${s}.attempt where job_seq = any($1::bigint[])` };
   const letters = { name: "bury_letters", text: `delete from ${s}.dead_letter where job_seq = any($1::bigint[])` };

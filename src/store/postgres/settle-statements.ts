@@ -128,9 +128,7 @@ function completeOneStatement(s: string, says: "_said" | "" = "") {
   );
 }
 
-/**
- * Verdicts after which nothing of the job is left, or it continues to run; and a completion in a caller's transaction.
- */
+/** Verdicts that leave nothing of the job, or let it continue to run; and a completion in a caller's transaction. */
 function plainStatements(s: string) {
   return {
     forget: named(

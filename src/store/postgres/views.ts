@@ -22,9 +22,7 @@ select j.id, l.type, l.queue, '${status}'::text as status,
   ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
-/**
- * Waiting jobs with their places in the queue; all columns of the place, so that an index also leads from a job to it.
- */
+/** Waiting jobs with their places in the queue; all columns of the place, so that an index leads from a job to it. */
 const queued = (s: string): string =>
   `${s}.waiting w join ${s}.job j on j.seq = w.seq and j.lane = w.lane and j.run_at = w.run_at`;
 

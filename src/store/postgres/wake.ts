@@ -71,9 +71,7 @@ const AGAIN_MS = 500;
 const COMMIT_MS = 20;
 /** A worker that saw its work has taken it after this long. */
 const TAKES_MS = 20;
-/**
- * A process that has found work for this long is no longer idle; switching sooner would leave moments without hints.
- */
+/** A process that has found work for this long is no longer idle; switching sooner would leave gaps without hints. */
 const BUSY_AFTER_MS = 250;
 
 /**

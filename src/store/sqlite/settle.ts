@@ -63,9 +63,7 @@ export function settler(
 /** Completions written by one statement, which costs half of one statement for each. */
 const TOGETHER = 50;
 
-/**
- * Writes completions together; false, with nothing written, unless all of them are completions under a current lease.
- */
+/** Writes completions together; false, with nothing written, unless all are completions under a current lease. */
 function manyCompleted(db: SqliteDatabase): (flat: readonly Value[], now: number) => boolean {
   const complete = db.prepare(
     `update job set state = 'completed', nonce = null, placed = null, result = done.column4, finished_at = ?,

@@ -9,9 +9,7 @@ import { unpackError } from "./facade.ts";
 import { hear, type PulseWire } from "./pulse.ts";
 import type { Answer, Message, Numbered } from "./thread.ts";
 
-/**
- * A caller that waits for an answer. The map may keep this object for long, so it drops its caller and keeps no answer.
- */
+/** A caller that waits for an answer. The map may keep this object for long, so it drops its caller and the answer. */
 interface Pending {
   settle: ((reply: Reply) => void) | null;
 }
