@@ -179,10 +179,7 @@ export interface StoreDescription {
   readonly shown: string;
   /** The file that the store is embedded in; null for a server, and for memory. */
   readonly file: string | null;
-  /**
-   * A warning for operators, where the store was opened to promise less than usual, else null; workers log it at their
-   * start.
-   */
+  /** A warning for operators if the store promises less than usual, else null; workers log it at their start. */
   readonly notice: string | null;
 }
 

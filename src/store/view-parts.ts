@@ -42,9 +42,7 @@ select case when ${isFirst} then ${id} else ${id} || ':' || ${generation} || '.'
   case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
 }
 
-/**
- * The last run of a job was settled under its epoch: the start time on the job belongs to that run, not to one to come.
- */
+/** The last run of a job was settled under its epoch: the start time on the job is of that run, not of one to come. */
 export const isSettled = ({ table, some }: ViewWords): string =>
   `exists (${some} from ${table("attempt")} a where a.job_seq = j.seq and a.epoch = j.epoch)`;
 

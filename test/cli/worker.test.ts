@@ -98,7 +98,7 @@ describe("drain", () => {
 
   it.each([
     [["drain"], "--jobs FILE"],
-    [["drain", "--jobs", "none.ts"], "there is no file"],
+    [["drain", "--jobs", "none.ts"], "none.ts, which does not exist"],
     [["drain", "--jobs", "empty.ts"], "expected exports made by defineJob"],
     [["drain", "--jobs", "bad.ts"], "expected a module that can be loaded"],
     [
