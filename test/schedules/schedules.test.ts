@@ -205,7 +205,7 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
     await world.store.setCells([{ kind: "schedule", holder: "", version: 0, name: "bad", value }]);
     await fleet.pass(35_000);
     expect(await firings(world.store)).toHaveLength(3);
-    const lost = fleet.log.said("the job of a schedule cannot be made; this tick is lost");
+    const lost = fleet.log.said("the job of a schedule cannot be made; its tick is skipped");
     expect(lost.map(({ fields }) => fields.schedule)).toEqual(["bad", "bad", "bad"]);
   });
 });
