@@ -196,7 +196,7 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
     expect(await fleet.schedules.remove("bad")).toBe(true);
   });
 
-  it("lose a tick whose job may not be stored, and no tick of another at the same time", async () => {
+  it("skip a tick whose job may not be stored, and no tick of another at the same time", async () => {
     const world = await open(kind);
     const fleet = await fleetOn(world, 1);
     await fleet.schedules.set("s", { every: "10s", job: "t" });
@@ -205,8 +205,8 @@ describe.each(Object.keys(WORLDS))("schedules on %s", (kind) => {
     await world.store.setCells([{ kind: "schedule", holder: "", version: 0, name: "bad", value }]);
     await fleet.pass(35_000);
     expect(await firings(world.store)).toHaveLength(3);
-    const lost = fleet.log.said("the job of a schedule cannot be made; its tick is skipped");
-    expect(lost.map(({ fields }) => fields.schedule)).toEqual(["bad", "bad", "bad"]);
+    const skipped = fleet.log.said("the job of a schedule cannot be made; its tick is skipped");
+    expect(skipped.map(({ fields }) => fields.schedule)).toEqual(["bad", "bad", "bad"]);
   });
 });
 
