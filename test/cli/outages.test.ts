@@ -60,7 +60,7 @@ describe.each<[string, () => readonly string[]]>([
     });
     const { out } = await bench.run(["jobs", "explain", bench.id, ...bench.store], { columns: 120 });
     expect(out).toContain("\u001b[33mpaused\u001b[39m");
-    expect(out).toMatch(/→ a probe tries the service, \d{4}-.*Z \(in 1h\)\n/);
+    expect(out).toMatch(/→ a probe tries the service, \d{4}-.*Z \(in (1h|5\d(\.\d)?m)\)\n/);
   });
 
   it("tells parked and paused jobs from others in lists", async () => {
