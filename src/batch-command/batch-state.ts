@@ -16,6 +16,8 @@ export interface BatchState {
   readonly maxRetries: number;
   /** Rounds of retries that have begun. */
   readonly rounds: number;
+  /** A process has counted the last round and is still making its items due. */
+  readonly isOpening?: boolean;
   readonly firstPassMs: number;
   readonly retryMs: number;
   readonly isDone: boolean;

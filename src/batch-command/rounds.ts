@@ -50,6 +50,8 @@ export interface BatchCall {
 
 /** How long to wait before the next look. */
 const WAIT_MS = 1_000;
+/** So many looks after another process began to open a round it counts as dead, and this process opens it. */
+const OPENING_LOOKS = 10;
 
 /** Works until no item is left, or until it must stop. */
 export async function workThrough(call: BatchCall, caller: BatchCaller): Promise<void> {
@@ -58,6 +60,7 @@ export async function workThrough(call: BatchCall, caller: BatchCaller): Promise
   const key: RunKey = { name: plan.name, run: call.state.run };
   let announced: number | null = null;
   let told: BatchWait["cause"] | null = null;
+  let openingLooks = 0;
   const tell = (wait: BatchWait): void => {
     if (told !== wait.cause) caller.onWait(wait);
     told = wait.cause;
@@ -72,8 +75,10 @@ export async function workThrough(call: BatchCall, caller: BatchCaller): Promise
       tell(look.wait);
       await rest();
     } else if (look.kind === "next") {
-      if (!(await beginRound(store, key, job, state))) await rest();
+      const isElsewhere = state.isOpening === true && ++openingLooks < OPENING_LOOKS;
+      if (isElsewhere || !(await beginRound(store, key, job, state))) await rest();
     } else {
+      openingLooks = 0;
       const round = announced === state.rounds ? null : await roundOf(call, state, look.lost);
       if (round) {
         announced = state.rounds;
@@ -120,18 +125,23 @@ async function lostIn(store: Store, job: JobDefinition): Promise<Job[]> {
   return running.filter(({ worker }) => lost.some(({ id }) => id === worker));
 }
 
-/** Makes due what failed in the round before; false if another process begins the round. */
+/**
+ * Counts a round and makes due what failed in the round before; false if another process does so. A round whose opener died
+ * is not counted again.
+ */
 async function beginRound(store: Store, key: RunKey, job: JobDefinition, seen: BatchState): Promise<boolean> {
   let isOurs = false;
   await changeRun(store, key, (now) => {
-    isOurs = now.rounds === seen.rounds;
-    return isOurs ? { ...now, rounds: now.rounds + 1 } : now;
+    isOurs = now.rounds === seen.rounds && now.isOpening === seen.isOpening;
+    return isOurs ? { ...now, rounds: now.rounds + (now.isOpening ? 0 : 1), isOpening: true } : now;
   });
+  if (!isOurs) return false;
   // In the order of the queue, so that the parts of a batch are adjacent again.
-  const left = isOurs ? await jobsIn(store, job, { state: "queued" }) : [];
+  const left = await jobsIn(store, job, { state: "queued" });
   for (let at = 0; at < left.length; at += PAGE)
     await store.reschedule(left.slice(at, at + PAGE).map(({ id }) => ({ id, delayMs: 0 })));
-  return isOurs;
+  await changeRun(store, key, (now) => ({ ...now, isOpening: false }));
+  return true;
 }
 
 /** What this process finds to do in a round; null where others have taken all of it. */
