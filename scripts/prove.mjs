@@ -47,8 +47,13 @@ const USAGE = `Usage: npm run prove -- <what> [options]
 /** Tests that do more when they are to prove it. */
 const INCLUDED = {
   outages: [
-    "test/worker/{service-outage,service-outage-history,service-hold,fairness}.test.ts",
-    "test/worker/{isolated-breaker,limited-suspects,long-probes}.test.ts",
+    "test/services/service-outage.test.ts",
+    "test/services/service-outage-history.test.ts",
+    "test/services/service-hold.test.ts",
+    "test/services/long-probes.test.ts",
+    "test/worker/fairness.test.ts",
+    "test/worker/isolated-breaker.test.ts",
+    "test/worker/limited-suspects.test.ts",
     "test/upkeep/virtual-day.test.ts",
   ],
   simulate: ["test/simulation/prove.ts"],

@@ -1,5 +1,6 @@
 // The scripts of the checkout that nothing else runs: what they say, and what they refuse.
 import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
@@ -35,6 +36,14 @@ describe("npm run prove", () => {
   ])("refuses %j", (args, message) => {
     const { status, stderr } = script("prove", ...args);
     expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  it("names only tests that are there: vitest plays the others of a list and says nothing", () => {
+    const root = new URL("../", import.meta.url);
+    const text = readFileSync(new URL("scripts/prove.mjs", root), "utf8");
+    const named = [...text.matchAll(/"(test\/[^"*]+)"/g)].map(([, path = ""]) => path);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
   });
 });
 

@@ -62,6 +62,15 @@ describe("a kept command", () => {
     expect(second).not.toBe(first);
   });
 
+  it("that is being ended for that reason and ends badly is to blame for no batch", async () => {
+    const run = command("idle-broken", `process.on("SIGTERM", () => setTimeout(() => process.exit(1), 300));`);
+    const first = await batch(run);
+    vi.advanceTimersByTime(10_000);
+    const second = await batch(run);
+    expect(second).toBeTypeOf("number");
+    expect(second).not.toBe(first);
+  });
+
   it("that was asked to stop and answered all the same gets no other batch", async () => {
     const run = command(
       "asked",

@@ -34,17 +34,18 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
 
 describe("a breaker that is switched off", () => {
   it("refuses calls only as long as it is open by hand", async () => {
-    const redrive = await openRedrive("memory", { jobs: [], services: { pricing: { breaker: false } } });
-    const shared = redrive.breaker("pricing");
+    await using test = await createTestRedrive({ jobs: [], services: { pricing: { breaker: false } } });
+    const shared = test.breaker("pricing");
     const quote = retryable(async () => "price", { maxAttempts: 1, breaker: shared });
-    shared.open("maintenance", Date.now() + 600);
-    await until(() => shared.state === "isolated", "it is open");
+    shared.open("maintenance", test.clock.now() + 60_000);
+    await test.clock.advance("59s");
+    expect(shared.state).toBe("isolated");
     expect(await codeOf(quote())).toBe("breaker_open");
-    await new Promise((resolve) => setTimeout(resolve, 700));
-    await until(() => {
-      void codeOf(quote());
-      return shared.state === "closed";
-    }, "it is closed by whoever calls");
+    await test.clock.advance("1s");
+    // The first call afterwards closes it.
+    void codeOf(quote());
+    await test.clock.advance("1s");
+    expect(shared.state).toBe("closed");
     expect(await codeOf(quote())).toBe("ok");
   });
 });
@@ -101,19 +102,18 @@ describe("a breaker that has closed", () => {
 
 describe("a probe that was won and not used", () => {
   it("is no use once the breaker has opened anew", async () => {
-    const redrive = await openRedrive("memory", { jobs: [], services });
-    const shared = redrive.breaker("pricing");
+    await using test = await createTestRedrive({ jobs: [], services });
+    const shared = test.breaker("pricing");
     let calls = 0;
     const quote = retryable(async () => void (calls += 1), { maxAttempts: 1, breaker: shared });
-    shared.open("maintenance", Date.now() + 300);
-    await until(() => shared.state === "isolated", "it is open");
-    await new Promise((resolve) => setTimeout(resolve, 350));
+    shared.open("maintenance", test.clock.now() + 60_000);
+    await test.clock.advance("61s");
     expect(await codeOf(quote())).toBe("breaker_open");
-    for (let looks = 0; looks < 800 && (await redrive.breakers.get("pricing")).state !== "half_open"; looks++)
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(await redrive.breakers.get("pricing")).toMatchObject({ state: "half_open" });
+    await test.clock.advance("100ms");
+    expect(await test.breakers.get("pricing")).toMatchObject({ state: "half_open" });
     shared.open("again");
-    await until(() => shared.state === "isolated", "it is open again");
+    await test.clock.advance("1s");
+    expect(shared.state).toBe("isolated");
     expect(await codeOf(quote())).toBe("breaker_open");
     expect(calls).toBe(0);
   });

@@ -33,6 +33,8 @@ describe("the list of a guard", () => {
     const { status, stderr } = spawnSync("/bin/sh", ["-c", `ulimit -v 200000; ${GUARD_SCRIPT}`], {
       input,
       timeout: 20_000,
+      // It ignores the others.
+      killSignal: "SIGKILL",
     });
     expect({ status, said: stderr.toString() }).toEqual({ status: 0, said: "" });
   });

@@ -294,7 +294,10 @@ describe("a reaper", () => {
     const { bench, clock } = steppingBench();
     const ids = await bench.addMany(3, dying);
     const hired = await bench.employ([dying], LEASE);
+    // The reaper looks between two heartbeats of the worker, and the clock steps just after one of them.
+    await bench.advance(500);
     const reaper = await bench.employ([nobody], LEASE);
+    await bench.advance(1_700);
     for (const stepMs of [8_000, 3_600_000]) {
       await bench.advance(30_000);
       clock.ahead += stepMs;
