@@ -5,6 +5,7 @@
 //   outages [--minutes N]                                     a service that is down so long, and the other scenes of
 //                                                             limits and fairness, on virtual time and every store
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
+//   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -31,6 +32,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
                                     seeds); says which ordered pairs of statements they met
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
+  corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
+                                    makes that file from the programs of test/corpus, with npm, Python and Java
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
@@ -60,11 +63,12 @@ const INCLUDED = {
   postgres: ["test/simulation/postgres.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
+  corpus: ["test/corpus/corpus.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
 };
 const NOTHING = () => ({});
-const SUBJECTS = { simulate, interleave, outages, batch, checker: NOTHING, bench: NOTHING, timed: NOTHING };
+const SUBJECTS = { simulate, interleave, outages, batch, corpus, checker: NOTHING, bench: NOTHING, timed: NOTHING };
 
 function outages(args) {
   const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
@@ -77,6 +81,11 @@ function batch(args) {
     REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "50"),
     REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
   };
+}
+
+function corpus(args) {
+  const { values } = parseArgs({ args, options: { make: { type: "boolean" } } });
+  return values.make ? { REDRIVE_PROVE_MAKE: "1" } : {};
 }
 
 function simulate(args) {
@@ -155,6 +164,7 @@ try {
 }
 
 ready({ build: "optional" });
+if (asked.REDRIVE_PROVE_MAKE) await (await import("../test/corpus/make.mjs")).makeCorpus();
 Object.assign(process.env, asked, { REDRIVE_PROVE: subject });
 // Only now, because before `ready` it may not be installed.
 const { startVitest } = await import("vitest/node");

@@ -32,6 +32,7 @@ describe("npm run prove", () => {
     [["steady", "--runs", "none"], "--runs must be a whole number from 1 to 99; got none."],
     [["simulate", "--store", "postgres", "--seed", "5"], "takes neither --seed nor --seeds"],
     [["tiemd"], 'There is nothing to prove called "tiemd".'],
+    [["corpus", "--maek"], "Unknown option '--maek'"],
     [["mutate", "--mutants", "many"], "--mutants must be a whole number"],
   ])("refuses %j", (args, message) => {
     const { status, stderr } = script("prove", ...args);
