@@ -5,6 +5,7 @@
 //   outages [--minutes N]                                     a service that is down so long, and the other scenes of
 //                                                             limits and fairness, on virtual time and every store
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
+//   classes                                                   the errors that libraries throw, and how the rules judge them
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -31,6 +32,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
                                     seeds); says which ordered pairs of statements they met
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
+  classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says how many
+                                    classes and retry decisions are right, and lists the others
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
@@ -55,11 +58,21 @@ const INCLUDED = {
   postgres: ["test/simulation/postgres.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
+  classes: ["test/core/prove-classes.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
 };
 const NOTHING = () => ({});
-const SUBJECTS = { simulate, interleave, outages, batch, checker: NOTHING, bench: NOTHING, timed: NOTHING };
+const SUBJECTS = {
+  simulate,
+  interleave,
+  outages,
+  batch,
+  classes: NOTHING,
+  checker: NOTHING,
+  bench: NOTHING,
+  timed: NOTHING,
+};
 
 function outages(args) {
   const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
