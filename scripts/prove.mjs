@@ -6,6 +6,7 @@
 //                                                             limits and fairness, on virtual time and every store
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
+//   classes                                                   the errors that libraries throw, and how the rules judge them
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -34,6 +35,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
+  classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says how many
+                                    classes and retry decisions are right, and lists the others
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
@@ -64,11 +67,22 @@ const INCLUDED = {
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
+  classes: ["test/core/prove-classes.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
 };
 const NOTHING = () => ({});
-const SUBJECTS = { simulate, interleave, outages, batch, corpus, checker: NOTHING, bench: NOTHING, timed: NOTHING };
+const SUBJECTS = {
+  simulate,
+  interleave,
+  outages,
+  batch,
+  corpus,
+  classes: NOTHING,
+  checker: NOTHING,
+  bench: NOTHING,
+  timed: NOTHING,
+};
 
 function outages(args) {
   const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
