@@ -144,6 +144,18 @@ export const LIMIT_NAMES = TERM_NAMES.filter((name) => !KEEP_NAMES.some((keep) =
 /** Reads each term of a job, in the order of their names. */
 export const TERM_READERS: readonly ((terms: Terms) => number | null)[] = TERM_NAMES.map((name) => TERMS[name].of);
 
+/** Puts terms into a job; by name, because that takes a tenth of the time of a loop. */
+export function putTerms(job: { -readonly [T in keyof Terms]: Terms[T] }, terms: Terms): void {
+  job.maxAttempts = terms.maxAttempts;
+  job.maxCrashes = terms.maxCrashes;
+  job.deadlineMs = terms.deadlineMs;
+  job.stuckMs = terms.stuckMs;
+  job.stuckRetryMs = terms.stuckRetryMs;
+  job.stuckLimit = terms.stuckLimit;
+  job.keepFinishedMs = terms.keepFinishedMs;
+  job.keepDeadMs = terms.keepDeadMs;
+}
+
 /** True if runs of both jobs are judged by the same terms. */
 export function hasSameTerms(a: Terms, b: Terms): boolean {
   return TERM_READERS.every((of) => of(a) === of(b));

@@ -1,6 +1,7 @@
 // The limits that somebody said of a type, and what becomes of them on their way through another program.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { putTerms, TERM_NAMES, type Terms } from "../../src/core/job.ts";
 import { resolvePolicy } from "../../src/core/policy.ts";
 import { limitsFrom, declaredLimits, type JobTerms, termsFor, termsForAll } from "../../src/core/declared-limits.ts";
 
@@ -60,6 +61,13 @@ describe("the terms of many jobs", () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  it("are all put into a job", () => {
+    const terms = Object.fromEntries(TERM_NAMES.map((name, at) => [name, at])) as unknown as Terms;
+    const job = Object.fromEntries(TERM_NAMES.map((name) => [name, -1])) as unknown as Terms;
+    putTerms(job, terms);
+    expect(job).toEqual(terms);
   });
 
   it("are made once for jobs that carry the same", () => {
