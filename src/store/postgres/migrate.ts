@@ -87,7 +87,8 @@ export async function findSchema(ask: Ask, s: string, place: string, newest = MI
     throw new RedriveError("store_unusable", message);
   }
   checkOpening({ version, readableBy: by }, newest, nameOf(s, place));
-  if (version > 0 && missing !== null) {
+  // An older schema lacks the tables that later steps create; a newer one may have dropped some that nothing here uses.
+  if (version === newest && missing !== null) {
     const message = `The schema ${s} at ${place} is of version ${version}, but these of its tables are missing: ${missing}. Restore them from a backup; or name another schema; or, to start again without its jobs, drop schema ${s} cascade.`;
     throw new RedriveError("store_unusable", message);
   }

@@ -154,6 +154,20 @@ describe("a schema that lacks a table", () => {
   });
 });
 
+describe("a newer schema that this program may use", () => {
+  it("is used though a table of this version was dropped from it", async () => {
+    const { schema } = testSchema(SERVER);
+    const made = createPostgresStore({ url: SERVER, schema });
+    onTestFinished(() => made.close());
+    await made.migrate();
+    const note = `insert into ${schema}.migration (version, readable_by) values (${VERSION + 1}, ${VERSION})`;
+    await sql(SERVER, `drop table ${schema}.cell cascade; ${note}`);
+    const older = createPostgresStore({ url: SERVER, schema });
+    onTestFinished(() => older.close());
+    expect(await older.migrate()).toContain(`schema version ${VERSION + 1}, newer than version ${VERSION}`);
+  });
+});
+
 describe("a schema that lost its version", () => {
   it.each([
     ["with its table of migrations", "drop table @.migration"],
