@@ -29,7 +29,7 @@ export type Opening = "use" | "migrate" | "use newer" | "refuse newer" | "refuse
 /** Decides it, by the table above. Every released schema says by whom it is readable. */
 export function openingOf({ version, readableBy }: SchemaVersion, known: number): Opening {
   if (version > known) return readableBy !== null && readableBy <= known ? "use newer" : "refuse newer";
-  if (version > 0 && readableBy === null) return "refuse unreleased";
+  if (version < 0 || readableBy === null) return "refuse unreleased";
   return version === known ? "use" : "migrate";
 }
 

@@ -26,6 +26,8 @@ describe("a program that knows version 3", () => {
     ["version 9 that says nothing", 9, null, "refuse newer"],
     ["version 1 that says nothing", 1, null, "refuse unreleased"],
     ["version 3 that says nothing", 3, null, "refuse unreleased"],
+    ["no version, but a place for one", 0, null, "refuse unreleased"],
+    ["an impossible version", -1, 0, "refuse unreleased"],
   ] as const)("finds %s", (_what, version, readableBy, opening) => {
     expect(openingOf({ version, readableBy }, 3)).toBe(opening);
     const check = (): string => checkOpening({ version, readableBy }, 3, "The store");

@@ -59,10 +59,18 @@ export async function findSchema(ask: Ask, s: string, place: string, newest = MI
   const [row] = await ask({
     text: `select current_setting('server_version_num')::int, current_setting('server_version'),
       current_setting('server_encoding'), exists (select from pg_catalog.pg_namespace where nspname = '${s}'),
-      exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-        where n.nspname = '${s}' and c.relname = 'migration')`,
+      exists (${relation(s, "'migration'")}),
+      (select string_agg(t.name, ', ') from unnest('{${TABLES.join(",")}}'::text[]) as t (name)
+        where not exists (${relation(s, "t.name")}))`,
   });
-  const [number, shown, encoding, made, exists] = row as [number, string, string, boolean, boolean];
+  const [number, shown, encoding, made, exists, missing] = row as [
+    number,
+    string,
+    string,
+    boolean,
+    boolean,
+    string | null,
+  ];
   if (number < OLDEST) {
     const message = `Postgres at ${place} is version ${shown}; Redrive needs 15 or newer. Upgrade the server.`;
     throw new RedriveError("store_unusable", message);
@@ -72,26 +80,33 @@ export async function findSchema(ask: Ask, s: string, place: string, newest = MI
     const message = `The database at ${place} is encoded in ${encoding}; Redrive needs UTF8, which has all characters. Create another one (createdb -E UTF8 -T template0), and name it in the store URL.`;
     throw new RedriveError("store_unusable", message);
   }
-  const [found] = exists ? await ask({ text: versionText(s) }) : [[0, 0, null]];
-  const [version, by, missing] = found as [number, number | null, string | null];
+  const [found] = exists ? await ask({ text: versionText(s) }) : [[0, 0]];
+  const [version, by] = found as [number, number | null];
+  if (version < 1 && missing?.split(", ").length !== TABLES.length) {
+    const message = `${nameOf(s, place)} has tables of Redrive, but its table migration names no version of them. Restore that table from a backup; or name another schema; or, to start again without its jobs, drop schema ${s} cascade.`;
+    throw new RedriveError("store_unusable", message);
+  }
   checkOpening({ version, readableBy: by }, newest, nameOf(s, place));
-  if (version > 0 && missing !== null) {
+  // An older schema lacks the tables that later steps create; a newer one may have dropped some that nothing here uses.
+  if (version === newest && missing !== null) {
     const message = `The schema ${s} at ${place} is of version ${version}, but these of its tables are missing: ${missing}. Restore them from a backup; or name another schema; or, to start again without its jobs, drop schema ${s} cascade.`;
     throw new RedriveError("store_unusable", message);
   }
   return { version, readableBy: by, made };
 }
 
+/** Finds a relation of the schema by SQL for its name. */
+const relation = (s: string, name: string): string =>
+  `select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = '${s}' and c.relname = ${name}`;
+
 /**
- * The version that a schema records, the oldest version that may read it, and which of its tables were dropped. Through JSON,
- * because schemas from before the first release do not have the column.
+ * The version that a schema records, and the oldest version that may read it. Through JSON, because schemas from before
+ * the first release do not have the column.
  */
-const versionText = (
-  s: string,
-): string => `select coalesce(max(version), 0), max((to_jsonb(m) ->> 'readable_by')::int), (
-    select string_agg(t.name, ', ') from unnest('{${TABLES.join(",")}}'::text[]) as t (name)
-    where not exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      where n.nspname = '${s}' and c.relname = t.name)) from ${s}.migration m`;
+const versionText = (s: string): string =>
+  `select coalesce(max(version), 0), case when count(*) = 0 then 0 else max((to_jsonb(m) ->> 'readable_by')::int) end
+    from ${s}.migration m`;
 
 /** Migrates the schema, unless it is newer; answers the version it had. */
 export async function migrate(

@@ -35,15 +35,16 @@ export function checkOwner(db: SqliteDatabase): void {
   );
 }
 
-/** The version of the schema in a file, and by whom it is readable, where the file says both alike. */
+/** The version of the schema in a file, and by whom it is readable; refuses a file that names two versions. */
 export function findSchema(db: SqliteDatabase): SchemaVersion {
   const version = db.prepare("pragma user_version").all()[0]?.[0] as number;
-  if (version === 0) return { version, readableBy: 0 };
   const hasLedger = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'migration'").all();
-  if (hasLedger.length === 0) return { version, readableBy: null };
+  if (hasLedger.length === 0) return { version, readableBy: version === 0 ? 0 : null };
   const [row] = db.prepare("select max(version), max(readable_by) from migration").all();
   const [recorded, readableBy] = row as [number | null, number | null];
-  return { version, readableBy: recorded === version ? readableBy : null };
+  if (recorded === version || recorded === null) return { version, readableBy };
+  const message = `${STORE} names two versions of its schema: ${version} in its header (user_version), ${recorded} in its table migration. Another program has changed one of them; restore the file from a backup, or write the right version back.`;
+  throw new RedriveError("store_unusable", message);
 }
 
 /** SQL that brings a file up to date from what there is, one text for each version. */

@@ -154,6 +154,46 @@ describe("a schema that lacks a table", () => {
   });
 });
 
+describe("a newer schema that this program may use", () => {
+  it("is used though a table of this version was dropped from it", async () => {
+    const { schema } = testSchema(SERVER);
+    const made = createPostgresStore({ url: SERVER, schema });
+    onTestFinished(() => made.close());
+    await made.migrate();
+    const note = `insert into ${schema}.migration (version, readable_by) values (${VERSION + 1}, ${VERSION})`;
+    await sql(SERVER, `drop table ${schema}.cell cascade; ${note}`);
+    const older = createPostgresStore({ url: SERVER, schema });
+    onTestFinished(() => older.close());
+    expect(await older.migrate()).toContain(`schema version ${VERSION + 1}, newer than version ${VERSION}`);
+  });
+});
+
+describe("a schema that lost its version", () => {
+  it.each([
+    ["with its table of migrations", "drop table @.migration"],
+    ["and no row of that table is left", "delete from @.migration"],
+    ["because its only row was changed", "update @.migration set version = -1"],
+  ])("%s is refused by everything in one way, and left alone", async (_what, text) => {
+    const { schema, url } = testSchema(SERVER);
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", "{}", "--store", url]);
+    await sql(SERVER, text.replace("@", schema));
+    for (const args of [["migrate"], ["migrate", "--plan"], ["enqueue", "thing", "{}"], ["stats"], ["doctor"]]) {
+      const { code, out, err } = await bench.run([...args, "--store", url]);
+      const said = expect.stringContaining("has tables of Redrive, but its table migration names no version of them.");
+      expect([args.join(" "), code, `${out}${err}`]).toEqual([args.join(" "), 3, said]);
+    }
+    expect(await sql(SERVER, `select count(*)::int as jobs from ${schema}.job`)).toEqual([{ jobs: 1 }]);
+  });
+
+  it("and has no table of ours beside an empty table of migrations is made", async () => {
+    const { schema, url } = testSchema(SERVER);
+    const ledger = `create table ${schema}.migration (version int primary key, readable_by int not null, applied_at timestamptz not null default now())`;
+    await sql(SERVER, `create schema ${schema}; ${ledger}`);
+    expect(await createBench().run(["migrate", "--store", url])).toMatchObject({ code: 0, err: "" });
+  });
+});
+
 describe("a schema of somebody else", () => {
   it.each([
     ["has a table of ours", "create table @.job (id int)"],

@@ -133,3 +133,19 @@ describe("a file from before the first release", () => {
     expect(connect(path).prepare("select sql from sqlite_master order by name").all()).toEqual(before);
   });
 });
+
+describe("a file that names two versions of its schema", () => {
+  it.each([
+    ["0", "pragma user_version = 0", `0 in its header (user_version), ${VERSION} in its table migration`],
+    ["a negative one", "pragma user_version = -1", `-1 in its header (user_version), ${VERSION} in its table`],
+    ["a newer one", `insert into migration values (${VERSION + 1}, 1, 0)`, `${VERSION + 1} in its table migration`],
+  ])("%s beside its own is refused with both, and left as it was", async (_what, change, said) => {
+    const path = await filled();
+    byHand(path, (db) => db.exec(change));
+    const before = picture(path);
+    const { code, out, err } = await createBench().run(["migrate", "--plan", "--store", `sqlite:${path}`]);
+    expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(said) });
+    expect(() => openAt(path)).toThrow(said);
+    expect(picture(path)).toEqual(before);
+  });
+});
