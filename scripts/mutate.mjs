@@ -9,7 +9,7 @@ import { basename, dirname, join, normalize } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./ready.mjs";
 
-const FOLDERS = ["src/core", "src/worker", "src/upkeep", "src/store/memory"];
+const FOLDERS = ["src/core", "src/services", "src/worker", "src/upkeep", "src/store/memory"];
 const COPIED = ["src", "test", "package.json", "tsconfig.json"];
 const OUT = join(root, "node_modules/.cache/redrive-mutants.jsonl");
 /** Longer than a test may take: where none ends for so long, the change made a loop without end, which is noticed. */

@@ -13,6 +13,7 @@
 //   bench                                                     every benchmark in short
 //   timed                                                     what only a clock can judge: rates, shares, latencies
 //   steady [--runs N] [--busy N] [-- …]                       the test command again and again beside busy loops
+//   planted [--only TEXT]                                     defects that were there once, switched on again
 //   mutate [--mutants N] [--seed S] [--minutes M] …           which changes of the library no test notices
 // The code is TypeScript and Node 20 runs none, so vitest runs it, told by environment variables what to do.
 
@@ -44,6 +45,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   timed                             rates, shares and latencies in real time (test/**/*.timed.ts), on a quiet machine
   steady    --runs N --busy N       the test command N times in a row (default 5) beside N busy loops (default 2);
                                     what follows -- goes to vitest
+  planted   --only TEXT             switches defects that were there once on again, one at a time in a copy of the tree,
+                                    and fails unless a test notices each; TEXT is a part of its name
   mutate    --mutants N --seed S    changes one thing at a time in a copy of the library (default 100 changes) and says
                                     which of them no test notices; goes on where it was stopped
             --minutes M             begins no further change after so long (default 60)
@@ -155,6 +158,15 @@ if (subject === "package") {
 if (subject === "steady") {
   const { steady } = await import("./steady.mjs");
   process.exit(await steady(args).catch((error) => refuse(error.message)));
+}
+if (subject === "planted") {
+  ready({ build: "optional" });
+  const { plantAll } = await import("./planted.mjs");
+  try {
+    process.exit(plantAll(args));
+  } catch (error) {
+    refuse(error.message);
+  }
 }
 if (subject === "mutate") {
   ready({ build: "optional" });

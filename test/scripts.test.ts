@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { DEFECTS } from "../scripts/planted-defects.mjs";
 
 const script = (name: string, ...args: string[]) => {
   const path = fileURLToPath(new URL(`../scripts/${name}.mjs`, import.meta.url));
@@ -45,6 +46,19 @@ describe("npm run prove", () => {
     const named = [...text.matchAll(/"(test\/[^"*]+)"/g)].map(([, path = ""]) => path);
     expect(named.length).toBeGreaterThan(10);
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
+  });
+});
+
+describe("the planted defects", () => {
+  const root = new URL("../", import.meta.url);
+
+  it.each(DEFECTS)("$name: can still be planted", ({ file, was, tests }) => {
+    expect(readFileSync(new URL(file, root), "utf8").split(was)).toHaveLength(2);
+    expect(tests.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
+  });
+
+  it("have names of their own", () => {
+    expect(new Set(DEFECTS.map(({ name }) => name)).size).toBe(DEFECTS.length);
   });
 });
 

@@ -15,7 +15,7 @@ import { isMissing, isRepeated } from "./errors.ts";
 import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
 
-/** Most lost races for a waiting job in a row. */
+/** Most lost races for a waiting job, or for a lane, in a row. */
 const TURNS = 5;
 
 /** The statements that insert jobs. */
@@ -94,22 +94,28 @@ export function freshEnqueuer({ db, s, lanes }: Context, waker: Waker) {
       throw error;
     }
   };
-  return (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> =>
-    write(jobs, laneOf).catch(async (error: unknown) => {
-      if (!isMissing(error)) throw error;
-      lanes.forget(jobs);
-      return write(jobs, await lanes.intern(jobs));
-    });
+  return async (jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[] | null> => {
+    for (let [turn, known] = [1, laneOf]; ; turn++) {
+      try {
+        return await write(jobs, known);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+        lanes.forget(jobs);
+        if (turn === TURNS) throw outOfUse();
+        known = await lanes.intern(jobs);
+      }
+    }
+  };
 }
 
-/** Inserts jobs of different ids; those whose lane is no longer in use once more, when it is. */
+function outOfUse(): RedriveError {
+  const message = "A prune took the lane of a new job out of use during every attempt to write the job. Try again.";
+  return new RedriveError("store_unavailable", message);
+}
+
+/** Inserts jobs of different ids; those whose lane is no longer in use again, when it is. */
 function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: PostgresLaneNumbers): Enqueue {
-  const insert = async (
-    ask: Ask,
-    jobs: readonly NewJob[],
-    laneOf: LaneOf,
-    isAgain = false,
-  ): Promise<EnqueueAnswer[]> => {
+  const insert = async (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf, turn = 1): Promise<EnqueueAnswer[]> => {
     const isAlike = areAlike(jobs);
     const columns = COLUMNS.map(([, , read], at) =>
       isAlike && at >= OWN ? read(jobs[0] as NewJob, laneOf) : jobs.map((job) => read(job, laneOf)),
@@ -120,9 +126,11 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Postgres
     const written = new Set(ids === null ? [] : ids.slice(1, -1).split(","));
     const rest = jobs.map(({ id }) => id).filter((id) => !written.has(id));
     const known = await statesOf(ask, rest);
-    const open = isAgain ? [] : jobs.filter(({ id }) => !written.has(id) && !known.has(id));
+    const open = jobs.filter(({ id }) => !written.has(id) && !known.has(id));
     lanes.forget(open);
-    const again = open.length === 0 ? [] : await insert(ask, open, await lanes.internWithin(ask, open), true);
+    // Neither written nor there: an answer would tell of a job that does not exist.
+    if (open.length > 0 && turn === TURNS) throw outOfUse();
+    const again = open.length === 0 ? [] : await insert(ask, open, await lanes.internWithin(ask, open), turn + 1);
     const late = new Map(open.map((job, at) => [job, again[at] as EnqueueAnswer]));
     return jobs.map((job) => {
       const { id } = job;

@@ -117,6 +117,37 @@ it("that are retired are not written to before they are in use again", async () 
   expect(rows).toEqual([{ count: 2 }]);
 });
 
+it.each([
+  ["without a key", {}],
+  ["with a key", { key: "k" }],
+])("that are retired again as soon as they are in use take a job %s all the same", async (_what, more) => {
+  const { store, client, s } = await setup();
+  await store.enqueue([newJob({ tenant: "a" })]);
+  for (const job of await take(store)) await end(store, job, complete());
+  await client.query(`update ${s}.lane set retired_at = 1`);
+  await client.query(`create sequence ${s}.turn`);
+  await client.query(`create function ${s}.retire() returns trigger language plpgsql as
+    $$ begin if nextval('${s}.turn') < 3 then new.retired_at := 1; end if; return new; end $$`);
+  await client.query(`create trigger retire before update on ${s}.lane for each row execute function ${s}.retire()`);
+  const job = newJob({ tenant: "a", ...more });
+  expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);
+  expect((await take(store)).map(({ id }) => id)).toEqual([job.id]);
+});
+
+it("that are retired again and again refuse a job, with nothing written", async () => {
+  const { store, client, s } = await setup();
+  await store.enqueue([newJob({ tenant: "a" })]);
+  await client.query(`update ${s}.lane set retired_at = 1`);
+  await client.query(`create function ${s}.retire() returns trigger language plpgsql as
+    $$ begin new.retired_at := 1; return new; end $$`);
+  await client.query(`create trigger retire before update on ${s}.lane for each row execute function ${s}.retire()`);
+  for (const more of [{}, { key: "k" }]) {
+    const job = newJob({ tenant: "a", ...more });
+    await expect(store.enqueue([job])).rejects.toMatchObject({ code: "store_unavailable" });
+    expect(await store.get([job.id])).toEqual([null]);
+  }
+});
+
 it("that a restored server has lost are made again by the process that remembers them", async () => {
   const { store, client, s } = await setup();
   await store.enqueue([newJob({ tenant: "a" })]);
