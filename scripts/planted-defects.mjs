@@ -234,7 +234,7 @@ export const DEFECTS = [
   {
     name: "a job enqueued by name keeps the usual limits",
     file: "src/worker/type-limits.ts",
-    was: "job.said = terms;",
+    was: "judged.said = terms;",
     is: "",
     tests: ["test/worker/type-limits.test.ts"],
   },
