@@ -134,7 +134,7 @@ describe("doctor", () => {
     chmodSync(bench.folder, 0o700);
     bench.sql("select 1");
     const db = openDatabase(path);
-    db.exec("pragma user_version = 99");
+    db.exec("insert into migration values (99, 99, 0); pragma user_version = 99");
     db.close();
     const newer = await bench.run(["doctor"]);
     expect(newer).toMatchObject({ code: 3, out: expect.stringContaining("Update redrive") });
