@@ -50,7 +50,7 @@ export interface BatchCall {
 
 /** How long to wait before the next look. */
 const WAIT_MS = 1_000;
-/** So many looks after another process began to open a round it counts as dead, and this process opens it. */
+/** After so many looks in a row at a round that another process opens, that process counts as dead. */
 const OPENING_LOOKS = 10;
 
 /** Works until no item is left, or until it must stop. */
@@ -71,14 +71,14 @@ export async function workThrough(call: BatchCall, caller: BatchCaller): Promise
     const state = await changeRun(store, key, (now) => now);
     const look = await lookAt(store, job);
     if (!state || look.kind === "over") return void (await changeRun(store, key, (now) => ({ ...now, isDone: true })));
+    openingLooks = look.kind === "next" && state.isOpening ? openingLooks + 1 : 0;
     if (look.kind === "wait") {
       tell(look.wait);
       await rest();
     } else if (look.kind === "next") {
-      const isElsewhere = state.isOpening === true && ++openingLooks < OPENING_LOOKS;
+      const isElsewhere = openingLooks > 0 && openingLooks < OPENING_LOOKS;
       if (isElsewhere || !(await beginRound(store, key, job, state))) await rest();
     } else {
-      openingLooks = 0;
       const round = announced === state.rounds ? null : await roundOf(call, state, look.lost);
       if (round) {
         announced = state.rounds;

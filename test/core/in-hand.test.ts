@@ -2,22 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CLAIM_MOST, mayHold, mayTakeSuspect, wantedNow, type WorkInHand } from "../../src/core/in-hand.ts";
+import { EMPTY_HANDS as EMPTY, FULL_HANDS as FULL } from "../support/work-in-hand.ts";
 
-/** Ten slots, all free, and nothing known of its pace. */
-const EMPTY: WorkInHand = {
-  concurrency: 10,
-  slots: 10,
-  free: 10,
-  reserved: 0,
-  gathering: 0,
-  ahead: 0,
-  held: 0,
-  returning: 0,
-  settled: 0,
-  settling: 0,
-  suspectsMs: [],
-};
-const FULL: WorkInHand = { ...EMPTY, free: 0, held: 10 };
 const QUICK: WorkInHand = { ...FULL, settled: 500, settling: 500 };
 
 describe("what a worker may hold", () => {

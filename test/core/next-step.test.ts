@@ -16,6 +16,7 @@ import {
   type WorkerState,
 } from "../../src/core/next-step.ts";
 import { RESERVED_MS } from "../../src/core/reservation.ts";
+import { EMPTY_HANDS, FULL_HANDS } from "../support/work-in-hand.ts";
 
 const NOW = 1_700_000_000_000;
 const POLL = 1_000;
@@ -35,21 +36,6 @@ const [FIRST, RETRY, SUSPECT, LAST] = LANE_KINDS.map(
     room: null,
   }),
 ) as [ActiveLane, ActiveLane, ActiveLane, ActiveLane];
-
-const EMPTY_HANDS: WorkInHand = {
-  concurrency: 10,
-  slots: 10,
-  free: 10,
-  reserved: 0,
-  gathering: 0,
-  ahead: 0,
-  held: 0,
-  returning: 0,
-  settled: 0,
-  settling: 0,
-  suspectsMs: [],
-};
-const FULL_HANDS: WorkInHand = { ...EMPTY_HANDS, free: 0, held: 10 };
 
 const LOOK: Look = {
   due: true,

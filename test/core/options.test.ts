@@ -41,9 +41,9 @@ describe("the names of options", () => {
 
   // Each line below is an error of the compiler, or the directive above it is one.
   it("do not compile without one of the type's, nor with another", () => {
-    // @ts-expect-error
+    // @ts-expect-error The list lacks b.
     expect(namesOf<Options>()(["a"])).toEqual(["a"]);
-    // @ts-expect-error
+    // @ts-expect-error The type has no c.
     expect(namesOf<Options>()(["a", "b", "c"])).toEqual(["a", "b", "c"]);
   });
 });

@@ -1,4 +1,4 @@
-// Brings the schema of a file up to date in one transaction, and says what version it has. A program of an older release
+// Migrates the schema of a file in one transaction, and reads its version. A program of an older release
 // reads `user_version` and the newest row of `migration`, so both stay as they are in every version.
 import { RedriveError } from "../../core/errors.ts";
 import {
@@ -25,13 +25,13 @@ const LEDGER = `create table migration (
 
 const STORE = "The database";
 
-/** Refuses a file that another program has put its tables in. */
+/** Refuses a file that contains another program's tables. */
 export function checkOwner(db: SqliteDatabase): void {
   const id = db.prepare("pragma application_id").all()[0]?.[0];
   if (id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0) return;
   throw new RedriveError(
     "store_unusable",
-    "The database file belongs to another program. Give Redrive a file of its own.",
+    "The database file belongs to another program. Use a separate file for Redrive.",
   );
 }
 
