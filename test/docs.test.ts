@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { openDatabase } from "../src/store/sqlite/driver.ts";
-import { MIGRATIONS } from "../src/store/sqlite/schema.ts";
+import { migrate } from "../src/store/sqlite/migrate.ts";
 import { openWorkshop } from "./support/compiled.ts";
 import { freshSchema } from "./support/postgres-world.ts";
 
@@ -31,7 +31,7 @@ describe("SQL in the documentation", () => {
 
   it.each(statements.filter(([, sql]) => sql !== ""))("of %s runs: %s", (_page, sql) => {
     const db = openDatabase(":memory:");
-    for (const { sql: step } of MIGRATIONS) db.exec(step);
+    migrate(db);
     expect(db.prepare(sql).all()).toBeInstanceOf(Array);
     db.close();
   });

@@ -1,5 +1,6 @@
 // The parts that the views of all SQL stores share. The names and columns of the views are stable, the same on every store;
-// each store says which tables the rows come from.
+// each store says which tables the rows come from. A new column comes last: Postgres replaces a view, with the rights that
+// people have given on it, only where the columns before are the same.
 import type { Dialect } from "./dialect.ts";
 
 /** The SQL of one store for its views. */
@@ -10,6 +11,10 @@ export interface ViewWords extends Pick<Dialect, "table"> {
   readonly word: (text: string) => string;
   /** True for a job that has its own limit. */
   readonly isLimited: string;
+  /** A column of text without a value. */
+  readonly noText: string;
+  /** Makes a view anew; `as` and its query follow. */
+  readonly create: (view: string) => string;
   /** The start of a query inside `exists`. */
   readonly some: string;
 }
@@ -39,7 +44,7 @@ select case when ${isFirst} then ${id} else ${id} || ':' || ${generation} || '.'
   ${generation} as generation, ${run} - 1 as retry_count, j.max_attempts - 1 as max_retries, ${run} > 1 as is_retry,
   case when ${isFirst} then null else ${id} end as original_run_id, ${word(status)} as status, ${times.next} as next_retry_at,
   ${times.error} as error_message, ${times.from} as started_at, ${times.to} as completed_at,
-  case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label`;
+  case when ${run} > 1 then '[RETRY ' || (${run} - 1) || ${most} || ']' end as label, j.key, j.payload`;
 }
 
 /** The last run of a job was settled under its epoch: the start time on the job is of that run, not of one to come. */
@@ -52,21 +57,21 @@ export const sameBefore = ({ table, some }: ViewWords, attempt: "a" | "j"): stri
     and b.attempt = ${attempt}.${attempt === "a" ? "attempt" : "attempts"} and b.epoch < ${attempt}.epoch)`;
 
 /** The views of ended runs and of dead letters; `lastRun` is the number of the run that completed a job. */
-export const endedViews = ({ table, time }: ViewWords, lastRun: string): string => `
-create view ${table("attempts")} as
+export const endedViews = ({ table, time, create, noText }: ViewWords, lastRun: string): string => `
+${create("attempts")} as
 select j.id as job_id, a.generation, a.epoch, a.attempt, 'failed' as status, a.worker,
   ${time("a.started_at")} as started_at, ${time("a.ended_at")} as ended_at, a.delay_ms,
-  a.error_class, a.error_name, a.error_message, a.error_stack
+  a.error_class, a.error_name, a.error_message, a.error_stack, j.key, a.release
 from ${table("attempt")} a join ${table("job")} j on j.seq = a.job_seq
 union all
 select j.id, j.generation, j.epoch, ${lastRun}, 'completed', j.worker,
-  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null
+  ${time("j.started_at")}, ${time("j.finished_at")}, null, null, null, null, null, j.key, ${noText}
 from ${table("job")} j where j.state = 'completed';
 
-create view ${table("dead_letters")} as
+${create("dead_letters")} as
 select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
   d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
   j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
-  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at
+  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at, j.key, d.release
 from ${table("dead_letter")} d join ${table("job")} j on j.seq = d.job_seq;
 `;

@@ -19,6 +19,9 @@ export const KNOWN = ON_SQLITE.length;
 /** The one after it. */
 export const NEXT = KNOWN + 1;
 
+/** The versions of a store that this release has made, each with the oldest that it is readable by. */
+export const VERSIONS = ON_SQLITE.map(({ readableBy }, at) => [at + 1, readableBy]);
+
 /** A place for a store that programs of two releases open. */
 export interface ReleasePlace {
   readonly name: "sqlite" | "postgres";

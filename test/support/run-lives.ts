@@ -91,5 +91,7 @@ export function asRows(
     at(run.startedAt),
     at(run.completedAt),
     run.label,
+    job.key,
+    job.payload,
   ]);
 }

@@ -3,7 +3,9 @@
 import { RedriveError } from "../../core/errors.ts";
 import { checkOpening, type MigrationPlan, missingSteps, planFrom, type SchemaVersion } from "../migrations.ts";
 import type { Ask, PostgresDatabase } from "./driver.ts";
+import { isLocked } from "./errors.ts";
 import { MIGRATIONS, TABLES } from "./schema.ts";
+import { views } from "./views.ts";
 
 /** A list of migrations; tests bring their own. */
 export type Migrations = typeof MIGRATIONS;
@@ -20,9 +22,9 @@ export interface Found extends SchemaVersion {
   readonly made: boolean;
 }
 
-/** SQL that migrates a schema from what exists, one text for each version. */
+/** SQL that migrates a schema from what exists, one text for each version and one for the views. */
 function migrationSteps(s: string, found: Found, migrations: Migrations): string[] {
-  return missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
+  const steps = missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
     // Postgres requires the right to create schemas also where `if not exists` has nothing to create.
     const schema = found.made ? "" : `create schema if not exists ${s};\n`;
     const before = version === 1 ? `${schema}${ledger(s)}\n` : "";
@@ -31,6 +33,7 @@ function migrationSteps(s: string, found: Found, migrations: Migrations): string
     const note = `insert into ${s}.migration (version, readable_by) values (${version}, ${readableBy});\n`;
     return `${before}${sql(s).trim()}\n${note}${fence}`;
   });
+  return steps.length === 0 ? [] : [...steps, views(s)];
 }
 
 /** The same for people: the statements for one transaction of theirs, or none. */
@@ -108,6 +111,15 @@ const versionText = (s: string): string =>
   `select coalesce(max(version), 0), case when count(*) = 0 then 0 else max((to_jsonb(m) ->> 'readable_by')::int) end
     from ${s}.migration m`;
 
+/**
+ * How long a step waits for a table that another transaction uses. All statements that come after it on that table wait
+ * as long, so it gives up soon, with everything that it holds, and tries again after a pause.
+ */
+const PATIENCE = "set local lock_timeout = '1s'";
+const PAUSE = "select pg_catalog.pg_sleep(1)";
+/** So a reader, such as a backup, may take minutes. */
+const TRIES = 300;
+
 /** Migrates the schema, unless it is newer; answers the version it had. */
 export async function migrate(
   db: PostgresDatabase,
@@ -118,9 +130,21 @@ export async function migrate(
   const newest = migrations.length;
   const before = await findSchema(db.ask, s, place, newest);
   if (before.version >= newest) return before.version;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await migrateNow(db, s, place, migrations);
+    } catch (error) {
+      if (!isLocked(error) || tries >= TRIES) throw error;
+      await db.ask({ text: PAUSE });
+    }
+  }
+}
+
+async function migrateNow(db: PostgresDatabase, s: string, place: string, migrations: Migrations): Promise<number> {
   return db.together(async (ask) => {
     await ask({ text: `select ${lock(s)}` });
-    const found = await findSchema(ask, s, place, newest);
+    await ask({ text: PATIENCE });
+    const found = await findSchema(ask, s, place, migrations.length);
     // Several statements at once; these cannot take values.
     for (const text of migrationSteps(s, found, migrations)) await ask({ text });
     return found.version;

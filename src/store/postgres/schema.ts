@@ -1,5 +1,5 @@
-// The schema, as a list of migrations that are applied in order and never changed once released. Tables are named in
-// the singular and belong to Redrive; the plural views are for people and stay as they are.
+// The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
+// singular and belong to Redrive. The plural views are for people; a migration ends with making them anew (views.ts).
 //
 // What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
 // job and is the only thing a claim searches. A claim takes rows from there and notes them all in one row of `claim`; it
@@ -14,7 +14,6 @@ import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
 import type { Migration } from "../migrations.ts";
 import { time } from "./time.ts";
-import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -264,15 +263,21 @@ create table ${s}.control (
 insert into ${s}.control values (1, 1);
 `;
 
+/** Failures know the release that ran; the open letters of a cause are found in the order of enqueue. */
+const recovery = (s: string): string => `
+alter table ${s}.attempt add column release text;
+alter table ${s}.dead_letter add column release text;
+create index dead_letter_open on ${s}.dead_letter (fingerprint, job_seq) where redriven_at is null;
+`;
+
 /** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
 export const MIGRATIONS: readonly Migration<(schema: string) => string>[] = [
   {
     sql: (s) =>
-      [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables, views]
-        .map((part) => part(s))
-        .join(""),
+      [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables].map((part) => part(s)).join(""),
     readableBy: 1,
   },
+  { sql: recovery, readableBy: 1 },
 ];
 
 /** The tables that the migrations create. */

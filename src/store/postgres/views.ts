@@ -38,8 +38,13 @@ const retrying = (s: string, columns: string): string => `(${columns} from ${s}.
     left join ${s}.lane l on l.base = w.lane - w.lane % 4 limit 1) j
 where w.job_id is not null order by ${time("w.run_at")})`;
 
+/** Replaced, not dropped: rights that were granted on it stay, and so do views that others have made of it. */
+const create = (s: string, view: string): string => `create or replace view ${s}.${view}`;
+
 const wordsOf = (s: string): ViewWords => ({
   ...postgresDialect(s),
+  create: (view) => create(s, view),
+  noText: "null::text",
   time,
   word: (text) => `'${text}'::text`,
   isLimited: "j.limited",
@@ -61,7 +66,7 @@ const runs = (s: string): string => {
   const words = wordsOf(s);
   const lane = `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
   const ofState = (state: string): string => `from ${s}.job j ${lane} where j.state = '${state}'`;
-  return `create view ${s}.runs as ${[
+  return `${words.create("runs")} as ${[
     `${runOf(words, BAD, "failed", {
       next: time("(a.ended_at::numeric + a.delay_ms)"),
       error: "a.error_message",
@@ -85,7 +90,7 @@ const runs = (s: string): string => {
 
 /** The views, for a schema of this name. */
 export const views = (s: string): string => `
-create view ${s}.jobs as ${[
+${create(s, "jobs")} as ${[
   withStatus(
     s,
     "failed",
@@ -98,13 +103,13 @@ create view ${s}.jobs as ${[
   ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
 ].join("\nunion all")};
 ${endedViews(wordsOf(s), PRESENT.run)}
-create view ${s}.item_errors as
+${create(s, "item_errors")} as
 select j.id as item_id, substr(l.type, 7) as run_name, j.payload as item, a.attempt, a.worker, a.error_class, a.error_name,
   a.error_message, a.error_stack, ${time("a.ended_at")} as created_at
 from ${s}.attempt a join ${s}.job j on j.seq = a.job_seq join ${s}.lane l on l.base = j.lane - j.lane % 4
 where l.type like 'batch:%';
 
-create view ${s}.retry_queue as
+${create(s, "retry_queue")} as
 select coalesce(j.key, j.id) as record_id, w.job_id, l.type as job_type, j.payload,
   j.error_message as error_msg, j.attempts as retry_count, ${time("w.run_at")} as process_after
 from ${s}.waiting w join ${s}.job j on j.seq = w.seq left join ${s}.lane l on l.base = j.lane - j.lane % 4

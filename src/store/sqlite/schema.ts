@@ -1,10 +1,9 @@
-// The schema, as a list of migrations that are applied in order and never changed once released. Tables are named in
-// the singular and belong to Redrive; the plural views are for people and stay as they are.
+// The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
+// singular and belong to Redrive. The plural views are for people; a migration ends with making them anew (views.ts).
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
 import type { Migration } from "../migrations.ts";
 import { time } from "./time.ts";
-import { VIEWS } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -206,5 +205,15 @@ create table control (
 insert into control values (1, 1, 0, 0);
 `;
 
-/** SQL that leads from one version of the schema to the next. Version 1 is frozen: a change is a further entry. */
-export const MIGRATIONS: readonly Migration<string>[] = [{ sql: TABLES + VIEWS, readableBy: 1 }];
+/** Failures know the release that ran; the open letters of a cause are found in the order of enqueue. */
+const RECOVERY = `
+alter table attempt add column release text;
+alter table dead_letter add column release text;
+create index dead_letter_open on dead_letter (fingerprint, job_seq) where redriven_at is null;
+`;
+
+/** SQL that leads from one version of the tables to the next. Version 1 is frozen: a change is a further entry. */
+export const MIGRATIONS: readonly Migration<string>[] = [
+  { sql: TABLES, readableBy: 1 },
+  { sql: RECOVERY, readableBy: 1 },
+];

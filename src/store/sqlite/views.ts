@@ -12,8 +12,12 @@ select j.id, l.type, l.queue, ${status} as status,
   ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
 from job j left join lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
+const create = (view: string): string => `drop view if exists ${view};\ncreate view ${view}`;
+
 const WORDS: ViewWords = {
   ...SQLITE,
+  create,
+  noText: "cast(null as text)",
   time,
   word: (text) => `'${text}'`,
   isLimited: "j.limited = 1",
@@ -30,7 +34,7 @@ const NONE = { next: "null", error: "cast(null as text)", from: "null", to: "nul
 const FROM = "from job j left join lane l on l.base = j.lane - j.lane % 4 where";
 const ENDED = { from: time("j.started_at"), to: time("j.finished_at") };
 
-const RUNS = `create view runs as ${[
+const RUNS = `${create("runs")} as ${[
   `${runOf(WORDS, BAD, "failed", {
     next: time("(a.ended_at + a.delay_ms)"),
     error: "a.error_message",
@@ -54,19 +58,19 @@ const RUNS = `create view runs as ${[
 
 /** The views. */
 export const VIEWS = `
-create view jobs as ${[
+${create("jobs")} as ${[
   withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
   withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
   withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
   withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
 ].join("\nunion all")};
 ${endedViews(WORDS, "j.attempts + 1")}
-create view item_errors as
+${create("item_errors")} as
 select j.id as item_id, substr(l.type, 7) as run_name, j.payload as item, a.attempt, a.worker, a.error_class, a.error_name,
   a.error_message, a.error_stack, ${time("a.ended_at")} as created_at
 from attempt a join job j on j.seq = a.job_seq join lane l on l.base = j.lane - j.lane % 4 where l.type like 'batch:%';
 
-create view retry_queue as
+${create("retry_queue")} as
 select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j.payload,
   j.error_message as error_msg, j.attempts as retry_count, ${time("j.run_at")} as process_after
 from job j left join lane l on l.base = j.lane - j.lane % 4

@@ -70,7 +70,8 @@ describe("a schema that is not there", () => {
     for (const answers of await Promise.all(writes)) expect(answers).toMatchObject([{ kind: "created" }]);
     const [first] = stores as [(typeof stores)[0]];
     expect((await first.count()).queued).toBe(23);
-    expect(await sql(server, `select version from ${schema}.migration`)).toEqual([{ version: VERSION }]);
+    const versions = MIGRATIONS.map((_step, at) => ({ version: at + 1 }));
+    expect(await sql(server, `select version from ${schema}.migration order by 1`)).toEqual(versions);
   });
 
   it("is not made by looking at the plan", async () => {
@@ -172,7 +173,7 @@ describe("a schema that lost its version", () => {
   it.each([
     ["with its table of migrations", "drop table @.migration"],
     ["and no row of that table is left", "delete from @.migration"],
-    ["because its only row was changed", "update @.migration set version = -1"],
+    ["because its rows were changed", "update @.migration set version = -version"],
   ])("%s is refused by everything in one way, and left alone", async (_what, text) => {
     const { schema, url } = testSchema(SERVER);
     const bench = createBench();

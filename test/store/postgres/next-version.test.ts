@@ -53,6 +53,25 @@ describe("the next version of the schema", () => {
     expect(await state(schema)).toEqual({ version: NOW_AT + 1, columns: ["color"], jobs: 1 });
   });
 
+  it("waits for an open reader, and holds up no other program meanwhile", async () => {
+    const { schema, db } = await filled();
+    const reader = new pg.Client({ connectionString: SERVER });
+    await reader.connect();
+    onTestFinished(() => reader.end());
+    await reader.query(`begin; select from ${schema}.job`);
+    const waits = (): Promise<unknown[]> =>
+      sql(SERVER, `select from pg_locks where relation = '${schema}.job'::regclass and not granted`);
+    const migrated = migrate(db, schema, "here", colored);
+    await expect.poll(waits, { interval: 5 }).toHaveLength(1);
+    // It is behind the migration, which is behind the reader, who stays.
+    const store = createPostgresStore({ url: SERVER, schema });
+    onTestFinished(() => store.close());
+    expect(await store.enqueue([newJob()])).toMatchObject([{ kind: "created" }]);
+    await reader.query("commit");
+    expect(await migrated).toBe(NOW_AT);
+    expect(await state(schema)).toEqual({ version: NOW_AT + 1, columns: ["color"], jobs: 2 });
+  });
+
   it("is refused by a program that does not know it", async () => {
     const { schema, db } = await filled();
     await migrate(db, schema, "here", colored);

@@ -94,7 +94,7 @@ describe("the plan for a file", () => {
     expect([code, out]).toEqual([
       0,
       expect.stringMatching(
-        /warning +schema +version 2, newer than version 1 of this redrive, which may use it\n +→ update/,
+        /warning +schema +version 3, newer than version 2 of this redrive, which may use it\n +→ update/,
       ),
     ]);
   });

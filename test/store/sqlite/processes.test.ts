@@ -1,5 +1,6 @@
 // Real processes on one file: they start together, work together, and are killed.
 import { describe, expect, it } from "vitest";
+import { MIGRATIONS } from "../../../src/store/sqlite/schema.ts";
 import { reader, testPath } from "../../support/database-file.ts";
 import { newJob } from "../../support/new-job.ts";
 import { heard, startProcess, succeeds, threadedStore } from "../../support/store-processes.ts";
@@ -12,7 +13,7 @@ describe("processes on one file", () => {
     for (const { child } of processes) child.send("go");
     await Promise.all(processes.map(succeeds));
     expect((await (await threadedStore(path)).count()).queued).toBe(8);
-    expect(reader(path)("pragma user_version")).toEqual([[1]]);
+    expect(reader(path)("pragma user_version")).toEqual([[MIGRATIONS.length]]);
     expect(reader(path)("pragma integrity_check")).toEqual([["ok"]]);
   });
 
