@@ -7,12 +7,49 @@
 //   V > N, and it is readable by N                  uses it as it is
 //   V > N, and it is not readable by N              refuses it
 import { isRedriveError, RedriveError } from "../core/errors.ts";
+import type { JobColumn } from "./columns.ts";
+import type { Dialect } from "./dialect.ts";
 
 /** One step from a version of the schema to the next; its place in the list is its number, from 1. */
 export interface Migration<Sql> {
   readonly sql: Sql;
   /** The oldest version whose programs may work with a store after this step. It never falls from one step to the next. */
   readonly readableBy: number;
+}
+
+/** The columns that one version adds to the jobs. */
+export interface Addition {
+  /** The statements that add them to the table. */
+  readonly tables: string;
+  /** All added columns that the view `jobs` shows from this version on; none where it stays as it was. */
+  readonly shown: readonly string[];
+}
+
+/**
+ * The steps of a store: its own, each followed by the columns that its version adds to the jobs. A version that only adds
+ * columns has no step of its own; every program that could use the store before it still can.
+ */
+export function withAdded<Sql>(
+  steps: readonly Migration<Sql>[],
+  columns: readonly JobColumn[],
+  extend: (sql: Sql | undefined, addition: (dialect: Dialect) => Addition) => Sql,
+): readonly Migration<Sql>[] {
+  const newest = Math.max(steps.length, ...columns.map(({ added }) => added?.version ?? 0));
+  const all: Migration<Sql>[] = [];
+  for (let version = 1; version <= newest; version++) {
+    const { sql, readableBy = all.at(-1)?.readableBy ?? version } = steps[version - 1] ?? {};
+    all.push({ sql: extend(sql, (dialect) => additionIn(version, columns, dialect)), readableBy });
+  }
+  return all;
+}
+
+function additionIn(version: number, columns: readonly JobColumn[], { table, number }: Dialect): Addition {
+  const now = columns.filter(({ added }) => added?.version === version);
+  const tables = now.map(
+    ({ sql, added }) => `alter table ${table("job")} add column ${sql} ${added?.kind === "text" ? "text" : number};\n`,
+  );
+  const shown = columns.filter(({ added }) => added?.shown && added.version <= version).map(({ sql }) => sql);
+  return { tables: tables.join(""), shown: now.some(({ added }) => added?.shown) ? shown : [] };
 }
 
 /** What a store says about its schema. */

@@ -12,9 +12,10 @@
 // row for every job that holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
-import type { Migration } from "../migrations.ts";
-import { time } from "./time.ts";
-import { views } from "./views.ts";
+import { JOB_COLUMNS } from "../columns.ts";
+import { type Migration, withAdded } from "../migrations.ts";
+import { postgresDialect, time } from "./dialect.ts";
+import { jobsView, views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -265,7 +266,7 @@ insert into ${s}.control values (1, 1);
 `;
 
 /** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
-export const MIGRATIONS: readonly Migration<(schema: string) => string>[] = [
+const STEPS: readonly Migration<(schema: string) => string>[] = [
   {
     sql: (s) =>
       [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables, views]
@@ -274,6 +275,16 @@ export const MIGRATIONS: readonly Migration<(schema: string) => string>[] = [
     readableBy: 1,
   },
 ];
+
+/** The same with the columns that versions add to the jobs. */
+export const migrationsWith = (columns: typeof JOB_COLUMNS): typeof STEPS =>
+  withAdded(STEPS, columns, (sql, addition) => (s) => {
+    const { tables, shown } = addition(postgresDialect(s));
+    return `${sql?.(s) ?? ""}${tables}${shown.length === 0 ? "" : `create or replace ${jobsView(s, shown)}`}`;
+  });
+
+/** The migrations of this release. */
+export const MIGRATIONS = migrationsWith(JOB_COLUMNS);
 
 /** The tables that the migrations create. */
 export const TABLES: readonly string[] =

@@ -2,9 +2,10 @@
 // the singular and belong to Redrive; the plural views are for people and stay as they are.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
-import type { Migration } from "../migrations.ts";
-import { time } from "./time.ts";
-import { VIEWS } from "./views.ts";
+import { JOB_COLUMNS } from "../columns.ts";
+import { type Migration, withAdded } from "../migrations.ts";
+import { SQLITE, time } from "./dialect.ts";
+import { jobsView, VIEWS } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -207,4 +208,14 @@ insert into control values (1, 1, 0, 0);
 `;
 
 /** SQL that leads from one version of the schema to the next. Version 1 is frozen: a change is a further entry. */
-export const MIGRATIONS: readonly Migration<string>[] = [{ sql: TABLES + VIEWS, readableBy: 1 }];
+const STEPS: readonly Migration<string>[] = [{ sql: TABLES + VIEWS, readableBy: 1 }];
+
+/** The same with the columns that versions add to the jobs. */
+export const migrationsWith = (columns: typeof JOB_COLUMNS): readonly Migration<string>[] =>
+  withAdded(STEPS, columns, (sql = "", addition) => {
+    const { tables, shown } = addition(SQLITE);
+    return `${sql}${tables}${shown.length === 0 ? "" : `drop view jobs;\n${jobsView(shown)}`}`;
+  });
+
+/** The migrations of this release. */
+export const MIGRATIONS = migrationsWith(JOB_COLUMNS);
