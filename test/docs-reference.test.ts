@@ -29,9 +29,9 @@ describe("options.md", () => {
   });
 
   /** A section, and the list of names that the program accepts there. */
-  const accepted: [section: string, path: string, list: string][] = [
+  const accepted: [section: string, path: string, list: string, inherited?: [path: string, list: string]][] = [
     ["RedriveOptions", "src/redrive-options.ts", "FIELDS"],
-    ["EnqueueOptions", "src/enqueue/new-jobs.ts", "FIELDS"],
+    ["EnqueueOptions", "src/enqueue/new-jobs.ts", "FIELDS", ["src/core/policy.ts", "JOB_LIMIT_FIELDS"]],
     ["WorkerOptions", "src/worker/settings.ts", "WORKER_FIELDS"],
     ["JobFilter", "src/operate/jobs.ts", "FILTER"],
     ["DeadLetterFilter", "src/operate/dead-letters.ts", "FILTER"],
@@ -42,12 +42,16 @@ describe("options.md", () => {
     ["PostgresOptions", "src/store/postgres/address.ts", "FIELDS"],
     ["PerformOptions", "src/testing/perform.ts", "FIELDS"],
   ];
-  it.each(accepted)("has under %s what %s accepts, and no more", (name, path, list) => {
+  const namesIn = (path: string, list: string): string[] => {
+    const declared = new RegExp(`^(?:export )?const ${list} = namesOf<\\w+>\\(\\)\\(\\[([^\\]]*)\\]`, "m");
+    const [, names = ""] = declared.exec(read(path)) ?? [];
+    return [...names.matchAll(/"(\w+)"/g)].map(([, option = ""]) => option);
+  };
+
+  it.each(accepted)("has under %s what %s accepts, and no more", (name, path, list, inherited) => {
     const [, section = ""] = page("options").split(`## ${name}\n`);
     const rows = [...(section.split("\n## ")[0] ?? "").matchAll(/^\| `(\w+)`/gm)].map(([, option = ""]) => option);
-    const [, names = ""] =
-      new RegExp(`^(?:export )?const ${list} = namesOf<\\w+>\\(\\)\\(\\[([^\\]]*)\\]`, "m").exec(read(path)) ?? [];
-    const known = [...names.matchAll(/"(\w+)"/g)].map(([, option = ""]) => option);
+    const known = [...namesIn(path, list), ...(inherited ? namesIn(...inherited) : [])];
     expect(rows.toSorted()).toEqual(known.toSorted());
   });
 
