@@ -1,6 +1,6 @@
 // The reference pages leave nothing out: every option type, call, event and field of a context that a program can reach
 // is on its page, and the places that the architecture page names are there.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import * as library from "../src/index.ts";
 
@@ -139,9 +139,33 @@ describe("architecture.md", () => {
     expect(rows.length).toBeGreaterThan(14);
     expect(rows.filter((row) => !/`[\w./-]+#\w+`/.test(row))).toEqual([]);
     const asked = rows.map((row) => row.split(" | ")[0]?.slice(2));
-    const additions = ["a command", "a store verb", "a store", "a job field", "an option"];
+    const fields = ["a job field", "a job field that is a limit"];
+    const additions = ["a command", "a store verb", "verbs of a new subject", "a store", ...fields, "an option"];
     const stores = ["on Postgres", "on SQLite", "in memory"].map((where) => `Where is a stale write refused ${where}?`);
     expect(without(["Where is the backoff computed?", ...stores, ...additions], asked as string[])).toEqual([]);
+  });
+
+  /** The files of src that the rows of these names tell a reader to change. */
+  const filesFor = (...names: readonly string[]): string[] => {
+    const rows = names.map((name) => section.split("\n").find((row) => row.startsWith(`| ${name} | `)) ?? "");
+    return [...new Set(rows.flatMap((row) => row.match(/src\/[\w./-]+/g) ?? []))];
+  };
+
+  it("has a limit of a job added in six files, and a verb in eight", () => {
+    const limit = ["cli/command", "core/job", "core/policy", "core/verdict", "operate/json-form", "store/columns"];
+    const named = filesFor("a job field", "a job field that is a limit").toSorted();
+    expect(named).toEqual(limit.map((path) => `src/${path}.ts`));
+    expect(filesFor("a store verb").length).toBeGreaterThanOrEqual(5);
+    expect(filesFor("a store verb").length).toBeLessThanOrEqual(8);
+  });
+
+  it("names every file that knows a limit, stuckLimit for one", () => {
+    const known = readdirSync(new URL("src", root), { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts") && /stuckLimit|stuck_limit/.test(read(`src/${path}`)))
+      .map((path) => `src/${path}`);
+    // The columns of version 1 are in its schemas; what a single term means together with others is checked with new jobs.
+    const first = ["src/store/sqlite/schema.ts", "src/store/postgres/schema.ts", "src/core/new-job.ts"];
+    expect(without(known, [...filesFor("a job field", "a job field that is a limit"), ...first])).toEqual([]);
   });
 
   it.each(places)("names %s, which declares %s", (path, name) => {
