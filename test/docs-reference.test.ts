@@ -1,6 +1,6 @@
 // The reference pages leave nothing out: every option type, call, event and field of a context that a program can reach
 // is on its page, and the places that the architecture page names are there.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import * as library from "../src/index.ts";
 
@@ -29,9 +29,9 @@ describe("options.md", () => {
   });
 
   /** A section, and the list of names that the program accepts there. */
-  const accepted: [section: string, path: string, list: string][] = [
+  const accepted: [section: string, path: string, list: string, inherited?: [path: string, list: string]][] = [
     ["RedriveOptions", "src/redrive-options.ts", "FIELDS"],
-    ["EnqueueOptions", "src/enqueue/new-jobs.ts", "FIELDS"],
+    ["EnqueueOptions", "src/enqueue/new-jobs.ts", "FIELDS", ["src/core/policy.ts", "JOB_LIMIT_FIELDS"]],
     ["WorkerOptions", "src/worker/settings.ts", "WORKER_FIELDS"],
     ["JobFilter", "src/operate/jobs.ts", "FILTER"],
     ["DeadLetterFilter", "src/operate/dead-letters.ts", "FILTER"],
@@ -42,12 +42,16 @@ describe("options.md", () => {
     ["PostgresOptions", "src/store/postgres/address.ts", "FIELDS"],
     ["PerformOptions", "src/testing/perform.ts", "FIELDS"],
   ];
-  it.each(accepted)("has under %s what %s accepts, and no more", (name, path, list) => {
+  const namesIn = (path: string, list: string): string[] => {
+    const declared = new RegExp(`^(?:export )?const ${list} = namesOf<\\w+>\\(\\)\\(\\[([^\\]]*)\\]`, "m");
+    const [, names = ""] = declared.exec(read(path)) ?? [];
+    return [...names.matchAll(/"(\w+)"/g)].map(([, option = ""]) => option);
+  };
+
+  it.each(accepted)("has under %s what %s accepts, and no more", (name, path, list, inherited) => {
     const [, section = ""] = page("options").split(`## ${name}\n`);
     const rows = [...(section.split("\n## ")[0] ?? "").matchAll(/^\| `(\w+)`/gm)].map(([, option = ""]) => option);
-    const [, names = ""] =
-      new RegExp(`^(?:export )?const ${list} = namesOf<\\w+>\\(\\)\\(\\[([^\\]]*)\\]`, "m").exec(read(path)) ?? [];
-    const known = [...names.matchAll(/"(\w+)"/g)].map(([, option = ""]) => option);
+    const known = [...namesIn(path, list), ...(inherited ? namesIn(...inherited) : [])];
     expect(rows.toSorted()).toEqual(known.toSorted());
   });
 
@@ -135,9 +139,33 @@ describe("architecture.md", () => {
     expect(rows.length).toBeGreaterThan(14);
     expect(rows.filter((row) => !/`[\w./-]+#\w+`/.test(row))).toEqual([]);
     const asked = rows.map((row) => row.split(" | ")[0]?.slice(2));
-    const additions = ["a command", "a store verb", "a store", "a job field", "an option"];
+    const fields = ["a job field", "a job field that is a limit"];
+    const additions = ["a command", "a store verb", "verbs of a new subject", "a store", ...fields, "an option"];
     const stores = ["on Postgres", "on SQLite", "in memory"].map((where) => `Where is a stale write refused ${where}?`);
     expect(without(["Where is the backoff computed?", ...stores, ...additions], asked as string[])).toEqual([]);
+  });
+
+  /** The files of src that the rows of these names tell a reader to change. */
+  const filesFor = (...names: readonly string[]): string[] => {
+    const rows = names.map((name) => section.split("\n").find((row) => row.startsWith(`| ${name} | `)) ?? "");
+    return [...new Set(rows.flatMap((row) => row.match(/src\/[\w./-]+/g) ?? []))];
+  };
+
+  it("has a limit of a job added in six files, and a verb in eight", () => {
+    const limit = ["cli/command", "core/job", "core/policy", "core/verdict", "operate/json-form", "store/columns"];
+    const named = filesFor("a job field", "a job field that is a limit").toSorted();
+    expect(named).toEqual(limit.map((path) => `src/${path}.ts`));
+    expect(filesFor("a store verb").length).toBeGreaterThanOrEqual(5);
+    expect(filesFor("a store verb").length).toBeLessThanOrEqual(8);
+  });
+
+  it("names every file that knows a limit, stuckLimit for one", () => {
+    const known = readdirSync(new URL("src", root), { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts") && /stuckLimit|stuck_limit/.test(read(`src/${path}`)))
+      .map((path) => `src/${path}`);
+    // The columns of version 1 are in its schemas; what a single term means together with others is checked with new jobs.
+    const first = ["src/store/sqlite/schema.ts", "src/store/postgres/schema.ts", "src/core/new-job.ts"];
+    expect(without(known, [...filesFor("a job field", "a job field that is a limit"), ...first])).toEqual([]);
   });
 
   it.each(places)("names %s, which declares %s", (path, name) => {

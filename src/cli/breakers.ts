@@ -11,7 +11,7 @@ import { type Cli, defined, examples, textual } from "./command.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
+import { tableOf } from "./table.ts";
 import { relativeTime } from "./format.ts";
 
 /** Registers `breakers`. */
@@ -95,29 +95,17 @@ export function breakerForm(view: BreakerView): object {
   };
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: "SERVICE", least: 8 },
-  { title: "STATE" },
-  { title: "SINCE" },
-  { title: "CALLS", align: "right" },
-  { title: "FAILED", align: "right" },
-  { title: "IN A ROW", align: "right", optional: true },
-  { title: "NEXT", least: 12 },
-  { title: "WHY", least: 12, optional: true },
-];
-
-function breakersTable(views: readonly BreakerView[], now: number, { width, paint }: Session): string {
-  const rows = views.map((view) => [
-    view.service,
-    { text: BREAKER_WORDS[view.state], style: stateStyle(view.state) },
-    view.since === 0 ? "-" : relativeTime(view.since, now),
-    view.calls,
-    view.failures,
-    view.consecutive,
-    nextOf(view, now),
-    safeLine(whyOf(view)),
+function breakersTable(views: readonly BreakerView[], now: number, session: Session): string {
+  return tableOf(views, session, [
+    { title: "SERVICE", least: 8, of: ({ service }) => service },
+    { title: "STATE", of: ({ state }) => ({ text: BREAKER_WORDS[state], style: stateStyle(state) }) },
+    { title: "SINCE", of: ({ since }) => (since === 0 ? "-" : relativeTime(since, now)) },
+    { title: "CALLS", align: "right", of: ({ calls }) => calls },
+    { title: "FAILED", align: "right", of: ({ failures }) => failures },
+    { title: "IN A ROW", align: "right", optional: true, of: ({ consecutive }) => consecutive },
+    { title: "NEXT", least: 12, of: (view) => nextOf(view, now) },
+    { title: "WHY", least: 12, optional: true, of: (view) => safeLine(whyOf(view)) },
   ]);
-  return tableText(COLUMNS, rows, { width, paint });
 }
 
 function nextOf({ state, until, holdUntil, rampUntil, probes }: BreakerView, now: number): string {

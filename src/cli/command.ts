@@ -1,5 +1,7 @@
-// How all commands are built: a session around the action, repeatable flags, numbers as numbers, examples.
+// How all commands are built: a session around the action, repeatable flags, numbers as numbers, examples, and the flags
+// that several commands share.
 import type { Command } from "commander";
+import type { JobLimitOptions } from "../core/policy.ts";
 import type { LogLevel } from "../system/log.ts";
 import type { Io } from "./io.ts";
 import type { GlobalOptions, Session } from "./session.ts";
@@ -74,6 +76,18 @@ export function numeric(value: unknown): number | undefined {
 /** A flag as text. */
 export function textual(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
+}
+
+/** Adds the limits that a new job may set. */
+export function limitFlags(command: Command): Command {
+  return command
+    .option("--max-attempts <n>", "attempts in total, including the first")
+    .option("--deadline <duration>", "time limit over all attempts");
+}
+
+/** The limits that the flags set. */
+export function limitOptions(flags: Flags): JobLimitOptions {
+  return { maxAttempts: numeric(flags.maxAttempts), deadline: textual(flags.deadline) };
 }
 
 /** The object without its undefined fields. */

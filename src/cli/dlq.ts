@@ -13,7 +13,7 @@ import { showLetter } from "./jobs-show.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
+import { tableOf } from "./table.ts";
 import { errorLine, relativeTime } from "./format.ts";
 
 /** Registers `dlq`. */
@@ -51,23 +51,13 @@ function formsOf(letters: readonly DeadLetter[], { store }: Redrive, holding: Ho
   return Promise.all(letters.map(async (letter) => letterForm(letter, await store.history(letter.job.id), holding)));
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: "ID" },
-  { title: "TYPE", least: 6 },
-  { title: "REASON" },
-  { title: "CLASS", least: 9, optional: true },
-  { title: "DIED" },
-  { title: "ERROR", least: 12, optional: true },
-];
-
-function lettersTable(letters: readonly DeadLetter[], now: number, { width, paint }: Session): string {
-  const rows = letters.map(({ job, reason, failure, diedAt }) => [
-    job.id,
-    job.type,
-    reason,
-    failure.class,
-    relativeTime(diedAt, now),
-    errorLine(failure),
+function lettersTable(letters: readonly DeadLetter[], now: number, session: Session): string {
+  return tableOf(letters, session, [
+    { title: "ID", of: ({ job }) => job.id },
+    { title: "TYPE", least: 6, of: ({ job }) => job.type },
+    { title: "REASON", of: ({ reason }) => reason },
+    { title: "CLASS", least: 9, optional: true, of: ({ failure }) => failure.class },
+    { title: "DIED", of: ({ diedAt }) => relativeTime(diedAt, now) },
+    { title: "ERROR", least: 12, optional: true, of: ({ failure }) => errorLine(failure) },
   ]);
-  return tableText(COLUMNS, rows, { width, paint });
 }

@@ -8,7 +8,17 @@ import { invalid } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { checkJobOf, type EnqueueOptions, knownType, payloadOfText } from "../enqueue/new-jobs.ts";
 import { put } from "../system/output.ts";
-import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
+import {
+  type Cli,
+  collected,
+  defined,
+  examples,
+  type Flags,
+  limitFlags,
+  limitOptions,
+  numeric,
+  textual,
+} from "./command.ts";
 import type { Session } from "./session.ts";
 import { definitions, jobFiles } from "./job-files.ts";
 
@@ -43,11 +53,10 @@ export function register(cli: Cli): void {
     .option("--run-at <time>", "run no sooner than this time, e.g. 2027-01-31T08:00:00Z")
     .option("--tenant <name>", "owner of the job, for fairness and limits")
     .option("--group <name>", "jobs of one type and group run in order, one at a time (or groupConcurrency at a time)")
-    .option("--max-attempts <n>", "attempts in total, including the first")
-    .option("--deadline <duration>", "time limit over all attempts")
     .option("--service <name>", "outside service that the job depends on")
     .option("--queue <name>", "queue of a type that --jobs does not define (default: default)")
     .addHelpText("after", NOTES);
+  limitFlags(command);
   examples(command, cli, [
     `enqueue hello '{"name":"Ada"}'`,
     `enqueue hello @payload.json --key order-1 --delay 10s`,
@@ -111,8 +120,7 @@ function enqueueOptions(flags: Flags): EnqueueOptions {
     runAt: numeric(flags.runAt),
     tenant: textual(flags.tenant),
     group: textual(flags.group),
-    maxAttempts: numeric(flags.maxAttempts),
-    deadline: textual(flags.deadline),
+    ...limitOptions(flags),
     service: textual(flags.service),
     queue: textual(flags.queue),
   });

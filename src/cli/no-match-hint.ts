@@ -3,21 +3,8 @@ import { didYouMean } from "../core/options.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Flags } from "./command.ts";
 
-const FILTERS = {
-  state: "--state",
-  type: "--type",
-  queue: "--queue",
-  key: "--key",
-  class: "--class",
-  reason: "--reason",
-  service: "--service",
-  tenant: "--tenant",
-  from: "--from",
-  until: "--until",
-  olderThan: "--older-than",
-  text: "--text",
-  fingerprint: "--fingerprint",
-} as const;
+const OF_JOBS = ["state", "type", "queue", "key", "class", "reason", "service", "tenant"];
+const OF_LETTERS = ["from", "until", "olderThan", "text", "fingerprint"];
 
 /** `No dead letter matches --type thumbnial (did you mean "thumbnail"?)`. */
 export async function noMatchHint({ deadLetters }: Redrive, flags: Flags): Promise<string> {
@@ -37,8 +24,9 @@ export function noJobHint(flags: Flags): string {
 }
 
 function filtersIn(flags: Flags): string {
-  const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => flags[name] !== undefined);
-  return given.map((name) => `${FILTERS[name]} ${String(flags[name])}`).join(" ");
+  const given = [...OF_JOBS, ...OF_LETTERS].filter((name) => flags[name] !== undefined);
+  const flagOf = (name: string): string => (name === "olderThan" ? "--older-than" : `--${name}`);
+  return given.map((name) => `${flagOf(name)} ${String(flags[name])}`).join(" ");
 }
 
 /** Empty for a known value, and for one that is like no known value. */

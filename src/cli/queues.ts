@@ -12,7 +12,7 @@ import { EXIT } from "./exit.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
+import { tableOf } from "./table.ts";
 import { relativeTime } from "./format.ts";
 
 /** Registers `queues`. */
@@ -111,40 +111,23 @@ function pauseForm({ kind, name, from, until, reason }: Pause): object {
   return { kind, name, since: isoTime(from), until: isoTime(until), reason };
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: "QUEUE", least: 8 },
-  { title: "STATE" },
-  { title: "UNTIL" },
-  { title: "TYPES", least: 12 },
-  { title: "WHY", least: 12, optional: true },
-];
-
-function queuesTable(views: readonly QueueView[], now: number, { width, paint }: Session): string {
-  const rows = views.map(({ name, paused, types }) => [
-    name,
-    paused ? { text: "paused", style: stateStyle("paused") } : "open",
-    paused ? untilText(paused.until, now) : "",
-    types.join(", "),
-    paused?.reason ?? "",
+function queuesTable(views: readonly QueueView[], now: number, session: Session): string {
+  return tableOf(views, session, [
+    { title: "QUEUE", least: 8, of: ({ name }) => name },
+    { title: "STATE", of: ({ paused }) => (paused ? { text: "paused", style: stateStyle("paused") } : "open") },
+    { title: "UNTIL", of: ({ paused }) => (paused ? untilText(paused.until, now) : "") },
+    { title: "TYPES", least: 12, of: ({ types }) => types.join(", ") },
+    { title: "WHY", least: 12, optional: true, of: ({ paused }) => paused?.reason ?? "" },
   ]);
-  return tableText(COLUMNS, rows, { width, paint });
 }
 
-const PAUSE_COLUMNS: readonly Column[] = [
-  { title: "PAUSED" },
-  { title: "NAME", least: 8 },
-  { title: "UNTIL" },
-  { title: "WHY", least: 12, optional: true },
-];
-
-function pausesTable(pauses: readonly Pause[], now: number, { width, paint }: Session): string {
-  const rows = pauses.map(({ kind, name, until, reason }) => [
-    { text: kind, style: stateStyle("paused") },
-    name,
-    untilText(until, now),
-    reason,
+function pausesTable(pauses: readonly Pause[], now: number, session: Session): string {
+  return tableOf(pauses, session, [
+    { title: "PAUSED", of: ({ kind }) => ({ text: kind, style: stateStyle("paused") }) },
+    { title: "NAME", least: 8, of: ({ name }) => name },
+    { title: "UNTIL", of: ({ until }) => untilText(until, now) },
+    { title: "WHY", least: 12, optional: true, of: ({ reason }) => reason },
   ]);
-  return tableText(PAUSE_COLUMNS, rows, { width, paint });
 }
 
 function untilText(until: number | null, now: number): string {

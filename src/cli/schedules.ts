@@ -7,7 +7,17 @@ import type { ScheduleOptions } from "../schedules/schedule-options.ts";
 import type { ScheduleView } from "../schedules/schedule-views.ts";
 import { checkSchedule } from "../schedules/schedules.ts";
 import type { Redrive } from "../redrive.ts";
-import { type Cli, collected, defined, examples, type Flags, numeric, textual } from "./command.ts";
+import {
+  type Cli,
+  collected,
+  defined,
+  examples,
+  type Flags,
+  limitFlags,
+  limitOptions,
+  numeric,
+  textual,
+} from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
@@ -101,11 +111,10 @@ function registerAdd(cli: Cli, schedules: Cli["program"]): void {
     .option("--jobs <file>", "module with the job definitions, to check the input; repeatable", collected)
     .option("--priority <n>", "0 to 9, higher first (default 0)")
     .option("--tenant <name>", "owner of the jobs, for fairness and limits")
-    .option("--max-attempts <n>", "attempts in total, including the first")
-    .option("--deadline <duration>", "time limit over all attempts")
     .option("--service <name>", "outside service that the jobs depend on")
     .option("--queue <name>", "queue of a type that --jobs does not define (default: default)")
     .addHelpText("after", NOTES);
+  limitFlags(add);
   examples(add, cli, [
     "schedules add nightly report '{\"full\":true}' --cron '0 2 * * *' --timezone Europe/Berlin",
     "schedules add poll fetch-feed --every 5m --overlap skip",
@@ -137,8 +146,7 @@ function optionsOf(flags: Flags): Omit<ScheduleOptions, "job" | "input"> {
     jitter: textual(flags.jitter),
     priority: numeric(flags.priority),
     tenant: textual(flags.tenant),
-    maxAttempts: numeric(flags.maxAttempts),
-    deadline: textual(flags.deadline),
+    ...limitOptions(flags),
     service: textual(flags.service),
     queue: textual(flags.queue),
   });

@@ -30,6 +30,16 @@ export interface TablePlace {
   readonly indent?: number;
 }
 
+/** A table of things: each column says how to read its cell. */
+export function tableOf<T>(
+  things: readonly T[],
+  { width, paint }: TablePlace,
+  columns: readonly (Column & { readonly of: (thing: T) => TableCell })[],
+): string {
+  const rows = things.map((thing) => columns.map(({ of }) => of(thing)));
+  return tableText(columns, rows, { width, paint });
+}
+
 /** The lines of a table, and a note where columns had to be left out. */
 export function tableText(
   columns: readonly Column[],

@@ -51,6 +51,19 @@ export interface PolicyOptions {
   readonly keep?: { readonly finished?: Duration; readonly dead?: Duration };
 }
 
+/** The limits that a single job may set, instead of those of its type. */
+export interface JobLimitOptions {
+  /** Time over all attempts from the first due time; default that of the type, null for none. */
+  readonly deadline?: Duration | null | undefined;
+  /** Attempts in total, 1 to 10,000; default that of the type. */
+  readonly maxAttempts?: number | undefined;
+  /** The same without the first attempt, 0 to 9,999; give one of the two. */
+  readonly maxRetries?: number | undefined;
+}
+
+/** The names of these options. */
+export const JOB_LIMIT_FIELDS = namesOf<JobLimitOptions>()(["deadline", "maxAttempts", "maxRetries"]);
+
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 

@@ -154,6 +154,26 @@ export type JudgedJob = Pick<
 > &
   JudgedBy;
 
+/** A call without a queue as `verdict` sees it: no worker loses it, and no run of it is stuck. */
+export type JudgedCall = JudgedJob & { attempts: number; lastDelayMs: number };
+
+/** A call that begins at this time, judged by these limits; its caller counts the attempts. */
+export function judgedCall(limits: Pick<Job, "maxAttempts" | "maxCrashes" | "deadlineMs">, dueAt: number): JudgedCall {
+  return {
+    attempts: 0,
+    lastDelayMs: 0,
+    crashes: 0,
+    maxAttempts: limits.maxAttempts,
+    maxCrashes: limits.maxCrashes,
+    deadlineMs: limits.deadlineMs,
+    dueAt,
+    stuckRetryMs: null,
+    stuckLimit: null,
+    cancelRequested: false,
+    failure: null,
+  };
+}
+
 const FAILED: Charge = { attempts: 1, crashes: 0 };
 const UNCHARGED: Charge = { attempts: 0, crashes: 0 };
 

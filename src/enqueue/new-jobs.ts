@@ -6,7 +6,13 @@ import { TERM_NAMES, type Terms } from "../core/job.ts";
 import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
-import { type Policy, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
+import {
+  JOB_LIMIT_FIELDS,
+  type JobLimitOptions,
+  type Policy,
+  type PolicyOptions,
+  resolvePolicy,
+} from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { validated } from "../jobs/schema.ts";
 
@@ -15,7 +21,7 @@ import { validated } from "../jobs/schema.ts";
  * definition in the worker apply. If you set `maxAttempts`, `maxRetries` or `deadline` for such a job, your values
  * apply instead, with the defaults of this queue for every other limit.
  */
-export interface EnqueueOptions {
+export interface EnqueueOptions extends JobLimitOptions {
   /** A type has at most one job per key, as `unique` says; at most 255 bytes. */
   readonly key?: string | undefined;
   /** What happens when the key is taken; default `key`: the same payload is a duplicate, another one a conflict. */
@@ -33,12 +39,6 @@ export interface EnqueueOptions {
    * the type's `groupConcurrency` says; default none.
    */
   readonly group?: string | undefined;
-  /** Time over all attempts from the first due time; default that of the type, null for none. */
-  readonly deadline?: Duration | null | undefined;
-  /** Attempts in total, 1 to 10,000; default that of the type. */
-  readonly maxAttempts?: number | undefined;
-  /** The same without the first attempt, 0 to 9,999; give one of the two. */
-  readonly maxRetries?: number | undefined;
   /** The queue of a type that is not defined here; otherwise its definition sets it. */
   readonly queue?: string | undefined;
   /** The service of a type that is not defined here, or instead of the one in its definition. */
@@ -58,14 +58,11 @@ const FIELDS = namesOf<EnqueueOptions>()([
   "runAt",
   "tenant",
   "group",
-  "deadline",
-  "maxAttempts",
-  "maxRetries",
   "queue",
   "service",
   "tx",
+  ...JOB_LIMIT_FIELDS,
 ]);
-const LIMITS = ["deadline", "maxAttempts", "maxRetries"] as const;
 
 /** The facts about a type, whether it is defined here or known only by name. */
 export interface KnownType {
@@ -133,7 +130,7 @@ export function newJobOf(known: KnownType, payload: string, id: string, options?
 
 function jobWith(known: KnownType, payload: string, id: string, options: EnqueueOptions): NewJob {
   const given = parseOptions(options, FIELDS, "enqueue");
-  const saysLimits = LIMITS.some((field) => given[field] !== undefined);
+  const saysLimits = JOB_LIMIT_FIELDS.some((field) => given[field] !== undefined);
   const policy = saysLimits ? resolvePolicy({ ...known.layers, job: limitsOf(given) }).policy : known.policy;
   if (given.delay !== undefined && given.runAt !== undefined)
     throw invalid("enqueue", "delay or runAt", "both", "give one of them");
@@ -168,7 +165,7 @@ function termsOf({ definition }: KnownType, policy: Policy): Terms {
 }
 
 function limitsOf(given: { readonly [K in (typeof FIELDS)[number]]?: unknown }): PolicyOptions {
-  const said = LIMITS.filter((field) => given[field] !== undefined).map((field) => [field, given[field]]);
+  const said = JOB_LIMIT_FIELDS.filter((field) => given[field] !== undefined).map((field) => [field, given[field]]);
   return Object.fromEntries(said) as PolicyOptions;
 }
 

@@ -11,7 +11,7 @@ import { resultOf } from "../core/item-outcome.ts";
 import { isPromise } from "../core/promise.ts";
 import type { Failure } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
-import { type JudgedJob, runtimeFailure, verdict } from "../core/verdict.ts";
+import { type JudgedCall, judgedCall, runtimeFailure, verdict } from "../core/verdict.ts";
 import type { System } from "../system/system.ts";
 import { Attempt, within } from "./attempt.ts";
 import { type CallBreaker, isBreaker, REFUSED } from "../services/call-breaker.ts";
@@ -74,38 +74,24 @@ function limitedCall(task: Task): Callable {
   };
 }
 
-/** A call that needs more than its first attempt; to `verdict` it is a job like any other. */
-class Call implements JudgedJob {
+/** A call that needs more than its first attempt. */
+class Call {
   readonly task: Task;
   readonly self: unknown;
   readonly args: unknown[];
   readonly signal: AbortSignal | null;
+  /** To `verdict` it is a job like any other. Its times are on the monotonic clock: setting the clock must not shorten a deadline. */
+  readonly judged: JudgedCall;
   /** The error of the attempt that took too long, if one did. */
   tooLong: RedriveError | null = null;
-  /** Attempts that failed, and the wait after the last of them. */
-  attempts = 0;
-  lastDelayMs = 0;
   lastError: unknown = undefined;
-  readonly crashes = 0;
-  readonly maxAttempts: number;
-  readonly maxCrashes: number;
-  readonly deadlineMs: number | null;
-  /** On the monotonic clock, like the `now` of its verdicts: setting the clock must not shorten a deadline. */
-  readonly dueAt: number;
-  readonly stuckRetryMs = null;
-  readonly stuckLimit = null;
-  readonly cancelRequested = false;
-  readonly failure = null;
 
   constructor(task: Task, self: unknown, args: unknown[], signal: AbortSignal | null, startedMs: number) {
     this.task = task;
     this.self = self;
     this.args = args;
     this.signal = signal;
-    this.maxAttempts = task.policy.maxAttempts;
-    this.maxCrashes = task.policy.maxCrashes;
-    this.deadlineMs = task.policy.deadlineMs;
-    this.dueAt = startedMs;
+    this.judged = judgedCall(task.policy, startedMs);
   }
 }
 
@@ -114,7 +100,7 @@ async function pursue(call: Call): Promise<unknown> {
   const { breaker, label } = call.task;
   for (;;) {
     const period = breaker === null ? 0 : breaker.admit();
-    if (period === REFUSED) throw breaker?.refusal(label, call.attempts, call.lastError);
+    if (period === REFUSED) throw breaker?.refusal(label, call.judged.attempts, call.lastError);
     try {
       const given = resultOf(await attempt(call));
       const result = isPromise(given) ? await given : given;
@@ -127,10 +113,10 @@ async function pursue(call: Call): Promise<unknown> {
 }
 
 function attempt(call: Call): unknown {
-  const { task, self, args, signal } = call;
+  const { task, self, args, signal, judged } = call;
   const { timeoutMs } = task.policy;
   if (signal === null && timeoutMs === null && !task.passesContext) return task.fn.apply(self, args);
-  const current = new Attempt(call.attempts + 1, call.maxAttempts);
+  const current = new Attempt(judged.attempts + 1, judged.maxAttempts);
   const work = async () => resultOf(await task.fn.apply(self, task.passesContext ? [current, ...args] : args));
   if (signal === null && timeoutMs === null) return work();
   const tooLong = () => (call.tooLong = tookTooLong(call));
@@ -139,7 +125,7 @@ function attempt(call: Call): unknown {
 
 /** Judges a failed attempt and waits for the next one; throws where there is none. */
 async function waitAfter(error: unknown, period: number, call: Call): Promise<void> {
-  const { task, signal } = call;
+  const { task, signal, judged } = call;
   const { breaker, policy, system, onRetry } = task;
   if (signal?.aborted) {
     breaker?.lost(period);
@@ -147,15 +133,15 @@ async function waitAfter(error: unknown, period: number, call: Call): Promise<vo
   }
   const failure = failureOf(error, call);
   breaker?.failed(period, failure.class);
-  const answer = verdict(call, { kind: "failed", failure }, policy, system.monotonic(), system.random);
+  const answer = verdict(judged, { kind: "failed", failure }, policy, system.monotonic(), system.random);
   if (answer.kind !== "retry") throw answer.kind === "dead" && answer.reason === "deadline" ? late(call, error) : error;
   const { delayMs } = answer;
-  call.attempts++;
-  call.lastDelayMs = delayMs;
+  judged.attempts++;
+  judged.lastDelayMs = delayMs;
   call.lastError = error;
   // If the breaker is still open after the wait, the wait is useless.
-  if (breaker?.outlasts(delayMs)) throw breaker.refusal(task.label, call.attempts, error);
-  if (onRetry) await onRetry({ attempt: call.attempts, maxAttempts: call.maxAttempts, delayMs, failure, error });
+  if (breaker?.outlasts(delayMs)) throw breaker.refusal(task.label, judged.attempts, error);
+  if (onRetry) await onRetry({ attempt: judged.attempts, maxAttempts: judged.maxAttempts, delayMs, failure, error });
   if (delayMs > 0 && !signal?.aborted) await system.sleep(delayMs, signal ?? undefined);
   if (signal?.aborted) throw aborted(call, error);
 }
@@ -177,20 +163,20 @@ function signalOf({ signal, label }: Task, args: readonly unknown[]): AbortSigna
   return chosen;
 }
 
-function tookTooLong({ task, attempts }: Call): RedriveError {
+function tookTooLong({ task, judged: { attempts } }: Call): RedriveError {
   const timeoutMs = task.policy.timeoutMs ?? 0;
   const message = `${task.label}: attempt ${attempts + 1} took longer than its timeout of ${formatDuration(timeoutMs)}`;
   return new RedriveError("timeout", message, { details: { timeoutMs, attempts: attempts + 1 } });
 }
 
-function late({ task, attempts, deadlineMs }: Call, cause: unknown): RedriveError {
+function late({ task, judged: { attempts, deadlineMs } }: Call, cause: unknown): RedriveError {
   const limit = formatDuration(deadlineMs ?? 0);
   const message = `${task.label}: gave up after attempt ${attempts + 1}, the next one would begin after the deadline of ${limit}`;
   return new RedriveError("timeout", message, { cause, details: { deadlineMs, attempts: attempts + 1 } });
 }
 
 /** The cause is the signal's reason; the last failure, if there was one, is in the details. */
-function aborted({ task, signal, attempts, lastError }: Call, error: unknown): RedriveError {
+function aborted({ task, signal, judged: { attempts }, lastError }: Call, error: unknown): RedriveError {
   const cause: unknown = signal?.reason;
   const failed = error === cause ? lastError : error;
   const details = failed === undefined ? { attempts } : { attempts, error: failed };

@@ -2,6 +2,7 @@
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { checkOneOf, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
+import { JOB_LIMIT_FIELDS, type JobLimitOptions } from "../core/policy.ts";
 import { CATCH_UP_MOST, type CatchUp, type Overlap, OVERLAPS, type ScheduleDefinition } from "../core/schedule.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
 import { checkJobOf, type EnqueueOptions, payloadOf } from "../enqueue/new-jobs.ts";
@@ -9,10 +10,8 @@ import type { KnownTypes } from "./schedule-jobs.ts";
 
 /** Options of a schedule; durations as `"5s"` or milliseconds. */
 export interface ScheduleOptions<Input = unknown>
-  extends Pick<
-    EnqueueOptions,
-    "priority" | "tenant" | "queue" | "service" | "maxAttempts" | "maxRetries" | "deadline"
-  > {
+  extends JobLimitOptions,
+    Pick<EnqueueOptions, "priority" | "tenant" | "queue" | "service"> {
   /** A cron expression: five fields, or six with seconds first. Give this or `every`. */
   readonly cron?: string | undefined;
   /** The IANA name of the time zone of `cron`; default `UTC`. */
@@ -37,7 +36,7 @@ export interface ScheduleOptions<Input = unknown>
   readonly jitter?: Duration | undefined;
 }
 
-const JOB_FIELDS = ["priority", "tenant", "queue", "service", "maxAttempts", "maxRetries", "deadline"] as const;
+const JOB_FIELDS = ["priority", "tenant", "queue", "service", ...JOB_LIMIT_FIELDS] as const;
 const OWN_FIELDS = ["cron", "timezone", "every", "job", "input", "catchUp", "overlap", "jitter"] as const;
 const FIELDS = namesOf<ScheduleOptions>()([...OWN_FIELDS, ...JOB_FIELDS]);
 const EVERY_LEAST_MS = 1_000;

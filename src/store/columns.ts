@@ -1,6 +1,6 @@
-// The columns of a job, once for every SQL store: the field, its SQL name, its table, and its value in a job that never
-// ran and sets nothing. Column lists, rows, inserts and what a claim reads follow from here; hot statements stay
-// written by hand around them. A new field of a job is a row here.
+// The columns of a job, once for every SQL store: the field, its table, its value in a job that never ran and sets
+// nothing, and the version of the schema that adds it. Column lists, rows, inserts, what a claim reads, and the migration
+// that adds a column follow from here; hot statements stay written by hand around them. A new field of a job is a row here.
 import { type Job, TERM_NAMES, TERM_READERS, type Terms } from "../core/job.ts";
 
 /** A value of a row. */
@@ -9,7 +9,7 @@ export type Value = string | number | null;
 /** One field of a job. */
 export interface JobColumn {
   readonly field: keyof Job;
-  /** Its name in the job table, or in the lane table. */
+  /** Its name in the job table, or in the lane table: that of the field with underscores, but for a few old ones. */
   readonly sql: string;
   /** `j` for the job table, `l` for the lane table. */
   readonly in: "j" | "l";
@@ -21,58 +21,72 @@ export interface JobColumn {
   readonly plain?: number | null;
   /** It cannot differ unless another one does, so it need not be compared. */
   readonly follows?: true;
+  /** What a version after the first adds to the job table; the stores make the migration from it. */
+  readonly added?: AddedColumn;
 }
 
-const own = (field: keyof Job, sql: string, more: Partial<JobColumn> = {}): JobColumn => ({
+/**
+ * A column that a version adds. It may be null, and `plain` must say so, because programs of the version before do not
+ * write it. Once its version is released it stays as it is, like every migration.
+ */
+export interface AddedColumn {
+  readonly version: number;
+  readonly kind: "number" | "text";
+  /** The view `jobs` shows it, after all other columns. */
+  readonly shown?: true;
+}
+
+const named = (field: keyof Job): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const own = (field: keyof Job, more: Partial<JobColumn> = {}): JobColumn => ({
   field,
-  sql,
+  sql: named(field),
   in: "j",
   ...more,
 });
-const ofLane = (field: keyof Job, sql: string): JobColumn => ({ field, sql, in: "l" });
+const ofLane = (field: keyof Job, sql = named(field)): JobColumn => ({ field, sql, in: "l" });
 
 /** Every field of a job in the order of the row; the stack of its failure comes last. */
 export const JOB_COLUMNS: readonly JobColumn[] = [
-  own("id", "id"),
-  ofLane("type", "type"),
-  ofLane("queue", "queue"),
-  ofLane("service", "service"),
-  ofLane("tenant", "tenant"),
+  own("id"),
+  ofLane("type"),
+  ofLane("queue"),
+  ofLane("service"),
+  ofLane("tenant"),
   ofLane("group", "group_key"),
-  ofLane("groupConcurrency", "group_concurrency"),
-  ofLane("priority", "priority"),
-  own("key", "key", { plain: null }),
-  own("state", "state"),
-  own("payload", "payload"),
-  own("version", "version"),
-  own("runAt", "run_at"),
-  own("dueAt", "due_at"),
-  own("createdAt", "created_at"),
-  own("updatedAt", "updated_at"),
-  own("startedAt", "started_at"),
-  own("finishedAt", "finished_at"),
-  own("expiresAt", "expires_at"),
-  own("attempts", "attempts", { plain: 0 }),
-  own("crashes", "crashes", { plain: 0 }),
-  own("releases", "releases", { plain: 0 }),
-  own("generation", "generation", { plain: 1 }),
-  own("epoch", "epoch"),
-  own("worker", "worker"),
-  own("cancelRequested", "cancel_requested", { isBoolean: true }),
-  own("lastDelayMs", "last_delay_ms", { plain: 0 }),
-  own("limited", "limited", { isBoolean: true }),
-  own("maxAttempts", "max_attempts"),
-  own("maxCrashes", "max_crashes"),
-  own("deadlineMs", "deadline_ms", { plain: null }),
-  own("stuckMs", "stuck_ms", { plain: null }),
-  own("stuckRetryMs", "stuck_retry_ms", { plain: null, follows: true }),
-  own("stuckLimit", "stuck_limit", { plain: null, follows: true }),
-  own("keepFinishedMs", "keep_ms"),
-  own("keepDeadMs", "keep_dead_ms"),
-  own("batchMost", "batch_most", { plain: null, follows: true }),
-  own("progress", "progress", { plain: null }),
-  own("result", "result"),
-  own("failure", "failure", { plain: null }),
+  ofLane("groupConcurrency"),
+  ofLane("priority"),
+  own("key", { plain: null }),
+  own("state"),
+  own("payload"),
+  own("version"),
+  own("runAt"),
+  own("dueAt"),
+  own("createdAt"),
+  own("updatedAt"),
+  own("startedAt"),
+  own("finishedAt"),
+  own("expiresAt"),
+  own("attempts", { plain: 0 }),
+  own("crashes", { plain: 0 }),
+  own("releases", { plain: 0 }),
+  own("generation", { plain: 1 }),
+  own("epoch"),
+  own("worker"),
+  own("cancelRequested", { isBoolean: true }),
+  own("lastDelayMs", { plain: 0 }),
+  own("limited", { isBoolean: true }),
+  own("maxAttempts"),
+  own("maxCrashes"),
+  own("deadlineMs", { plain: null }),
+  own("stuckMs", { plain: null }),
+  own("stuckRetryMs", { plain: null, follows: true }),
+  own("stuckLimit", { plain: null, follows: true }),
+  own("keepFinishedMs", { sql: "keep_ms" }),
+  own("keepDeadMs"),
+  own("batchMost", { plain: null, follows: true }),
+  own("progress", { plain: null }),
+  own("result"),
+  own("failure", { plain: null }),
 ];
 
 /** How many values the row of a job has. */

@@ -1,5 +1,5 @@
-// The SQL in which stores differ, for statements that are otherwise the same: the lists and tallies that operators read.
-// Each store writes the statements that every job needs (enqueue, claim, settle) on its own.
+// What a store must say of its SQL for statements that are otherwise the same: the lists and tallies that operators
+// read, the views, added columns. Each store writes the statements that every job needs (enqueue, claim, settle) on its own.
 import type { Value } from "./columns.ts";
 
 /** The SQL of one store. */
@@ -10,23 +10,11 @@ export interface Dialect {
   readonly parameter: (at: number) => string;
   /** True if the column contains the text: plain text, not a pattern; A to Z match a to z and nothing else does. */
   readonly says: (column: string, part: string) => string;
+  /** A time in readable form. */
+  readonly time: (column: string) => string;
+  /** The type of a column for whole numbers. */
+  readonly number: string;
 }
-
-/** The SQL of SQLite. */
-export const SQLITE: Dialect = {
-  table: (name) => name,
-  parameter: () => "?",
-  // In SQLite, lower() changes only A to Z.
-  says: (column, part) => `instr(lower(${column}), lower(${part})) > 0`,
-};
-
-/** The SQL of Postgres, for a schema of this name. */
-export const postgresDialect = (s: string): Dialect => ({
-  table: (name) => `${s}.${name}`,
-  parameter: (at) => `$${at}`,
-  // Under this collation lower() changes only A to Z.
-  says: (column, part) => `position(lower(${part}::text collate "C") in lower(${column} collate "C")) > 0`,
-});
 
 /** A statement with the values of its parameters. */
 export interface Query {

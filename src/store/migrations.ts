@@ -7,12 +7,54 @@
 //   V > N, and it is readable by N                  uses it as it is
 //   V > N, and it is not readable by N              refuses it
 import { isRedriveError, RedriveError } from "../core/errors.ts";
+import type { JobColumn } from "./columns.ts";
+import type { Dialect } from "./dialect.ts";
 
 /** One step from a version of the schema to the next; its place in the list is its number, from 1. */
 export interface Migration<Sql> {
   readonly sql: Sql;
   /** The oldest version whose programs may work with a store after this step. It never falls from one step to the next. */
   readonly readableBy: number;
+}
+
+/** The columns that one version adds to the jobs. */
+export interface Addition {
+  /** The statements that add them to the table. */
+  readonly tables: string;
+  /** All added columns that the view `jobs` shows; null before the newest version, which ends with the views. */
+  readonly shown: readonly string[] | null;
+}
+
+/**
+ * The steps of a store: its own, each followed by the columns that its version adds to the jobs. A version that only adds
+ * columns has no step of its own; every program that could use the store before it still can.
+ */
+export function withAdded<Sql>(
+  steps: readonly Migration<Sql>[],
+  columns: readonly JobColumn[],
+  extend: (sql: Sql | undefined, addition: (dialect: Dialect) => Addition) => Sql,
+): readonly Migration<Sql>[] {
+  const newest = Math.max(steps.length, ...columns.map(({ added }) => added?.version ?? 0));
+  const all: Migration<Sql>[] = [];
+  for (let version = 1; version <= newest; version++) {
+    const { sql, readableBy = all.at(-1)?.readableBy ?? version } = steps[version - 1] ?? {};
+    const addition = (dialect: Dialect): Addition => ({
+      tables: tablesIn(version, columns, dialect),
+      shown: version === newest ? columns.filter(({ added }) => added?.shown).map((each) => each.sql) : null,
+    });
+    all.push({ sql: extend(sql, addition), readableBy });
+  }
+  return all;
+}
+
+function tablesIn(version: number, columns: readonly JobColumn[], { table, number }: Dialect): string {
+  const now = columns.filter(({ added }) => added?.version === version);
+  return now
+    .map(
+      ({ sql, added }) =>
+        `alter table ${table("job")} add column ${sql} ${added?.kind === "text" ? "text" : number};\n`,
+    )
+    .join("");
 }
 
 /** What a store says about its schema. */

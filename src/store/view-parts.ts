@@ -4,19 +4,31 @@
 import type { Dialect } from "./dialect.ts";
 
 /** The SQL of one store for its views. */
-export interface ViewWords extends Pick<Dialect, "table"> {
-  /** A time in readable form. */
-  readonly time: (column: string) => string;
+export interface ViewWords extends Pick<Dialect, "table" | "time"> {
   /** A text as the value of a column. */
   readonly word: (text: string) => string;
   /** True for a job that has its own limit. */
   readonly isLimited: string;
   /** A column of text without a value. */
   readonly noText: string;
-  /** Makes a view anew; `as` and its query follow. */
+  /** The statement that makes or replaces a view, without `as` and its query. */
   readonly create: (view: string) => string;
   /** The start of a query inside `exists`. */
   readonly some: string;
+}
+
+/** Where the columns of the view `jobs` come from that a claim knows better than the row of a running job. */
+export const OF_ROW = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
+
+/** The columns of the view `jobs`; `added` are those that versions after the first have added. */
+export function jobsColumns({ time }: ViewWords, status: string, added: readonly string[], of = OF_ROW): string {
+  const as = (sql: string, name: string): string => (sql.endsWith(`.${name}`) ? sql : `${sql} as ${name}`);
+  return `
+select j.id, l.type, l.queue, ${status} as status,
+  ${as(of.state, "state")}, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, ${as(of.worker, "worker")},
+  j.error_message as last_error, j.payload, j.progress, j.result,
+  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(of.updatedAt)} as updated_at,
+  ${time(of.startedAt)} as started_at, ${time("j.finished_at")} as finished_at${added.map((sql) => `, j.${sql}`).join("")}`;
 }
 
 /** The position of a run: its job and generation, and its number in there, including the first. */

@@ -9,6 +9,7 @@ import { realSystem } from "../../src/system/real.ts";
 import type { Dice } from "../simulation/dice.ts";
 import { createDice } from "../simulation/dice.ts";
 import { hashText } from "../support/history/event.ts";
+import { termsOf } from "../support/new-job.ts";
 import type { Stage } from "./actor.ts";
 import { type FileLine, readFileName, stamp } from "./file-scribe.ts";
 import { type Body, type End, fragile, invoice, mail } from "./jobs.ts";
@@ -128,7 +129,6 @@ function rollBody(dice: Dice): Body {
 
 function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null): NewJob {
   const { type, queue, service, policy } = definition;
-  const { maxAttempts, maxCrashes, deadlineMs, stuckMs, stuckRetryMs, stuckLimit, keepFinishedMs, keepDeadMs } = policy;
   const payload = JSON.stringify(body);
   return {
     id: realSystem.jobId(),
@@ -146,15 +146,8 @@ function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null):
     digest: key === null ? null : String(hashText(payload)),
     delayMs: 0,
     runAt: null,
-    maxAttempts,
-    maxCrashes,
-    deadlineMs,
-    stuckMs,
-    stuckRetryMs,
-    stuckLimit,
+    ...termsOf(policy),
     limited: true,
-    keepFinishedMs,
-    keepDeadMs,
   };
 }
 

@@ -1,7 +1,9 @@
 // Builders of jobs on their way into a store. Ids fall while the count rises, so that a store which mistakes the order
 // of ids for the order of enqueue is caught.
 import { createHash } from "node:crypto";
+import { TERM_NAMES, type Terms } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
+import { type Policy, PRESETS } from "../../src/core/policy.ts";
 
 let made = 0;
 
@@ -15,6 +17,14 @@ export function nextId(): string {
 export function digestOf(payload: string): string {
   return createHash("sha256").update(payload).digest("hex");
 }
+
+/** The terms of a policy, as a job carries them. */
+export function termsOf(policy: Policy): Terms {
+  return Object.fromEntries(TERM_NAMES.map((name) => [name, policy[name]])) as unknown as Terms;
+}
+
+/** The terms that most jobs have. */
+export const USUAL = termsOf(PRESETS.default);
 
 /** A job that may be enqueued as it is: due at once, no key, ten attempts. */
 export function newJob(overrides: Partial<NewJob> = {}): NewJob {
@@ -35,12 +45,7 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     unique: "key",
     delayMs: 0,
     runAt: null,
-    maxAttempts: 10,
-    maxCrashes: 3,
-    deadlineMs: null,
-    stuckMs: null,
-    stuckRetryMs: null,
-    stuckLimit: null,
+    ...USUAL,
     limited: true,
     keepFinishedMs: null,
     keepDeadMs: null,

@@ -2,7 +2,8 @@
 import type { Failure } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import type { Value } from "../columns.ts";
-import { pageOf, postgresDialect } from "../dialect.ts";
+import { pageOf } from "../dialect.ts";
+import { postgresDialect } from "./dialect.ts";
 import { historyText, LETTER_CURSOR, letterGroups, letterList, type LetterWords } from "../list-queries.ts";
 import { attemptFromRow, deadLetterFromRow, failureFromText, groupFromRow } from "../rows.ts";
 import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";

@@ -5,7 +5,7 @@ import { type Job, STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { dueCursor, readDueCursor } from "../cursor.ts";
-import { Conditions, pageOf, type Query, postgresDialect } from "../dialect.ts";
+import { Conditions, pageOf, type Query } from "../dialect.ts";
 import { addPlain, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import { JOB_WIDTH, RUN_AT, type Value } from "../columns.ts";
 import { columnsFor, jobFromRow } from "../rows.ts";
@@ -27,7 +27,7 @@ import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./cont
 import type { PostgresStatement, PostgresValue } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { belongingFrom } from "./lane-numbers.ts";
-import { time } from "./time.ts";
+import { postgresDialect, time } from "./dialect.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */

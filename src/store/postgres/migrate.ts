@@ -5,7 +5,6 @@ import { checkOpening, type MigrationPlan, missingSteps, planFrom, type SchemaVe
 import type { Ask, PostgresDatabase } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { MIGRATIONS, TABLES } from "./schema.ts";
-import { views } from "./views.ts";
 
 /** A list of migrations; tests bring their own. */
 export type Migrations = typeof MIGRATIONS;
@@ -22,9 +21,9 @@ export interface Found extends SchemaVersion {
   readonly made: boolean;
 }
 
-/** SQL that migrates a schema from what exists, one text for each version and one for the views. */
+/** SQL that migrates a schema from what exists, one text for each version. */
 function migrationSteps(s: string, found: Found, migrations: Migrations): string[] {
-  const steps = missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
+  return missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
     // Postgres requires the right to create schemas also where `if not exists` has nothing to create.
     const schema = found.made ? "" : `create schema if not exists ${s};\n`;
     const before = version === 1 ? `${schema}${ledger(s)}\n` : "";
@@ -33,7 +32,6 @@ function migrationSteps(s: string, found: Found, migrations: Migrations): string
     const note = `insert into ${s}.migration (version, readable_by) values (${version}, ${readableBy});\n`;
     return `${before}${sql(s).trim()}\n${note}${fence}`;
   });
-  return steps.length === 0 ? [] : [...steps, views(s)];
 }
 
 /** The same for people: the statements for one transaction of theirs, or none. */

@@ -1,5 +1,5 @@
 // The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
-// singular and belong to Redrive. The plural views are for people; a migration ends with making them anew (views.ts).
+// singular and belong to Redrive. The plural views are for people; the newest migration ends with them (views.ts).
 //
 // What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
 // job and is the only thing a claim searches. A claim takes rows from there and notes them all in one row of `claim`; it
@@ -12,8 +12,10 @@
 // row for every job that holds a place in a group; jobs without a group have nothing to do with it.
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
-import type { Migration } from "../migrations.ts";
-import { time } from "./time.ts";
+import { JOB_COLUMNS } from "../columns.ts";
+import { type Migration, withAdded } from "../migrations.ts";
+import { postgresDialect, time } from "./dialect.ts";
+import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -271,7 +273,7 @@ create index dead_letter_open on ${s}.dead_letter (fingerprint, job_seq) where r
 `;
 
 /** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
-export const MIGRATIONS: readonly Migration<(schema: string) => string>[] = [
+const STEPS: readonly Migration<(schema: string) => string>[] = [
   {
     sql: (s) =>
       [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables].map((part) => part(s)).join(""),
@@ -279,6 +281,16 @@ export const MIGRATIONS: readonly Migration<(schema: string) => string>[] = [
   },
   { sql: recovery, readableBy: 1 },
 ];
+
+/** The same with the columns that versions add to the jobs. */
+export const migrationsWith = (columns: typeof JOB_COLUMNS): typeof STEPS =>
+  withAdded(STEPS, columns, (sql, addition) => (s) => {
+    const { tables, shown } = addition(postgresDialect(s));
+    return `${sql?.(s) ?? ""}${tables}${shown ? views(s, shown) : ""}`;
+  });
+
+/** The migrations of this release. */
+export const MIGRATIONS = migrationsWith(JOB_COLUMNS);
 
 /** The tables that the migrations create. */
 export const TABLES: readonly string[] =

@@ -1,10 +1,17 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
-import { postgresDialect } from "../dialect.ts";
-import { endedViews, isSettled, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
+import {
+  endedViews,
+  isSettled,
+  jobsColumns,
+  OF_ROW,
+  type RunPlace,
+  runOf,
+  sameBefore,
+  type ViewWords,
+} from "../view-parts.ts";
 import { heldRuns } from "./columns.ts";
-import { time } from "./time.ts";
+import { postgresDialect, time } from "./dialect.ts";
 
-const OWN = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
 /** What the claim says of a running job. */
 const RUN = {
   state: "'running'::text",
@@ -12,15 +19,6 @@ const RUN = {
   startedAt: "h.at",
   updatedAt: "greatest(j.updated_at, h.at)",
 };
-
-/** The jobs of one status; each has a separate query, so that a query for one status reads no job of another. */
-const withStatus = (s: string, status: string, from: string, where: string, own = OWN): string => `
-select j.id, l.type, l.queue, '${status}'::text as status,
-  ${own.state} as state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key,
-  ${own.worker} as worker, j.error_message as last_error, j.payload, j.progress, j.result,
-  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(own.updatedAt)} as updated_at,
-  ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
-from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
 
 /** Waiting jobs with their places in the queue; all columns of the place, so that an index leads from a job to it. */
 const queued = (s: string): string =>
@@ -45,7 +43,6 @@ const wordsOf = (s: string): ViewWords => ({
   ...postgresDialect(s),
   create: (view) => create(s, view),
   noText: "null::text",
-  time,
   word: (text) => `'${text}'::text`,
   isLimited: "j.limited",
   some: "select",
@@ -88,21 +85,26 @@ const runs = (s: string): string => {
 `;
 };
 
-/** The views, for a schema of this name. */
-export const views = (s: string): string => `
-${create(s, "jobs")} as ${[
-  withStatus(
-    s,
-    "failed",
-    `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`,
-    "d.redriven_at is null and j.state = 'dead'",
-  ),
-  withStatus(s, "retrying", queued(s), "j.attempts > 0"),
-  withStatus(s, "queued", queued(s), "j.attempts <= 0"),
-  withStatus(s, "running", heldRuns(s), "true", RUN),
-  ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
-].join("\nunion all")};
-${endedViews(wordsOf(s), PRESENT.run)}
+/** The view `jobs`. Each status has a separate query, so that a query for one status reads no job of another. */
+function jobsView(s: string, added: readonly string[]): string {
+  const words = wordsOf(s);
+  const withStatus = (status: string, from: string, where: string, of = OF_ROW): string =>
+    `${jobsColumns(words, words.word(status), added, of)}
+from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
+  const dead = `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`;
+  return `${words.create("jobs")} as ${[
+    withStatus("failed", dead, "d.redriven_at is null and j.state = 'dead'"),
+    withStatus("retrying", queued(s), "j.attempts > 0"),
+    withStatus("queued", queued(s), "j.attempts <= 0"),
+    withStatus("running", heldRuns(s), "true", RUN),
+    ...["completed", "cancelled"].map((state) => withStatus(state, `${s}.job j`, `j.state = '${state}'`)),
+  ].join("\nunion all")};
+`;
+}
+
+/** The views, for a schema of this name; `added` are columns that versions have added to `jobs`. */
+export const views = (s: string, added: readonly string[]): string => `
+${jobsView(s, added)}${endedViews(wordsOf(s), PRESENT.run)}
 ${create(s, "item_errors")} as
 select j.id as item_id, substr(l.type, 7) as run_name, j.payload as item, a.attempt, a.worker, a.error_class, a.error_name,
   a.error_message, a.error_stack, ${time("a.ended_at")} as created_at

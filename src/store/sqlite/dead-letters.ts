@@ -1,7 +1,8 @@
 // Dead letters on SQLite: lists them, counts them, sends them back to work.
 import type { Failure } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
-import { pageOf, SQLITE } from "../dialect.ts";
+import { pageOf } from "../dialect.ts";
+import { SQLITE } from "./dialect.ts";
 import { historyText, LETTER_CURSOR, letterGroups, letterList, type LetterWords } from "../list-queries.ts";
 import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";

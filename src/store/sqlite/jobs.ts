@@ -3,7 +3,7 @@ import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
 import { dueCursor, readDueCursor } from "../cursor.ts";
-import { Conditions, pageOf, SQLITE } from "../dialect.ts";
+import { Conditions, pageOf } from "../dialect.ts";
 import { addPlain, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
@@ -12,7 +12,7 @@ import { enqueuer } from "./enqueue.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { JOB_WIDTH, RUN_AT } from "../columns.ts";
 import { columnsFor } from "../rows.ts";
-import { time } from "./time.ts";
+import { SQLITE, time } from "./dialect.ts";
 import { SELECT_JOB } from "./wire.ts";
 
 /** Joins jobs with their belonging. */

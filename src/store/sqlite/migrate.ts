@@ -11,7 +11,6 @@ import {
 } from "../migrations.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import { MIGRATIONS } from "./schema.ts";
-import { VIEWS } from "./views.ts";
 
 /** "Redr" in the header of every file of ours. */
 const APPLICATION_ID = 0x52656472;
@@ -48,14 +47,13 @@ export function findSchema(db: SqliteDatabase): SchemaVersion {
   throw new RedriveError("store_unusable", message);
 }
 
-/** SQL that brings a file up to date from what there is, one text for each version and one for the views. */
+/** SQL that brings a file up to date from what there is, one text for each version. */
 function migrationSteps(found: SchemaVersion, migrations: typeof MIGRATIONS): string[] {
-  const steps = missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
+  return missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
     const first = version === 1 ? `pragma application_id = ${APPLICATION_ID};\n${LEDGER}` : "";
     const note = `insert into migration values (${version}, ${readableBy}, unixepoch() * 1000);\npragma user_version = ${version};\n`;
     return `${first}${sql.trim()}\n${note}`;
   });
-  return steps.length === 0 ? [] : [...steps, VIEWS];
 }
 
 /** The same for people. SQLite's shell goes on after an error unless it is told not to. */

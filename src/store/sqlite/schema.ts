@@ -1,9 +1,11 @@
 // The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
-// singular and belong to Redrive. The plural views are for people; a migration ends with making them anew (views.ts).
+// singular and belong to Redrive. The plural views are for people; the newest migration ends with them (views.ts).
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
-import type { Migration } from "../migrations.ts";
-import { time } from "./time.ts";
+import { JOB_COLUMNS } from "../columns.ts";
+import { type Migration, withAdded } from "../migrations.ts";
+import { SQLITE, time } from "./dialect.ts";
+import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
   `${column} in (${values.map((value) => `'${value}'`).join(", ")})`;
@@ -212,8 +214,18 @@ alter table dead_letter add column release text;
 create index dead_letter_open on dead_letter (fingerprint, job_seq) where redriven_at is null;
 `;
 
-/** SQL that leads from one version of the tables to the next. Version 1 is frozen: a change is a further entry. */
-export const MIGRATIONS: readonly Migration<string>[] = [
+/** SQL that leads from one version of the schema to the next. Version 1 is frozen: a change is a further entry. */
+const STEPS: readonly Migration<string>[] = [
   { sql: TABLES, readableBy: 1 },
   { sql: RECOVERY, readableBy: 1 },
 ];
+
+/** The same with the columns that versions add to the jobs. */
+export const migrationsWith = (columns: typeof JOB_COLUMNS): readonly Migration<string>[] =>
+  withAdded(STEPS, columns, (sql = "", addition) => {
+    const { tables, shown } = addition(SQLITE);
+    return `${sql}${tables}${shown ? views(shown) : ""}`;
+  });
+
+/** The migrations of this release. */
+export const MIGRATIONS = migrationsWith(JOB_COLUMNS);

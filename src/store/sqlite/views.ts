@@ -1,16 +1,6 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
-import { SQLITE } from "../dialect.ts";
-import { endedViews, isSettled, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
-import { time } from "./time.ts";
-
-/** The jobs of one status; each has a separate query, so that a query for one status reads no job of another. */
-const withStatus = (status: string, where: string): string => `
-select j.id, l.type, l.queue, ${status} as status,
-  j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
-  j.error_message as last_error, j.payload, j.progress, j.result,
-  ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time("j.updated_at")} as updated_at,
-  ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
-from job j left join lane l on l.base = j.lane - j.lane % 4 where ${where}`;
+import { endedViews, isSettled, jobsColumns, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
+import { SQLITE, time } from "./dialect.ts";
 
 const create = (view: string): string => `drop view if exists ${view};\ncreate view ${view}`;
 
@@ -18,7 +8,6 @@ const WORDS: ViewWords = {
   ...SQLITE,
   create,
   noText: "cast(null as text)",
-  time,
   word: (text) => `'${text}'`,
   isLimited: "j.limited = 1",
   some: "select 1",
@@ -56,15 +45,22 @@ const RUNS = `${create("runs")} as ${[
 ].join("\nunion all")};
 `;
 
-/** The views. */
-export const VIEWS = `
-${create("jobs")} as ${[
-  withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
-  withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
-  withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
-  withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
-].join("\nunion all")};
-${endedViews(WORDS, "j.attempts + 1")}
+/** The view `jobs`. Each status has a separate query, so that a query for one status reads no job of another. */
+function jobsView(added: readonly string[]): string {
+  const withStatus = (status: string, where: string): string =>
+    `${jobsColumns(WORDS, status, added)}\n${FROM} ${where}`;
+  return `${create("jobs")} as ${[
+    withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
+    withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
+    withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
+    withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
+  ].join("\nunion all")};
+`;
+}
+
+/** The views; `added` are columns that versions have added to `jobs`. */
+export const views = (added: readonly string[]): string => `
+${jobsView(added)}${endedViews(WORDS, "j.attempts + 1")}
 ${create("item_errors")} as
 select j.id as item_id, substr(l.type, 7) as run_name, j.payload as item, a.attempt, a.worker, a.error_class, a.error_name,
   a.error_message, a.error_stack, ${time("a.ended_at")} as created_at
