@@ -5,7 +5,7 @@ import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
-import type { DeadLetterQuery, LetterFilter, Look, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
@@ -66,7 +66,7 @@ export interface DeadLetters {
    * Counts the dead letters that match by class, type, reason and cause. `lookAt` is the most letters that it looks at,
    * the newest first; a tally that could not look at all has `seenTo`.
    */
-  stats(filter?: DeadLetterFilter & Look): Promise<Tally>;
+  stats(filter?: DeadLetterFilter & Reach): Promise<Tally>;
   /**
    * The dead letters that match as text, oldest first, a line at a time: `ndjson` or `csv`. Fields that look like
    * secrets are masked unless `reveal: true`.

@@ -1,6 +1,6 @@
 // Queries about dead letters: which ones, their counts, and requests to send them back to work.
 import type { DeathReason, FailureClass } from "../core/job.ts";
-import type { Look } from "./store.ts";
+import type { Reach } from "./store.ts";
 
 /** Which dead letters are meant; every field narrows. */
 export interface LetterFilter {
@@ -31,7 +31,7 @@ export interface LetterFilter {
 }
 
 /** Which dead letters to list. */
-export interface DeadLetterQuery extends LetterFilter, Look {
+export interface DeadLetterQuery extends LetterFilter, Reach {
   readonly limit: number;
   /** The `next` of a page in the same direction. */
   readonly cursor?: string | null;

@@ -6,15 +6,15 @@ import { JOB_WIDTH } from "./columns.ts";
 import { readCursor } from "./cursor.ts";
 import { Conditions, type Dialect, type Query } from "./dialect.ts";
 import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH } from "./rows.ts";
-import type { DeadLetterQuery, JobQuery, LetterFilter, Look } from "./store.ts";
+import type { DeadLetterQuery, JobQuery, LetterFilter, Reach } from "./store.ts";
 
 /** The source of a list of jobs `j`, worded so that an index answers; `seq` is the position in the list. */
 export interface JobSource {
   readonly from: string;
   readonly where: string;
   readonly seq: string;
-  /** The part of it that has its rows and positions, and the column with the time of a row. */
-  readonly walk: readonly [from: string, time: string];
+  /** The part of it that has its rows and positions, and the column with the time of a row; null where all are read. */
+  readonly walk: readonly [from: string, time: string] | null;
 }
 
 /** How far a page looks: the last position, and the time of what is there. */
@@ -34,6 +34,7 @@ export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Quer
   // A key leads to few jobs.
   if (query.lookAt === undefined || query.key !== undefined) return null;
   const { walk, where: own, seq } = sourceOf(query);
+  if (!walk) return null;
   const where = new Conditions(dialect);
   where.add(`${seq} < ${where.of(readCursor(query.cursor))}`);
   where.add(own);
@@ -42,7 +43,7 @@ export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Quer
 }
 
 /** Finds how far a page or a tally of letters looks; null where it looks at all that it needs. */
-export function letterBound({ dialect }: LetterWords, query: DeadLetterQuery | (LetterFilter & Look)): Query | null {
+export function letterBound({ dialect }: LetterWords, query: DeadLetterQuery | (LetterFilter & Reach)): Query | null {
   if (query.lookAt === undefined || query.jobId !== undefined) return null;
   const { oldest = false, cursor = null } = query as DeadLetterQuery;
   const { type, fingerprint } = query;

@@ -117,7 +117,7 @@ export interface Store {
   /** A page of dead letters, newest first unless asked otherwise. */
   deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
   /** How many dead letters match, by class, type, reason and cause; of the newest ones where it may not look at all. */
-  tally(filter: LetterFilter & Look): Promise<Tally>;
+  tally(filter: LetterFilter & Reach): Promise<Tally>;
   /** The failed runs of a job, oldest first: of each generation the first and the last nine. */
   history(id: string): Promise<AttemptRecord[]>;
   /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
@@ -217,7 +217,7 @@ export interface Page<T> {
 }
 
 /** How far a question looks. */
-export interface Look {
+export interface Reach {
   /**
    * The most jobs or letters that it looks at, from 1 to 1,000,000, matching or not. A page may have few items, or none,
    * and still have a `next`. Without it, it looks until the page is full.
@@ -226,7 +226,7 @@ export interface Look {
 }
 
 /** Which jobs to list; every field narrows. Those in order of due time are looked at to the end. */
-export interface JobQuery extends Look {
+export interface JobQuery extends Reach {
   readonly limit: number;
   readonly cursor?: string | null;
   /** Only jobs in this stored state. */

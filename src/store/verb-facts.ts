@@ -15,7 +15,7 @@ import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor } from "./cursor.ts";
-import type { Keep, LetterFilter, Look, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
+import type { Keep, LetterFilter, Reach, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
 export type Verb = Exclude<keyof Store, "name" | "remote" | "describe" | "pulse" | "within" | "onWake" | "close">;
@@ -261,7 +261,7 @@ function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-function checkLook({ lookAt = 1 }: Look): void {
+function checkLook({ lookAt = 1 }: Reach): void {
   checkInteger("lookAt", lookAt, 1, LOOK_MOST);
 }
 

@@ -13,7 +13,7 @@ export interface ViewWords extends Pick<Dialect, "table"> {
   readonly isLimited: string;
   /** A column of text without a value. */
   readonly noText: string;
-  /** Makes a view anew; `as` and its query follow. */
+  /** The statement that makes or replaces a view, without `as` and its query. */
   readonly create: (view: string) => string;
   /** The start of a query inside `exists`. */
   readonly some: string;

@@ -5,7 +5,7 @@ import { laneOfKind } from "../../core/lane.ts";
 import { readCursor } from "../cursor.ts";
 import { lookThrough } from "./look.ts";
 import { withoutPayload } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, Look } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
@@ -80,7 +80,7 @@ function walk(tables: Tables, { fingerprint, type }: LetterFilter): DeathRow[] {
 }
 
 /** A job leads to few letters: all of them are looked at. */
-function boundOf<Q extends LetterFilter & Look>(query: Q): Q {
+function boundOf<Q extends LetterFilter & Reach>(query: Q): Q {
   return query.jobId === undefined ? query : { ...query, lookAt: undefined };
 }
 

@@ -14,7 +14,7 @@ import {
   type LetterWords,
 } from "../list-queries.ts";
 import { attemptFromRow, deadLetterFromRow, failureFromText, groupFromRow } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, Look, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import { jobColumns, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
@@ -60,7 +60,7 @@ export function deadLetterVerbs(context: Context, waker: Waker): PostgresDeadLet
   };
 }
 
-type LetterLook = DeadLetterQuery | (LetterFilter & Look);
+type LetterLook = DeadLetterQuery | (LetterFilter & Reach);
 
 async function boundOf({ questions }: Context, words: LetterWords, query: LetterLook): Promise<Bound | null> {
   const bounded = letterBound(words, query);
@@ -76,7 +76,7 @@ async function list(context: Context, words: LetterWords, query: DeadLetterQuery
 }
 
 /** Reads the groups first, then texts, only for the listed causes. */
-async function tally(context: Context, words: LetterWords, filter: LetterFilter & Look): Promise<Tally> {
+async function tally(context: Context, words: LetterWords, filter: LetterFilter & Reach): Promise<Tally> {
   const { questions, s } = context;
   const bound = await boundOf(context, words, filter);
   const { text, values } = letterGroups(words, filter, bound);

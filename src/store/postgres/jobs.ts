@@ -262,13 +262,15 @@ function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
     walk: [from, time],
   });
   if (key !== undefined) return of(`${s}.job j`, withRun(s), "j.key is not null");
-  if (state === "running") return of(heldRuns(s), "");
+  // Neither is in the order of the list, so that all are read.
+  if (state === "running") return { ...of(heldRuns(s), ""), walk: null };
   if (state === "dead") {
     const letters = `${s}.dead_letter d`;
     const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
     return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: [letters, "d.died_at"] };
   }
-  if (state === "queued" || due !== undefined) return of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`);
+  if (state === "queued" || due !== undefined)
+    return { ...of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`), walk: null };
   return of(`${s}.job j`, state === undefined ? withRun(s) : NO_RUN);
 }
 

@@ -1,5 +1,5 @@
 // The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
-// singular and belong to Redrive. The plural views are for people; a migration ends with making them anew (views.ts).
+// singular and belong to Redrive. The plural views are for people; every migration ends with their present form (views.ts).
 //
 // What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
 // job and is the only thing a claim searches. A claim takes rows from there and notes them all in one row of `claim`; it

@@ -12,7 +12,7 @@ import {
   letterList,
   type LetterWords,
 } from "../list-queries.ts";
-import type { DeadLetterQuery, LetterFilter, Look, Tally } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
@@ -51,13 +51,13 @@ function list(db: SqliteDatabase, query: DeadLetterQuery): RowPage {
   return pageOf(db.prepare(text).all(...values), query.limit, LETTER_CURSOR, bound);
 }
 
-function boundOf(db: SqliteDatabase, query: DeadLetterQuery | (LetterFilter & Look)): Bound | null {
+function boundOf(db: SqliteDatabase, query: DeadLetterQuery | (LetterFilter & Reach)): Bound | null {
   const bounded = letterBound(WORDS, query);
   return bounded && boundFrom(db.prepare(bounded.text).all(...bounded.values));
 }
 
 /** Reads the groups first, then texts, only for the listed causes. */
-function tally(db: SqliteDatabase, filter: LetterFilter & Look): Tally {
+function tally(db: SqliteDatabase, filter: LetterFilter & Reach): Tally {
   const bound = boundOf(db, filter);
   const { text, values } = letterGroups(WORDS, filter, bound);
   const failure = db.prepare("select failure from dead_letter where seq = ?");

@@ -17,8 +17,7 @@ export function createSqliteStore({ path, sync = "full" }: { readonly path: stri
   const wake = new WakeSet(path, realSystem);
   // A database in memory belongs to one connection.
   const isShared = describeSqlite({ path, sync }).file !== null;
-  const carry: Carrier = (request) =>
-    (isShared && VERBS[request.verb].forPeople ? reader : line).carry(request);
+  const carry: Carrier = (request) => (isShared && VERBS[request.verb].forPeople ? reader : line).carry(request);
   return sqliteStore(
     carry,
     { path, sync },

@@ -1,5 +1,5 @@
 // The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
-// singular and belong to Redrive. The plural views are for people; a migration ends with making them anew (views.ts).
+// singular and belong to Redrive. The plural views are for people; every migration ends with their present form (views.ts).
 import { DEATH_REASONS } from "../../core/job.ts";
 import { within } from "../counters.ts";
 import type { Migration } from "../migrations.ts";
