@@ -13,6 +13,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
   postgres  the same on Postgres, beside the equal-work limit, graphile-worker, pg-boss and BullMQ
   tenants   many tenants, and limits that nobody reaches, on SQLite and Postgres
+  questions what people ask a full store, right after workers were killed, and what that costs a worker
   records   records through processRecords, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
   startup   whole calls of the command line, beside plain node
@@ -21,7 +22,8 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory or killer
                postgres: only throughput, enqueue, pick-up, idle, retries or crowded
-               tenants, records: only sqlite or postgres
+               tenants, questions, records: only sqlite or postgres
+  --jobs N     questions: how many jobs, and as many dead letters (default 100000; the goal is meant for 1000000)
   --records N  records: how many in the large run whose memory is compared (default 500000)
 `;
 
@@ -31,6 +33,7 @@ const PEERS = {
   worker: "peers",
   postgres: "peers-postgres",
   tenants: null,
+  questions: null,
   records: null,
   retryable: "peers",
   startup: null,
@@ -42,6 +45,7 @@ const OPTIONS = {
   "no-peers": { type: "boolean" },
   only: { type: "string" },
   records: { type: "string" },
+  jobs: { type: "string" },
 };
 
 const args = process.argv.slice(2);

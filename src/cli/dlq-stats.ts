@@ -2,6 +2,7 @@
 import type { Tally } from "../store/store.ts";
 import type { Flags } from "./command.ts";
 import { letterFilter } from "./job-flags.ts";
+import { lookAt, lookedText } from "./look.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
@@ -15,9 +16,15 @@ const TOP_CAUSES = 10;
 /** Counts the dead letters and shows them. */
 export async function dlqStats(session: Session, flags: Flags): Promise<void> {
   const redrive = await session.openExisting();
-  const tally = await redrive.deadLetters.stats(await letterFilter(flags, async () => redrive.store));
+  const filter = await letterFilter(flags, async () => redrive.store);
+  const [tally, { now }] = await Promise.all([
+    redrive.deadLetters.stats({ ...filter, lookAt: lookAt(flags) }),
+    redrive.store.control(),
+  ]);
   const none = tally.total === 0 && !session.json ? `${safeLine(await noMatchHint(redrive, flags))}.\n` : "";
   session.show(tallyForm(tally), () => (tally.total === 0 ? none : tallyText(tally, session)));
+  if (tally.seenTo === undefined || session.json) return;
+  session.say(`${lookedText(flags, "dead letter", tally.seenTo, now)} There may be more: add --look-at 1000000`);
 }
 
 /** A tally as it appears outside. */
@@ -27,7 +34,7 @@ export function tallyForm(tally: Tally): object {
     firstAt: isoTime(cause.firstAt),
     lastAt: isoTime(cause.lastAt),
   }));
-  return { ...tally, causes };
+  return { ...tally, causes, ...(tally.seenTo !== undefined && { seenTo: isoTime(tally.seenTo) }) };
 }
 
 function tallyText(tally: Tally, session: Session): string {

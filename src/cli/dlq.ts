@@ -9,6 +9,7 @@ import { registerRemove, registerRetry } from "./dlq-changes.ts";
 import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
+import { lookAt, lookFlag, pageForm, sayMore } from "./look.ts";
 import { showLetter } from "./jobs-show.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
@@ -19,26 +20,33 @@ import { errorLine, relativeTime } from "./format.ts";
 /** Registers `dlq`. */
 export function register(cli: Cli): void {
   const dlq = cli.command;
-  const list = letterFilterFlags(dlq.command("list").description("list dead letters, newest first"))
-    .option("--limit <n>", "dead letters per page, 1 to 200", "50")
-    .option("--cursor <cursor>", "where the previous page ended");
+  const list = lookFlag(
+    letterFilterFlags(dlq.command("list").description("list dead letters, newest first"))
+      .option("--limit <n>", "dead letters per page, 1 to 200", "50")
+      .option("--cursor <cursor>", "where the previous page ended"),
+    "dead letters",
+  );
   examples(list, cli, ["dlq list", "dlq list --type thumbnail --class network --limit 10 --json"]);
   cli.act(list, async (session, _args, flags) => {
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
-    const page = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null, payloads: session.json };
-    const query = { ...filter, ...page };
-    const [{ items, next }, holding] = await Promise.all([redrive.deadLetters.list(query), readHolding(redrive.store)]);
+    const where = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null, lookAt: lookAt(flags) };
+    const query = { ...filter, ...where, payloads: session.json };
+    const [page, holding] = await Promise.all([redrive.deadLetters.list(query), readHolding(redrive.store)]);
+    const { items } = page;
     const forms = session.json ? await formsOf(items, redrive, holding) : [];
     const none = items.length === 0 && !session.json ? `${safeLine(await noMatchHint(redrive, flags))}.\n` : "";
-    session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, holding.now, session)));
-    if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
+    session.show({ items: forms, ...pageForm(page) }, () =>
+      items.length === 0 ? none : lettersTable(items, holding.now, session),
+    );
+    sayMore(session, page, flags, "dead letter", holding.now);
   });
   const show = dlq.command("show").description("show the newest dead letter of a job").argument("<id>", "job id");
   cli.act(show, async (session, [id = ""]) => showLetter(session, id));
   examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
-  const stats = letterFilterFlags(
-    dlq.command("stats").description("count dead letters by class, type, reason and cause"),
+  const stats = lookFlag(
+    letterFilterFlags(dlq.command("stats").description("count dead letters by class, type, reason and cause")),
+    "dead letters",
   );
   cli.act(stats, async (session, _args, flags) => dlqStats(session, flags));
   examples(stats, cli, ["dlq stats", "dlq stats --service payments --json"]);

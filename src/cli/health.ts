@@ -1,6 +1,7 @@
 // `redrive health`: one status, one score, and the reasons.
 import { gatherHealth, judgeHealth } from "../operate/health.ts";
 import { type Cli, examples } from "./command.ts";
+import { countText } from "../operate/counts.ts";
 import { EXIT } from "./exit.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
@@ -19,7 +20,8 @@ export function register(cli: Cli): void {
       const style = stateStyle(health.status);
       const word = style ? session.paint(style, health.status) : health.status;
       const { jobs, workers, deadLetters } = facts;
-      const counts = `workers ${workers}, waiting ${jobs.queued}, running ${jobs.running}, dead letters ${deadLetters}`;
+      const [waiting, running, dead] = [jobs.queued, jobs.running, deadLetters].map(countText);
+      const counts = `workers ${workers}, waiting ${waiting}, running ${running}, dead letters ${dead}`;
       return [
         `${word} (${health.score.toFixed(2)})`,
         `  ${counts}`,

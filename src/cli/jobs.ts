@@ -19,6 +19,7 @@ import { showHistory } from "./jobs-history.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { noJobHint } from "./no-match-hint.ts";
+import { lookAt, lookFlag, pageForm, sayMore } from "./look.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { isNextRound } from "../core/round.ts";
@@ -57,12 +58,14 @@ export function register(cli: Cli): void {
 }
 
 function registerList(cli: Cli): void {
-  const command = jobFilterFlags(cli.command.command("list").description("list jobs, newest first"), {
-    held: true,
-  })
-    .option("--sort <order>", "due: waiting jobs, in order of due time")
-    .option("--limit <n>", "jobs per page, 1 to 200", "50")
-    .option("--cursor <cursor>", "where the previous page ended");
+  const list = cli.command.command("list").description("list jobs, newest first");
+  const command = lookFlag(
+    jobFilterFlags(list, { held: true })
+      .option("--sort <order>", "due: waiting jobs, in order of due time")
+      .option("--limit <n>", "jobs per page, 1 to 200", "50")
+      .option("--cursor <cursor>", "where the previous page ended"),
+    "jobs",
+  );
   examples(command, cli, [
     "jobs list",
     "jobs list --state retrying --sort due",
@@ -70,18 +73,22 @@ function registerList(cli: Cli): void {
   ]);
   cli.act(command, async (session, _args, flags) => {
     const filter = jobFilter(flags, { held: true });
-    const page = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null, payloads: session.json };
-    const query = { ...filter, ...page, ...defined({ sort: textual(flags.sort) as "due" | undefined }) };
+    const where = { limit: numeric(flags.limit) ?? 50, cursor: textual(flags.cursor) ?? null, lookAt: lookAt(flags) };
+    const query = {
+      ...filter,
+      ...where,
+      payloads: session.json,
+      ...defined({ sort: textual(flags.sort) as "due" | undefined }),
+    };
     const redrive = await session.openExisting();
     const holding = await readHolding(redrive.store);
     const state = heldState(flags);
-    const { items, next } = await (state === null
-      ? redrive.jobs.list(query)
-      : listHeld(redrive, query, state, holding));
-    session.show({ items: items.map((job) => jobForm(job, holding)), next }, () =>
+    const page = await (state === null ? redrive.jobs.list(query) : listHeld(redrive, query, state, holding));
+    const { items } = page;
+    session.show({ items: items.map((job) => jobForm(job, holding)), ...pageForm(page) }, () =>
       items.length === 0 ? `${safeLine(noJobHint(flags))}.\n` : jobsTable(items, holding, session),
     );
-    if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
+    sayMore(session, page, flags, "job", holding.now);
   });
 }
 
@@ -95,19 +102,19 @@ async function listHeld(
   holding: Holding,
 ): Promise<Page<Job>> {
   const found: Job[] = [];
-  let next = query.cursor;
+  let last: Omit<Page<Job>, "items"> = { next: query.cursor };
   for (let pages = 0; pages < PAGES_READ; pages++) {
     // Reads never more than still fit, so that the cursor points after the last job shown.
-    const page = await jobs.list({
+    const { items, ...page } = await jobs.list({
       ...query,
-      cursor: next,
+      cursor: last.next,
       limit: pages === 0 ? query.limit : query.limit - found.length,
     });
-    found.push(...page.items.filter((job) => shownState(job, holding) === state));
-    next = page.next;
-    if (next === null || found.length >= query.limit) break;
+    found.push(...items.filter((job) => shownState(job, holding) === state));
+    last = page;
+    if (page.next === null || found.length >= query.limit) break;
   }
-  return { items: found, next };
+  return { items: found, ...last };
 }
 
 const COLUMNS: readonly Column[] = [

@@ -1,5 +1,6 @@
 // The message for filters that match no dead letter or no job: which filters, and which values may have been meant.
 import { didYouMean } from "../core/options.ts";
+import { LOOK_AT } from "../enqueue/paging.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Flags } from "./command.ts";
 
@@ -10,7 +11,7 @@ const OF_LETTERS = ["from", "until", "olderThan", "text", "fingerprint"];
 export async function noMatchHint({ deadLetters }: Redrive, flags: Flags): Promise<string> {
   const given = filtersIn(flags);
   if (given === "") return "There are no dead letters";
-  const { byType, causes } = await deadLetters.stats({});
+  const { byType, causes } = await deadLetters.stats({ lookAt: LOOK_AT });
   const fingerprints = causes.map(({ fingerprint }) => fingerprint);
   const hints = [meant(flags.type, Object.keys(byType)), meant(flags.fingerprint, fingerprints)].filter(Boolean);
   const said = `No dead letter matches ${given}`;

@@ -4,6 +4,9 @@ import type { Page } from "../store/store.ts";
 /** Jobs or letters that one call reads or changes. */
 export const PAGE = 200;
 
+/** The most jobs or letters that one page looks at where the caller does not say: a few milliseconds. */
+export const LOOK_AT = 10_000;
+
 /** Every item of every page; each page is read on demand. */
 export async function* everyItem<T>(page: (cursor: string | null) => Promise<Page<T>>): AsyncGenerator<T> {
   for (let cursor: string | null = null; ; ) {

@@ -5,11 +5,11 @@ import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
-import type { DeadLetterQuery, LetterFilter, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
-import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
+import { everyItem, inChunks, LOOK_AT, PAGE } from "../enqueue/paging.ts";
 
 /** Which dead letters; every field narrows. Where no field is given, `retry` and `remove` need `all: true`. */
 export type DeadLetterFilter = Omit<LetterFilter, "from" | "until" | "aside"> & {
@@ -44,11 +44,12 @@ export interface RemoveSummary {
 export interface DeadLetters {
   /**
    * A page of dead letters, newest first. Besides the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of
-   * the page before), `oldest: true` for the oldest first, and `payloads: false` to leave out payload, progress and
-   * result.
+   * the page before), `oldest: true` for the oldest first, `payloads: false` to leave out payload, progress and result,
+   * and `lookAt` (default 10,000): the most letters that it looks at. A page that is not full for that reason has
+   * `seenTo`, and its `next` goes on there.
    */
   list(
-    query?: DeadLetterFilter & Partial<Pick<DeadLetterQuery, "limit" | "cursor" | "oldest" | "payloads">>,
+    query?: DeadLetterFilter & Partial<Pick<DeadLetterQuery, "limit" | "cursor" | "oldest" | "payloads" | "lookAt">>,
   ): Promise<Page<DeadLetter>>;
   /** Every dead letter that matches, read page by page; newest first unless `oldest: true`. */
   all(filter?: DeadLetterFilter & Pick<DeadLetterQuery, "oldest">): AsyncIterable<DeadLetter>;
@@ -61,8 +62,11 @@ export interface DeadLetters {
   retry(target: DeadLetterTarget, options?: { readonly delay?: Duration }): Promise<Record<RedriveAnswer, number>>;
   /** Deletes dead jobs with their dead letters and history. */
   remove(target: DeadLetterTarget): Promise<RemoveSummary>;
-  /** Counts the dead letters that match by class, type, reason and cause. */
-  stats(filter?: DeadLetterFilter): Promise<Tally>;
+  /**
+   * Counts the dead letters that match by class, type, reason and cause. `lookAt` is the most letters that it looks at,
+   * the newest first; a tally that could not look at all has `seenTo`.
+   */
+  stats(filter?: DeadLetterFilter & Reach): Promise<Tally>;
   /**
    * The dead letters that match as text, oldest first, a line at a time: `ndjson` or `csv`. Fields that look like
    * secrets are masked unless `reveal: true`.
@@ -97,9 +101,10 @@ export function openDeadLetters(store: Store): DeadLetters {
   return {
     all: (filter) => all(filter),
     async list(query = {}) {
-      const { limit = 50, cursor = null, oldest = false, payloads = true, ...filter } = objectOf(query, "query");
+      const { limit = 50, cursor = null, oldest = false, payloads = true, ...rest } = objectOf(query, "query");
+      const { lookAt = LOOK_AT, ...filter } = rest;
       checkCursor(cursor);
-      return store.deadLetters({ ...letterFilter(filter), limit, cursor, oldest, payloads });
+      return store.deadLetters({ ...letterFilter(filter), limit, cursor, oldest, payloads, lookAt });
     },
     async get(id) {
       const query = { jobId: checkId(id), redriven: true, limit: 1 };
@@ -134,7 +139,8 @@ export function openDeadLetters(store: Store): DeadLetters {
       }
       return sum;
     },
-    stats: async (filter = {}) => store.tally(letterFilter(filter)),
+    stats: async ({ lookAt, ...filter } = {}) =>
+      store.tally({ ...letterFilter(filter), ...(lookAt !== undefined && { lookAt }) }),
     export(format, filter = {}, options = {}) {
       parseOptions(options, ["reveal"], "export");
       return exportLetters(format, all({ ...filter, oldest: true }), store, options);

@@ -5,6 +5,7 @@ import { formatDuration } from "../core/duration.ts";
 import { type Holding, pausesInForce } from "../core/holding.ts";
 import { readHolding } from "../services/holding.ts";
 import type { Store } from "../store/store.ts";
+import { COUNTED_TO, countText } from "./counts.ts";
 import { type DueLane, dueLanes, pacedLanes } from "./due-work.ts";
 import { type UnarchivedLetters, unarchivedLetters } from "../upkeep/keeps.ts";
 import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
@@ -66,9 +67,9 @@ export function judgeHealth(facts: HealthFacts): Health {
   if (breakers.length > 0)
     troubles.push([0.25, `the breakers of these services are not closed: ${breakers.join(", ")}`]);
   if (facts.unarchived.length > 0) troubles.push([0.1, unarchivedText(facts.unarchived)]);
-  if (deadLetters > MANY_DEAD) troubles.push([0.25, `${deadLetters} dead letters`]);
+  if (deadLetters > MANY_DEAD) troubles.push([0.25, `${countText(deadLetters)} dead letters`]);
   if (jobs.queued > BACKLOG && oldestDueMs !== null && oldestDueMs >= LATE_MS)
-    troubles.push([0.1, `${jobs.queued} jobs wait`]);
+    troubles.push([0.1, `${countText(jobs.queued)} jobs wait`]);
   troubles.sort(([a], [b]) => b - a);
   const score =
     Math.round(
@@ -93,12 +94,7 @@ export function unarchivedText(letters: readonly UnarchivedLetters[]): string {
 
 /** Reads the facts from a store. */
 export async function gatherHealth(store: Store): Promise<HealthFacts> {
-  const [jobs, workers, holding, tally] = await Promise.all([
-    store.count(),
-    store.workers(),
-    readHolding(store),
-    store.tally({}),
-  ]);
+  const [jobs, workers, holding] = await Promise.all([store.count(COUNTED_TO), store.workers(), readHolding(store)]);
   const { now, services } = holding;
   const alive = livingAmong(workers, now);
   const lost = workers.filter((worker) => !alive.includes(worker));
@@ -111,7 +107,7 @@ export async function gatherHealth(store: Store): Promise<HealthFacts> {
     ...(await gatherLate(store, holding, alive.length > 0)),
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
     breakers: [...services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name),
-    deadLetters: tally.total,
+    deadLetters: jobs.dead,
     unarchived: await unarchivedLetters(store),
     upkeep: await gatherUpkeep(store, { alive: new Set(alive.map(({ id }) => id)), orphans, finished }),
   };

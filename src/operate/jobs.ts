@@ -12,10 +12,10 @@ import type { Events } from "../report/events.ts";
 import { explainJob } from "./explain.ts";
 import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
-import { everyItem, inChunks, PAGE } from "../enqueue/paging.ts";
+import { everyItem, inChunks, LOOK_AT, PAGE } from "../enqueue/paging.ts";
 
 /** Which jobs; every field narrows. Where no field is given, `cancel` and `reschedule` need `all: true`. */
-export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads"> & {
+export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads" | "lookAt"> & {
   /** Selects every job, where no other field is given. */
   readonly all?: true;
 };
@@ -51,14 +51,15 @@ export interface Jobs {
   explain(id: string): Promise<Explanation>;
   /**
    * A page of jobs, newest first. Besides the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of the page
-   * before), `sort: "due"` for waiting jobs in order of due time, and `payloads: false` to leave out payload, progress
-   * and result.
+   * before), `sort: "due"` for waiting jobs in order of due time, `payloads: false` to leave out payload, progress and
+   * result, and `lookAt` (default 10,000): the most jobs that it looks at. A page that is not full for that reason has
+   * `seenTo`, and its `next` goes on there.
    */
   list(query?: Partial<JobQuery>): Promise<Page<Job>>;
   /** Every job that matches, newest first, read page by page. */
   all(filter?: JobFilter): AsyncIterable<Job>;
-  /** How many jobs there are in each state. */
-  count(): Promise<Record<State, number>>;
+  /** How many jobs there are in each state; counts no further than `atMost` of each, where it is given. */
+  count(atMost?: number): Promise<Record<State, number>>;
   /**
    * Cancels waiting jobs and asks running ones to stop. Counts the `cancelled`, the running ones that were `requested`
    * to stop, those already `finished`, and ids that are `missing`.
@@ -94,11 +95,19 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
       return explainJob(store, job, limits);
     },
     async list(query = {}) {
-      const { limit = 50, cursor = null, sort, payloads = true, ...filter } = objectOf(query, "query");
+      const {
+        limit = 50,
+        cursor = null,
+        sort,
+        payloads = true,
+        lookAt = LOOK_AT,
+        ...filter
+      } = objectOf(query, "query");
       checkCursor(cursor);
-      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), limit, cursor, payloads });
+      const page = { limit, cursor, payloads, lookAt };
+      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), ...page });
     },
-    count: () => store.count(),
+    count: (atMost) => store.count(atMost),
     async cancel(target) {
       const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
       for await (const ids of chunks(target, all, ["queued", "running"]))

@@ -2,6 +2,7 @@
 import { RUN_STATUSES, jobOfRun, latestRun, type RunRecord, type RunStatus, runsOf } from "../core/run-record.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import type { JobQuery, Page, Store } from "../store/store.ts";
+import { LOOK_AT } from "../enqueue/paging.ts";
 import { checkCursor, checkId, checkKinds } from "./filter.ts";
 import { noJob } from "./jobs.ts";
 
@@ -56,8 +57,9 @@ export function openRuns(store: Store): Runs {
       if (status !== undefined && known === undefined)
         throw invalid("runs.status", RUN_STATUSES.join(", "), status, "use one of these");
       const narrowed = { ...(known && QUERIES[known]), ...(type === undefined ? {} : { type }) };
-      const { items, next } = await store.list({ ...narrowed, limit, cursor, payloads: false } as JobQuery);
-      return { items: items.map(latestRun), next };
+      const page = { limit, cursor, payloads: false, lookAt: LOOK_AT };
+      const { items, ...rest } = await store.list({ ...narrowed, ...page } as JobQuery);
+      return { items: items.map(latestRun), ...rest };
     },
     async history(id) {
       const jobId = checkId(typeof id === "string" ? jobOfRun(id) : id);

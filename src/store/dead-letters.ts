@@ -1,5 +1,6 @@
 // Queries about dead letters: which ones, their counts, and requests to send them back to work.
 import type { DeathReason, FailureClass } from "../core/job.ts";
+import type { Reach } from "./store.ts";
 
 /** Which dead letters are meant; every field narrows. */
 export interface LetterFilter {
@@ -30,7 +31,7 @@ export interface LetterFilter {
 }
 
 /** Which dead letters to list. */
-export interface DeadLetterQuery extends LetterFilter {
+export interface DeadLetterQuery extends LetterFilter, Reach {
   readonly limit: number;
   /** The `next` of a page in the same direction. */
   readonly cursor?: string | null;
@@ -54,6 +55,8 @@ export interface Tally {
   readonly causes: readonly CauseCount[];
   /** Letters whose cause is not among those listed. */
   readonly otherCauses: number;
+  /** Only where it has looked at as many as it may: when the oldest of them died. There may be more. */
+  readonly seenTo?: number;
 }
 
 /** The dead letters of one cause. */

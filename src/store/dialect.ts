@@ -59,12 +59,17 @@ export class Conditions {
   }
 }
 
-/** Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. */
+/**
+ * Cuts a page of rows, of which one more than wanted was read; the cursor is the column at `at`. A page that is not full
+ * goes on behind what it was allowed to look at.
+ */
 export function pageOf<Row extends readonly unknown[]>(
   found: readonly Row[],
   limit: number,
   at: number,
-): { readonly rows: Row[]; readonly next: string | null } {
+  bound: { readonly seq: number; readonly at: number } | null,
+): { readonly rows: Row[]; readonly next: string | null; readonly seenTo?: number } {
   const rows = found.slice(0, limit);
-  return { rows, next: found.length > limit ? String(rows.at(-1)?.[at]) : null };
+  if (found.length > limit) return { rows, next: String(rows.at(-1)?.[at]) };
+  return bound ? { rows, next: String(bound.seq), seenTo: bound.at } : { rows, next: null };
 }

@@ -6,13 +6,54 @@ import { JOB_WIDTH } from "./columns.ts";
 import { readCursor } from "./cursor.ts";
 import { Conditions, type Dialect, type Query } from "./dialect.ts";
 import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH } from "./rows.ts";
-import type { DeadLetterQuery, JobQuery, LetterFilter } from "./store.ts";
+import type { DeadLetterQuery, JobQuery, LetterFilter, Reach } from "./store.ts";
 
 /** The source of a list of jobs `j`, worded so that an index answers; `seq` is the position in the list. */
 export interface JobSource {
   readonly from: string;
   readonly where: string;
   readonly seq: string;
+  /** The part of it that has its rows and positions, and the column with the time of a row; null where all are read. */
+  readonly walk: readonly [from: string, time: string] | null;
+}
+
+/** How far a page looks: the last position, and the time of what is there. */
+export interface Bound {
+  readonly seq: number;
+  readonly at: number;
+}
+
+/** The bound in what a query for it has found; null where everything may be looked at. */
+export function boundFrom(rows: readonly (readonly unknown[])[]): Bound | null {
+  const [row] = rows;
+  return row === undefined ? null : { seq: row[0] as number, at: row[1] as number };
+}
+
+/** Finds how far a page of jobs looks; null where it looks until it is full. */
+export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Query | null {
+  // A key leads to few jobs.
+  if (query.lookAt === undefined || query.key !== undefined) return null;
+  const { walk, where: own, seq } = sourceOf(query);
+  if (!walk) return null;
+  const where = new Conditions(dialect);
+  where.add(`${seq} < ${where.of(readCursor(query.cursor))}`);
+  where.add(own);
+  const text = `select ${seq}, ${walk[1]} from ${walk[0]} where ${where.text} order by 1 desc limit 1 offset ${where.of(query.lookAt - 1)}`;
+  return { text, values: where.values };
+}
+
+/** Finds how far a page or a tally of letters looks; null where it looks at all that it needs. */
+export function letterBound({ dialect }: LetterWords, query: DeadLetterQuery | (LetterFilter & Reach)): Query | null {
+  if (query.lookAt === undefined || query.jobId !== undefined) return null;
+  const { oldest = false, cursor = null } = query as DeadLetterQuery;
+  const { type, fingerprint } = query;
+  const where = new Conditions(dialect);
+  where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(readCursor(cursor, oldest))}`);
+  // Each has an index in the order of the list; of two, one leads.
+  where.addEqual(COLUMNS, fingerprint === undefined ? { ...(type !== undefined && { type }) } : { fingerprint });
+  const text = `select d.seq, d.died_at from ${dialect.table("dead_letter")} d where ${where.text}
+    order by 1 ${oldest ? "" : "desc"} limit 1 offset ${where.of(query.lookAt - 1)}`;
+  return { text, values: where.values };
 }
 
 /** The SQL of one store for lists of jobs. */
@@ -36,10 +77,11 @@ export function addPlain(where: Conditions, state: string, query: JobQuery): voi
 }
 
 /** A page of jobs, newest first, and one job more than wanted; `now` is store time, as SQL or as a value. */
-export function jobList(words: JobWords, query: JobQuery, now: string | number): Query {
+export function jobList(words: JobWords, query: JobQuery, now: string | number, bound: Bound | null): Query {
   const source = words.sourceOf(query);
   const where = new Conditions(words.dialect);
   where.add(`${source.seq} < ${where.of(readCursor(query.cursor))}`);
+  if (bound) where.add(`${source.seq} >= ${where.of(bound.seq)}`);
   addPlain(where, words.state, query);
   where.add(source.where);
   if (query.due !== undefined) {
@@ -78,10 +120,11 @@ const COLUMNS = {
 } as const;
 
 /** A page of letters, and one letter more than wanted. */
-export function letterList(words: LetterWords, query: DeadLetterQuery): Query {
+export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bound | null): Query {
   const { dialect, jobColumns, withJob, withRun = "" } = words;
   const { oldest = false } = query;
   const where = conditions(words, oldest, readCursor(query.cursor, oldest), query);
+  if (bound) where.add(`d.seq ${oldest ? "<=" : ">="} ${where.of(bound.seq)}`);
   const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, d.seq
     from ${dialect.table("dead_letter")} d ${withJob} ${withRun}
     where ${where.text} order by d.seq ${oldest ? "" : "desc"} limit ${where.of(query.limit + 1)}`;
@@ -89,8 +132,8 @@ export function letterList(words: LetterWords, query: DeadLetterQuery): Query {
 }
 
 /** The groups of a tally: one pass over the matching letters, without their texts. */
-export function letterGroups(words: LetterWords, filter: LetterFilter): Query {
-  const where = conditions(words, true, readCursor(null, true), filter);
+export function letterGroups(words: LetterWords, filter: LetterFilter, bound: Bound | null): Query {
+  const where = conditions(words, true, bound ? bound.seq - 1 : readCursor(null, true), filter);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const text = `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
     from ${words.dialect.table("dead_letter")} d ${ofJobs ? words.withJob : ""} where ${where.text} group by 1, 2, 3, 4`;

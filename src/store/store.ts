@@ -71,8 +71,8 @@ export interface Store {
   get(ids: readonly string[]): Promise<(Job | null)[]>;
   /** A page of jobs, newest first unless asked otherwise. */
   list(query: JobQuery): Promise<Page<Job>>;
-  /** How many jobs there are in each state. */
-  count(): Promise<Record<State, number>>;
+  /** How many jobs there are in each state; counts no further than `atMost` of each, where it is given. */
+  count(atMost?: number): Promise<Record<State, number>>;
   /** Cancels waiting jobs at once and asks running ones to stop. */
   cancel(ids: readonly string[]): Promise<CancelAnswer[]>;
   /** Changes due time or priority of waiting jobs. */
@@ -116,8 +116,8 @@ export interface Store {
 
   /** A page of dead letters, newest first unless asked otherwise. */
   deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
-  /** How many dead letters match, by class, type, reason and cause. */
-  tally(filter: LetterFilter): Promise<Tally>;
+  /** How many dead letters match, by class, type, reason and cause; of the newest ones where it may not look at all. */
+  tally(filter: LetterFilter & Reach): Promise<Tally>;
   /** The failed runs of a job, oldest first: of each generation the first and the last nine. */
   history(id: string): Promise<AttemptRecord[]>;
   /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
@@ -209,10 +209,24 @@ export interface Page<T> {
   readonly items: readonly T[];
   /** The cursor of the next page; null on the last. */
   readonly next: string | null;
+  /**
+   * Only on a page that is not full because it has looked at as much as it may: the time of the last job or letter that it
+   * looked at. The next page goes on there.
+   */
+  readonly seenTo?: number;
 }
 
-/** Which jobs to list; every field narrows. */
-export interface JobQuery {
+/** How far a question looks. */
+export interface Reach {
+  /**
+   * The most jobs or letters that it looks at, from 1 to 1,000,000, matching or not. A page may have few items, or none,
+   * and still have a `next`. Without it, it looks until the page is full.
+   */
+  readonly lookAt?: number;
+}
+
+/** Which jobs to list; every field narrows. Those in order of due time are looked at to the end. */
+export interface JobQuery extends Reach {
   readonly limit: number;
   readonly cursor?: string | null;
   /** Only jobs in this stored state. */

@@ -17,8 +17,15 @@ export interface LetterGroup {
 
 const CAUSES_MOST = 100;
 
-/** The tally of all groups; `failureOf` is called for the newest letter of each listed cause. */
-export function tallyOf(groups: readonly LetterGroup[], failureOf: (newest: number) => Failure): Tally {
+/**
+ * The tally of all groups; `failureOf` is called for the newest letter of each listed cause. `bound` is the oldest letter
+ * that was looked at, where that was not all.
+ */
+export function tallyOf(
+  groups: readonly LetterGroup[],
+  failureOf: (newest: number) => Failure,
+  bound: { readonly at: number } | null = null,
+): Tally {
   const causes = [...byCause(groups).values()].sort(mostFirst);
   const listed = causes.slice(0, CAUSES_MOST).map(({ newest, ...cause }): CauseCount => {
     const { name, message, class: failureClass } = failureOf(newest);
@@ -33,6 +40,7 @@ export function tallyOf(groups: readonly LetterGroup[], failureOf: (newest: numb
     byReason: countsOf(groups, "reason"),
     causes: listed,
     otherCauses: sum(causes.slice(CAUSES_MOST)),
+    ...(bound && { seenTo: bound.at }),
   };
 }
 

@@ -15,7 +15,7 @@ import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor } from "./cursor.ts";
-import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
+import type { Keep, LetterFilter, Reach, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
 export type Verb = Exclude<keyof Store, "name" | "remote" | "describe" | "pulse" | "within" | "onWake" | "close">;
@@ -26,6 +26,11 @@ export interface VerbFacts<K extends Verb> {
   readonly check?: (...args: Parameters<Store[K]>) => void;
   /** It changes nothing. */
   readonly reads?: true;
+  /**
+   * People ask it, and it may take long: a store answers it on a connection of its own, so that no worker waits behind
+   * it. It sees everything that was answered before.
+   */
+  readonly forPeople?: true;
   /**
    * True for a call whose answer must survive a power loss: it is sent when everything is on disk, even if the call
    * wrote nothing, because the row that it reports (the job that has the key) may have been written a moment ago. Not
@@ -47,6 +52,8 @@ const LEASE_MS_MOST = 86_400_000;
 const PAGE_MOST = 200;
 const SET_MOST = 10_000;
 const TEXT_MOST = 200;
+/** The most rows that a question may be told to look at. */
+const LOOK_MOST = 1_000_000;
 /** Room for a word and the longest tenant name. */
 const CELL_NAME_MOST = 300;
 
@@ -61,8 +68,10 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   get: { reads: true },
   list: {
     reads: true,
-    check: ({ limit, sort, state, cursor, payloads = true }) => {
+    forPeople: true,
+    check: ({ limit, sort, state, cursor, payloads = true, ...look }) => {
       checkInteger("limit", limit, 1, PAGE_MOST);
+      checkLook(look);
       checkBoolean("payloads", payloads);
       if (sort === undefined) return void readCursor(cursor);
       checkOneOf("sort", sort, ["due"]);
@@ -76,7 +85,11 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
         );
     },
   },
-  count: { reads: true },
+  count: {
+    reads: true,
+    forPeople: true,
+    check: (atMost = 1) => checkInteger("atMost", atMost, 1, LOOK_MOST),
+  },
   cancel: { promises: ALWAYS, wakes: ALWAYS },
   reschedule: {
     promises: ALWAYS,
@@ -160,16 +173,25 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   workers: { reads: true },
   deadLetters: {
     reads: true,
+    forPeople: true,
     check: (query) => {
       checkInteger("limit", query.limit, 1, PAGE_MOST);
+      checkLook(query);
       readCursor(query.cursor);
       checkBoolean("oldest", query.oldest ?? false);
       checkBoolean("payloads", query.payloads ?? true);
       checkFilter(query);
     },
   },
-  tally: { reads: true, check: (filter) => checkFilter(filter) },
-  history: { reads: true },
+  tally: {
+    reads: true,
+    forPeople: true,
+    check: (filter) => {
+      checkLook(filter);
+      checkFilter(filter);
+    },
+  },
+  history: { reads: true, forPeople: true },
   redrive: {
     promises: ALWAYS,
     wakes: ALWAYS,
@@ -237,6 +259,10 @@ function checkCellName(field: string, value: unknown): void {
 
 function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
+}
+
+function checkLook({ lookAt = 1 }: Reach): void {
+  checkInteger("lookAt", lookAt, 1, LOOK_MOST);
 }
 
 function checkFilter({ service, tenant, from, until, text, aside = false }: LetterFilter): void {

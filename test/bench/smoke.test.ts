@@ -86,6 +86,14 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
     `${store}, 200 tenants with limits and breaker`,
     "  share of the rate without them",
   ]),
+  questions: ["sqlite: 2000 jobs", "postgres: 2000 jobs"].flatMap((store) => [
+    store,
+    "count, at most 100,000 of each",
+    "jobs, cancelled",
+    "tally of a service",
+    "health",
+    "CPU a job with ten viewers",
+  ]),
   records: [
     "plain loop without retries, records/s",
     ...["SQLite", "Postgres"].flatMap((store) => [

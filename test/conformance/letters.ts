@@ -1,6 +1,6 @@
 // Which dead letters are meant: who they belong to, when they died, what they say; in both directions, and counted.
 import { expect } from "vitest";
-import type { Job } from "../../src/core/job.ts";
+import type { DeadLetter, Job } from "../../src/core/job.ts";
 import type { DeadLetterQuery, LetterFilter } from "../../src/store/store.ts";
 import { add, end, finish, takeOne } from "../support/runs.ts";
 import { walk } from "../support/letter-pages.ts";
@@ -48,6 +48,36 @@ export function filterFacts({ fact, timed }: Suite): void {
       expect(await walk(store, { limit: 1, ...query })).toEqual(expected);
       expect((await store.tally(query)).total).toBe(expected.length);
     }
+  });
+
+  timed("looks at no more letters than it may, and says how far it looked", async ({ store, clock }) => {
+    const began = clock.now;
+    const ids: string[] = [];
+    for (let i = 0; i < 6; i++) {
+      clock.now = began + i * 10;
+      ids.push((await finish(store, died({ message: i % 2 === 0 ? "even" : "odd" }), { type: "t" })).id);
+    }
+    const [first, , third, , fifth] = ids;
+    for (const of of [{}, { type: "t" }])
+      for (const lookAt of [1, 2, 4, 6, 7]) {
+        expect(await walk(store, { limit: 2, text: "even", lookAt, ...of })).toEqual([fifth, third, first]);
+        expect(await walk(store, { limit: 2, text: "even", lookAt, oldest: true, ...of })).toEqual([
+          first,
+          third,
+          fifth,
+        ]);
+      }
+    const newest = await store.deadLetters({ limit: 9, text: "even", lookAt: 3 });
+    expect([newest.items.length, newest.next !== null, newest.seenTo]).toEqual([1, true, began + 30]);
+    const oldest = await store.deadLetters({ limit: 9, text: "even", lookAt: 3, oldest: true });
+    expect([oldest.items.length, oldest.next !== null, oldest.seenTo]).toEqual([2, true, began + 20]);
+    expect(await store.tally({ lookAt: 4 })).toMatchObject({ total: 4, seenTo: began + 20 });
+    expect(await store.tally({ lookAt: 4, text: "odd" })).toMatchObject({ total: 2, seenTo: began + 20 });
+    expect("seenTo" in (await store.tally({ lookAt: 7 }))).toBe(false);
+    const { fingerprint } = (newest.items[0] as DeadLetter).failure;
+    expect(await store.tally({ lookAt: 2, fingerprint })).toMatchObject({ total: 2, seenTo: began + 40 });
+    // Those of one job are few, and all are looked at.
+    expect(await walk(store, { limit: 2, jobId: first as string, lookAt: 1 })).toEqual([first]);
   });
 
   fact("finds text in name and message, whatever the case of A to Z", async ({ store }) => {

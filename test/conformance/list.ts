@@ -1,5 +1,6 @@
 // Pages of jobs: order, filters, cursors, and what happens while somebody else writes.
 import { expect } from "vitest";
+import { STATES } from "../../src/core/job.ts";
 import type { JobQuery, Store } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
 import { add, end, finish, inState, start } from "../support/runs.ts";
@@ -63,6 +64,64 @@ export function listFacts({ fact, timed }: Suite): void {
       expect(letter).toStrictEqual({ ...items[0], job: { ...items[0]?.job, ...lean } });
     },
   );
+
+  timed("looks at no more jobs than it may, says how far it looked, and goes on there", async ({ store, clock }) => {
+    const began = clock.now;
+    const rare = [await add(store, { tenant: "rare" })];
+    for (let more = 1; more <= 6; more++) {
+      clock.now = began + more;
+      await add(store, { tenant: "other" });
+    }
+    rare.unshift(await add(store, { tenant: "rare" }));
+    const query = { limit: 10, tenant: "rare", lookAt: 3 };
+    const first = await store.list(query);
+    expect(first).toMatchObject({ items: [{ id: rare[0] }], next: expect.any(String), seenTo: began + 5 });
+    const second = await store.list({ ...query, cursor: first.next });
+    expect(second).toMatchObject({ items: [], next: expect.any(String), seenTo: began + 2 });
+    const third = await store.list({ ...query, cursor: second.next });
+    expect([third.items.map(({ id }) => id), third.next, "seenTo" in third]).toEqual([[rare[1]], null, false]);
+    // A full page says where it ended, and nothing about its look.
+    const full = await store.list({ limit: 1, tenant: "rare", lookAt: 8 });
+    expect([full.items.length, full.next === null, "seenTo" in full]).toEqual([1, false, false]);
+  });
+
+  fact("finds the same jobs however little it may look at", async ({ store }) => {
+    const all = [
+      ...(await addMany(store, 4)),
+      (await finish(store, complete())).id,
+      (await finish(store, dead())).id,
+      (await inState(store, "running")).id,
+      (await inState(store, "cancelled")).id,
+      (await finish(store, dead())).id,
+    ];
+    for (const lookAt of [1, 2, 3, all.length, all.length + 1]) {
+      expect(await walk(store, { limit: 3, lookAt })).toEqual(all.toReversed());
+      for (const state of STATES)
+        expect(await walk(store, { limit: 3, lookAt, state }), state).toEqual(await walk(store, { limit: 3, state }));
+    }
+  });
+
+  fact("counts no further than it may", async ({ store }) => {
+    await addMany(store, 3);
+    for (const verdict of [complete(), complete(), dead(), dead()]) await finish(store, verdict);
+    await inState(store, "running");
+    await inState(store, "cancelled");
+    const all = { queued: 3, running: 1, completed: 2, dead: 2, cancelled: 1 };
+    expect(await store.count()).toEqual(all);
+    expect(await store.count(3)).toEqual(all);
+    expect(await store.count(2)).toEqual({ ...all, queued: 2 });
+    expect(await store.count(1)).toEqual({ queued: 1, running: 1, completed: 1, dead: 1, cancelled: 1 });
+  });
+
+  fact("refuses to look at nothing, or without a limit", async ({ store }) => {
+    for (const lookAt of [0, -1, 1.5, 1_000_001, Number.NaN]) {
+      const refused = { code: "invalid_argument" };
+      await expect(store.list({ limit: 1, lookAt })).rejects.toMatchObject(refused);
+      await expect(store.deadLetters({ limit: 1, lookAt })).rejects.toMatchObject(refused);
+      await expect(store.tally({ lookAt })).rejects.toMatchObject(refused);
+      await expect(store.count(lookAt)).rejects.toMatchObject(refused);
+    }
+  });
 
   fact("walks every page size to the same list", async ({ store }) => {
     const ids = (await addMany(store, 23)).toReversed();

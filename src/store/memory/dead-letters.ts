@@ -3,8 +3,9 @@ import { plainText } from "../../core/failure.ts";
 import { type DeadLetter, type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
 import { readCursor } from "../cursor.ts";
+import { lookThrough } from "./look.ts";
 import { withoutPayload } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
@@ -26,18 +27,17 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
   return {
     deadLetters(query) {
       const position = readCursor(query.cursor, query.oldest);
-      const found = tables.deaths
-        .filter(({ seq }) => (query.oldest ? seq > position : seq < position))
-        .filter((death) => matches(tables, death, query));
-      if (!query.oldest) found.reverse();
-      const items = found.slice(0, query.limit);
-      return {
-        items: items.map((death) => letterOf(tables, death, query)),
-        next: found.length > items.length ? String(items.at(-1)?.seq) : null,
-      };
+      const walked = walk(tables, query).filter(({ seq }) => (query.oldest ? seq > position : seq < position));
+      if (!query.oldest) walked.reverse();
+      const { items, ...page } = lookThrough(walked, boundOf(query), (death) => matches(tables, death, query));
+      const seen = page.seen && { seenTo: page.seen.diedAt };
+      return { items: items.map((death) => letterOf(tables, death, query)), next: page.next, ...seen };
     },
     tally(filter) {
-      const found = tables.deaths.filter((death) => matches(tables, death, filter));
+      const all = walk(tables, filter).reverse();
+      const { lookAt } = boundOf(filter);
+      const last = lookAt === undefined ? undefined : all[lookAt - 1];
+      const found = all.slice(0, lookAt).filter((death) => matches(tables, death, filter));
       const groups = found.map(({ seq, jobId, reason, failure, diedAt }) => {
         const { fingerprint, class: failureClass } = failure;
         const { type } = tables.jobs.get(jobId) as Row;
@@ -52,7 +52,8 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
           newest: seq,
         };
       });
-      return tallyOf(groups, (newest) => found.find(({ seq }) => seq === newest)?.failure as Failure);
+      const failureOf = (newest: number): Failure => found.find(({ seq }) => seq === newest)?.failure as Failure;
+      return tallyOf(groups, failureOf, last ? { at: last.diedAt } : null);
     },
     history: (id) => (tables.attempts.get(id) ?? []).map((record) => ({ ...record })),
     redrive: (requests) =>
@@ -70,6 +71,17 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
         return "redriven";
       }),
   };
+}
+
+/** The letters that a question walks through, oldest first: those of a cause or of a type where it names one. */
+function walk(tables: Tables, { fingerprint, type }: LetterFilter): DeathRow[] {
+  if (fingerprint !== undefined) return tables.deaths.filter(({ failure }) => failure.fingerprint === fingerprint);
+  return tables.deaths.filter(({ jobId }) => type === undefined || tables.jobs.get(jobId)?.type === type);
+}
+
+/** A job leads to few letters: all of them are looked at. */
+function boundOf<Q extends LetterFilter & Reach>(query: Q): Q {
+  return query.jobId === undefined ? query : { ...query, lookAt: undefined };
 }
 
 function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow, { payloads }: DeadLetterQuery): DeadLetter {

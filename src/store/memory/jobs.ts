@@ -6,6 +6,7 @@ import { withoutPayload } from "../rows.ts";
 import type { JobQuery, Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { enqueueOne } from "./enqueue.ts";
+import { lookThrough } from "./look.ts";
 import { internLane, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 import { finish } from "./work.ts";
 
@@ -17,18 +18,14 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
     list(query) {
       if (query.sort === "due") return listDue(tables, query);
       const below = readCursor(query.cursor);
-      const found: Row[] = [];
-      for (const row of [...tables.jobs.values()].reverse()) {
-        if (row.seq < below && matches(row, query, tables.clock())) found.push(row);
-        if (found.length > query.limit) break;
-      }
-      const items = found.slice(0, query.limit);
-      const next = found.length > items.length ? String(items.at(-1)?.seq) : null;
-      return { items: items.map((row) => shown(row, query)), next };
+      const walked = [...tables.jobs.values()].reverse().filter(({ seq }) => seq < below);
+      const { items, ...page } = lookThrough(walked, query, (row) => matches(row, query, tables.clock()));
+      const seen = page.seen && { seenTo: page.seen.createdAt };
+      return { items: items.map((row) => shown(row, query)), next: page.next, ...seen };
     },
-    count() {
+    count(atMost = Number.POSITIVE_INFINITY) {
       const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
-      for (const row of tables.jobs.values()) counts[row.state] += 1;
+      for (const { state } of tables.jobs.values()) counts[state] = Math.min(counts[state] + 1, atMost);
       return counts;
     },
     cancel: (ids) =>

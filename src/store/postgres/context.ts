@@ -31,6 +31,8 @@ export const noteStarted = (s: string, worker: string, through: string, where = 
 /** The parts that verbs are made of. */
 export interface Context {
   readonly db: PostgresDatabase;
+  /** The same for what people ask, on connections of its own: no worker waits for one of them. */
+  readonly questions: PostgresDatabase;
   /** The schema, a plain name that needs no quotes. */
   readonly s: string;
   readonly lanes: PostgresLaneNumbers;

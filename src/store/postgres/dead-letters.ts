@@ -3,10 +3,19 @@ import type { Failure } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import type { Value } from "../columns.ts";
 import { pageOf } from "../dialect.ts";
+import {
+  type Bound,
+  boundFrom,
+  historyText,
+  LETTER_CURSOR,
+  letterBound,
+  letterGroups,
+  letterList,
+  type LetterWords,
+} from "../list-queries.ts";
 import { postgresDialect } from "./dialect.ts";
-import { historyText, LETTER_CURSOR, letterGroups, letterList, type LetterWords } from "../list-queries.ts";
 import { attemptFromRow, deadLetterFromRow, failureFromText, groupFromRow } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import { jobColumns, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
@@ -24,7 +33,7 @@ const wordsOf = (s: string): LetterWords => ({
 
 /** The verbs about dead letters. */
 export function deadLetterVerbs(context: Context, waker: Waker): PostgresDeadLetterVerbs {
-  const { db, s } = context;
+  const { db, questions, s } = context;
   const words = wordsOf(s);
   const history = { name: "history", text: historyText(words.dialect) };
   const redrive = redriver(s, waker);
@@ -32,7 +41,7 @@ export function deadLetterVerbs(context: Context, waker: Waker): PostgresDeadLet
     deadLetters: (query) => list(context, words, query),
     tally: (filter) => tally(context, words, filter),
     history: async (id) =>
-      isJobId(id) ? (await db.ask(history, id)).map((row) => attemptFromRow(row as Value[])) : [],
+      isJobId(id) ? (await questions.ask(history, id)).map((row) => attemptFromRow(row as Value[])) : [],
     async redrive(requests) {
       const legal = placed(requests).filter(({ item }) => isJobId(item.id) && Number.isSafeInteger(item.generation));
       const groups = rounds(legal, ({ id }) => id);
@@ -52,23 +61,34 @@ export function deadLetterVerbs(context: Context, waker: Waker): PostgresDeadLet
   };
 }
 
-async function list({ db }: Context, words: LetterWords, query: DeadLetterQuery): ReturnType<Store["deadLetters"]> {
-  const { text, values } = letterList(words, query);
-  const { rows, next } = pageOf(await db.ask({ text }, ...values), query.limit, LETTER_CURSOR);
-  return { items: rows.map((row) => deadLetterFromRow(row as Value[])), next };
+type LetterLook = DeadLetterQuery | (LetterFilter & Reach);
+
+async function boundOf({ questions }: Context, words: LetterWords, query: LetterLook): Promise<Bound | null> {
+  const bounded = letterBound(words, query);
+  return bounded && boundFrom(await questions.ask({ text: bounded.text }, ...bounded.values));
+}
+
+async function list(context: Context, words: LetterWords, query: DeadLetterQuery): ReturnType<Store["deadLetters"]> {
+  const bound = await boundOf(context, words, query);
+  const { text, values } = letterList(words, query, bound);
+  const found = await context.questions.ask({ text }, ...values);
+  const { rows, ...page } = pageOf(found, query.limit, LETTER_CURSOR, bound);
+  return { items: rows.map((row) => deadLetterFromRow(row as Value[])), ...page };
 }
 
 /** Reads the groups first, then texts, only for the listed causes. */
-async function tally({ db, s }: Context, words: LetterWords, filter: LetterFilter): Promise<Tally> {
-  const { text, values } = letterGroups(words, filter);
+async function tally(context: Context, words: LetterWords, filter: LetterFilter & Reach): Promise<Tally> {
+  const { questions, s } = context;
+  const bound = await boundOf(context, words, filter);
+  const { text, values } = letterGroups(words, filter, bound);
   const failures = { text: `select seq, failure from ${s}.dead_letter where seq = any($1::bigint[])` };
-  const found = (await db.ask({ text }, ...values)).map((row) => groupFromRow(row as Value[]));
-  const newest = await db.ask(
+  const found = (await questions.ask({ text }, ...values)).map((row) => groupFromRow(row as Value[]));
+  const newest = await questions.ask(
     failures,
     found.map((group) => group.newest),
   );
   const texts = new Map(newest as [number, string][]);
-  return tallyOf(found, (seq) => failureFromText(texts.get(seq) ?? "", null) as Failure);
+  return tallyOf(found, (seq) => failureFromText(texts.get(seq) ?? "", null) as Failure, bound);
 }
 
 type Redrive = (ask: Ask, group: readonly RedriveRequest[]) => Promise<Map<RedriveRequest, RedriveAnswer>>;

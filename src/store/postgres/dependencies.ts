@@ -44,6 +44,9 @@ export interface PostgresDependencies extends Context {
  */
 export const PLANS = `-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed -c search_path=${SEARCH_PATH}`;
 
+/** The most connections for what people ask; made at the first question. */
+const QUESTIONS_MOST = 2;
+
 /** Composes the parts; asks nothing of the server. */
 export function openDependencies(options: PostgresOptions, surroundings: PostgresSurroundings): PostgresDependencies {
   const { clock, migrations = MIGRATIONS } = surroundings;
@@ -52,14 +55,13 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
   const pool = place.pool ?? openPool(config, place.maxConnections);
   // On the connections of a user's pool, plans are made for the tables at that time.
   const prepares = !place.pooler && place.pool === null;
-  const real = openDatabase({
-    pool,
-    owned: place.pool === null,
-    direct: prepares,
-    system: realSystem,
-    place: place.shown,
-  });
-  const db = clock ? withClock(real, clock) : real;
+  const open = (on: pg.Pool): PostgresDatabase => {
+    const owned = place.pool === null;
+    const real = openDatabase({ pool: on, owned, direct: prepares, system: realSystem, place: place.shown });
+    return clock ? withClock(real, clock) : real;
+  };
+  const db = open(pool);
+  const questions = place.pool ? db : open(openPool(config, QUESTIONS_MOST));
   const s = place.schema;
   const names = wakeNames(s);
   const live = config !== null && !clock;
@@ -67,7 +69,7 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
   // A clock that stands still would keep floors forever.
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
   const ways = { place, config, threadConfig: config && plain(config), live, prepares, names };
-  return { db, s, migrations, ...ways, ...own, floors };
+  return { db, questions, s, migrations, ...ways, ...own, floors };
 }
 
 /** The config of our own connections; null where a pool does not show it. */

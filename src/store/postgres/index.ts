@@ -66,7 +66,7 @@ export function postgres(where: string | pg.Pool | PostgresOptions): PostgresSto
 /** The same with the caller's clock, for tests. */
 export function createPostgresStore(options: PostgresOptions, surroundings: PostgresSurroundings = {}): PostgresStore {
   const parts = openDependencies(options, surroundings);
-  const { db, s, migrations, place, config, threadConfig, live } = parts;
+  const { db, questions, s, migrations, place, config, threadConfig, live } = parts;
   const wake = new Set<() => void>();
   const listening = openListening(parts, wake);
   const enqueue = enqueuer(parts, parts.waker);
@@ -89,7 +89,7 @@ export function createPostgresStore(options: PostgresOptions, surroundings: Post
     async close() {
       await listening.close();
       await idle();
-      await db.close();
+      await Promise.all(questions === db ? [db.close()] : [db.close(), questions.close()]);
     },
   }) as Store & Pick<PostgresStore, "name" | "within">;
   return {

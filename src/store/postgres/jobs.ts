@@ -6,11 +6,12 @@ import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { dueCursor, readDueCursor } from "../cursor.ts";
 import { Conditions, pageOf, type Query } from "../dialect.ts";
-import { addPlain, jobList, type JobSource, type JobWords } from "../list-queries.ts";
+import { addPlain, boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import { JOB_WIDTH, RUN_AT, type Value } from "../columns.ts";
 import { columnsFor, jobFromRow } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import {
+  goesAt,
   heldRuns,
   isTaken,
   jobColumns,
@@ -40,16 +41,12 @@ const TURNS = 5;
 
 /** The verbs about jobs. */
 export function jobVerbs(context: Context, waker: Waker): PostgresJobVerbs {
-  const { db, s } = context;
+  const { db, questions, s } = context;
   const read = {
     name: "job_read",
     text: `select ${jobColumns(s)} from ${s}.job j ${withLane(s)} ${withRun(s)} where j.id = any($1::text[])`,
   };
-  const count = {
-    text: `with running as (select count(*) as held from ${heldRuns(s)})
-      select state, count(*) - case when state = 'queued' then (select held from running) else 0 end from ${s}.job group by state
-      union all select 'running', held from running`,
-  };
+  const [countsAll, countsFew] = [{ text: countAll(s) }, { text: countFew(s) }];
   const cancel = canceller(s, waker);
   const reschedule = rescheduler(context, waker);
   return {
@@ -60,9 +57,10 @@ export function jobVerbs(context: Context, waker: Waker): PostgresJobVerbs {
       return ids.map((id) => byId.get(id) ?? null);
     },
     list: (query) => list(context, query),
-    async count() {
+    async count(atMost) {
       const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
-      for (const [state, found] of await db.ask(count)) counts[state as State] = found as number;
+      const rows = atMost === undefined ? questions.ask(countsAll) : questions.ask(countsFew, atMost);
+      for (const [state, found] of await rows) counts[state as State] = found as number;
       return counts;
     },
     async cancel(ids) {
@@ -98,6 +96,29 @@ export function jobVerbs(context: Context, waker: Waker): PostgresJobVerbs {
       return changes.map((_, at) => found.get(at) ?? "missing");
     },
   };
+}
+
+/** Counts all jobs of each state, in one pass. */
+const countAll = (s: string): string => `with running as (select count(*) as held from ${heldRuns(s)})
+  select state, count(*) - case when state = 'queued' then (select held from running) else 0 end from ${s}.job group by state
+  union all select 'running', held from running`;
+
+/**
+ * Counts at most `$1` jobs of each state, from tables that have few other rows: to find a few cancelled jobs among many,
+ * all jobs would be read. A job may be in `ended` twice under one expiry, where `keep` was changed and changed back.
+ */
+function countFew(s: string): string {
+  const ended = (state: State): string => `count(distinct few.seq) from (
+      select q.seq from ${s}.ended e cross join unnest(e.seqs) as q (seq)
+      join ${s}.job j on j.seq = q.seq and j.state = e.state and ${goesAt("j.")} = e.at where e.state = '${state}'`;
+  const counted: Readonly<Record<State, string>> = {
+    queued: `count(*) from (select from ${s}.waiting`,
+    running: `count(*) from (select from ${heldRuns(s)}`,
+    completed: ended("completed"),
+    dead: `count(*) from (select from ${s}.dead_letter where redriven_at is null`,
+    cancelled: ended("cancelled"),
+  };
+  return STATES.map((state) => `select '${state}', ${counted[state]} limit $1) few`).join("\nunion all ");
 }
 
 function heldByOthers(error: unknown): never {
@@ -234,13 +255,23 @@ function rescheduleStatements(
 
 /** The source of a list, chosen so that few jobs are read in vain. */
 function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
-  const of = (from: string, where = "true"): JobSource => ({ from, where, seq: "j.seq" });
-  if (key !== undefined) return of(`${s}.job j ${withRun(s)}`, "j.key is not null");
-  if (state === "running") return of(heldRuns(s));
-  if (state === "dead")
-    return of(`${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`, "d.redriven_at is null");
-  if (state === "queued" || due !== undefined) return of(`${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN}`);
-  return of(`${s}.job j ${state === undefined ? withRun(s) : NO_RUN}`);
+  const of = (from: string, run = NO_RUN, where = "true", time = "j.created_at"): JobSource => ({
+    from: `${from} ${run}`,
+    where,
+    seq: "j.seq",
+    walk: [from, time],
+  });
+  if (key !== undefined) return of(`${s}.job j`, withRun(s), "j.key is not null");
+  // Neither is in the order of the list, so that all are read.
+  if (state === "running") return { ...of(heldRuns(s), ""), walk: null };
+  if (state === "dead") {
+    const letters = `${s}.dead_letter d`;
+    const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
+    return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: [letters, "d.died_at"] };
+  }
+  if (state === "queued" || due !== undefined)
+    return { ...of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`), walk: null };
+  return of(`${s}.job j`, state === undefined ? withRun(s) : NO_RUN);
 }
 
 const wordsOf = (s: string): JobWords => ({
@@ -252,19 +283,22 @@ const wordsOf = (s: string): JobWords => ({
   sourceOf: (query) => sourceOf(s, query),
 });
 
-async function list({ db, s }: Context, query: JobQuery): Promise<Page<Job>> {
+async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Job>> {
   if (query.sort === "due") {
     const { text, values } = dueList(s, query);
-    const found = await db.ask({ text }, ...values, query.limit + 1);
+    const found = await questions.ask({ text }, ...values, query.limit + 1);
     const rows = found.slice(0, query.limit);
     const last = rows.at(-1);
     const place = last && { runAt: last[RUN_AT] as number, seq: last[JOB_WIDTH] as number };
     const items = rows.map((row) => jobFromRow(row as Value[]));
     return { items, next: place && found.length > query.limit ? dueCursor(place) : null };
   }
-  const { text, values } = jobList(wordsOf(s), query, NOW);
-  const { rows, next } = pageOf(await db.ask({ text }, ...values), query.limit, JOB_WIDTH);
-  return { items: rows.map((row) => jobFromRow(row as Value[])), next };
+  const words = wordsOf(s);
+  const bounded = jobBound(words, query);
+  const bound = bounded && boundFrom(await questions.ask({ text: bounded.text }, ...bounded.values));
+  const { text, values } = jobList(words, query, NOW, bound);
+  const { rows, ...page } = pageOf(await questions.ask({ text }, ...values), query.limit, JOB_WIDTH, bound);
+  return { items: rows.map((row) => jobFromRow(row as Value[])), ...page };
 }
 
 /** Waiting jobs by due time, the earliest first; for retries an index has that order. */

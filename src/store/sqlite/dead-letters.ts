@@ -2,9 +2,18 @@
 import type { Failure } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { pageOf } from "../dialect.ts";
+import {
+  type Bound,
+  boundFrom,
+  historyText,
+  LETTER_CURSOR,
+  letterBound,
+  letterGroups,
+  letterList,
+  type LetterWords,
+} from "../list-queries.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, Tally } from "../store.ts";
 import { SQLITE } from "./dialect.ts";
-import { historyText, LETTER_CURSOR, letterGroups, letterList, type LetterWords } from "../list-queries.ts";
-import type { DeadLetterQuery, LetterFilter, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
@@ -38,13 +47,20 @@ export function deadLetterVerbs(db: SqliteDatabase, clock: () => number): Sqlite
 }
 
 function list(db: SqliteDatabase, query: DeadLetterQuery): RowPage {
-  const { text, values } = letterList(WORDS, query);
-  return pageOf(db.prepare(text).all(...values), query.limit, LETTER_CURSOR);
+  const bound = boundOf(db, query);
+  const { text, values } = letterList(WORDS, query, bound);
+  return pageOf(db.prepare(text).all(...values), query.limit, LETTER_CURSOR, bound);
+}
+
+function boundOf(db: SqliteDatabase, query: DeadLetterQuery | (LetterFilter & Reach)): Bound | null {
+  const bounded = letterBound(WORDS, query);
+  return bounded && boundFrom(db.prepare(bounded.text).all(...bounded.values));
 }
 
 /** Reads the groups first, then texts, only for the listed causes. */
-function tally(db: SqliteDatabase, filter: LetterFilter): Tally {
-  const { text, values } = letterGroups(WORDS, filter);
+function tally(db: SqliteDatabase, filter: LetterFilter & Reach): Tally {
+  const bound = boundOf(db, filter);
+  const { text, values } = letterGroups(WORDS, filter, bound);
   const failure = db.prepare("select failure from dead_letter where seq = ?");
   return tallyOf(
     db
@@ -52,6 +68,7 @@ function tally(db: SqliteDatabase, filter: LetterFilter): Tally {
       .all(...values)
       .map(groupFromRow),
     (newest) => failureFromText(failure.all(newest)[0]?.[0] as string, null) as Failure,
+    bound,
   );
 }
 

@@ -37,6 +37,8 @@ export interface EngineOptions {
   readonly unsynced?: boolean;
   /** A sync of the log has failed: nothing in it counts as safe until all of it is in the database. */
   readonly emptyLog?: boolean;
+  /** The connection refuses to write, once the schema is up to date. */
+  readonly readOnly?: boolean;
   /** Default those of this release; tests bring others. */
   readonly migrations?: typeof MIGRATIONS;
 }
@@ -78,6 +80,7 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
   const lanes = openLaneNumbers(db, options.clock);
   const verbs = verbsOf(db, lanes, options.clock, migrations.length);
   const guard = openGuard(db, migrations.length);
+  if (options.readOnly) db.exec("pragma query_only = on");
   const [look, begin, commit] = ["begin", "begin immediate", "commit"].map((text) => db.prepare(text)) as Begins;
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
   /** Some answers take several statements, and other processes may write in between. */

@@ -35,9 +35,9 @@ interface Wire {
   readonly unpack?: (value: never, ...args: never[]) => unknown;
 }
 
-const fromPage = (page: RowPage, read: (row: readonly Value[]) => unknown): unknown => ({
-  items: page.rows.map(read),
-  next: page.next,
+const fromPage = ({ rows, ...page }: RowPage, read: (row: readonly Value[]) => unknown): unknown => ({
+  items: rows.map(read),
+  ...page,
 });
 
 /** How the arguments and the answer of a verb are packed, where they are. */

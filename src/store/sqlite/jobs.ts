@@ -4,7 +4,7 @@ import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
 import { dueCursor, readDueCursor } from "../cursor.ts";
 import { Conditions, pageOf } from "../dialect.ts";
-import { addPlain, jobList, type JobSource, type JobWords } from "../list-queries.ts";
+import { addPlain, boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
@@ -25,6 +25,7 @@ export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.expire
 export interface RowPage {
   readonly rows: Value[][];
   readonly next: string | null;
+  readonly seenTo?: number;
 }
 
 /** The verbs about jobs; jobs come back as rows and go in as one flat array. */
@@ -41,16 +42,14 @@ export function jobVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: ()
     enqueue: enqueuer(db, lanes, clock),
     get: (ids) => ids.map((id) => read.all(id)[0] ?? null),
     list: (query) => list(db, query, clock()),
-    count() {
-      const counts = Object.fromEntries(STATES.map((state) => [state, 0])) as Record<State, number>;
-      // Each half is answered from an index alone; a plain group over the table would read every payload.
-      const waiting = db.prepare("select count(*) from job where state = 'queued'").all();
-      counts.queued = waiting[0]?.[0] as number;
-      const ended = db.prepare(
-        "select state, count(*) from job indexed by job_ended where state <> 'queued' group by state",
-      );
-      for (const [state, count] of ended.all()) counts[state as State] = count as number;
-      return counts;
+    count(atMost = -1) {
+      // Each is answered from an index alone; a plain group over the table would read every payload.
+      const countOf = (state: State): number => {
+        const where = state === "queued" ? "where" : "indexed by job_ended where state <> 'queued' and";
+        const few = db.prepare(`select count(*) from (select 1 from job ${where} state = '${state}' limit ?)`);
+        return few.all(atMost)[0]?.[0] as number;
+      };
+      return Object.fromEntries(STATES.map((state) => [state, countOf(state)])) as Record<State, number>;
     },
     cancel: canceller(db, clock),
     reschedule: rescheduler(db, lanes, clock),
@@ -98,11 +97,17 @@ function rescheduler(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: () => 
   };
 }
 
-const ANY: JobSource = { from: "job j", where: "1", seq: "j.seq" };
-const OF_KEY: JobSource = { from: "job j indexed by job_keyed", where: "j.key is not null", seq: "j.seq" };
+const ofJobs = (from: string, where: string): JobSource => ({
+  from,
+  where,
+  seq: "j.seq",
+  walk: [from, "j.created_at"],
+});
+const ANY = ofJobs("job j", "1");
+const OF_KEY = ofJobs("job j indexed by job_keyed", "j.key is not null");
 /** These are found without reading completed jobs, however many there are. */
 const OF_STATE: ReadonlyMap<State | undefined, JobSource> = new Map([
-  ["running", { from: "job j indexed by job_ended", where: RUNNING, seq: "j.seq" }],
+  ["running", ofJobs("job j indexed by job_ended", RUNNING)],
   // A dead job has one letter that was not redriven, and letters cost nothing where jobs are claimed and completed.
   [
     "dead",
@@ -110,9 +115,10 @@ const OF_STATE: ReadonlyMap<State | undefined, JobSource> = new Map([
       from: "dead_letter d indexed by dead_letter_live cross join job j on j.seq = d.job_seq",
       where: "d.redriven_at is null",
       seq: "d.job_seq",
+      walk: ["dead_letter d indexed by dead_letter_live", "d.died_at"],
     },
   ],
-  ["cancelled", { from: "job j indexed by job_ended", where: "j.state <> 'queued'", seq: "j.seq" }],
+  ["cancelled", ofJobs("job j indexed by job_ended", "j.state = 'cancelled' and j.state <> 'queued'")],
 ]);
 
 const WORDS: JobWords = {
@@ -126,8 +132,10 @@ const WORDS: JobWords = {
 
 function list(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   if (query.sort === "due") return listDue(db, query, now);
-  const { text, values } = jobList(WORDS, query, now);
-  return pageOf(db.prepare(text).all(...values), query.limit, JOB_WIDTH);
+  const bounded = jobBound(WORDS, query);
+  const bound = bounded && boundFrom(db.prepare(bounded.text).all(...bounded.values));
+  const { text, values } = jobList(WORDS, query, now, bound);
+  return pageOf(db.prepare(text).all(...values), query.limit, JOB_WIDTH, bound);
 }
 
 /** Waiting jobs by due time, the earliest first; for retries an index has that order. */

@@ -4,29 +4,26 @@ import { RedriveError } from "../../core/errors.ts";
 import { startThread, type Thread } from "../../system/threads.ts";
 import type { PulseListener } from "../store.ts";
 import type { Reply, Request } from "./engine.ts";
-import type { Sync } from "./address.ts";
 import { unpackError } from "./facade.ts";
 import { hear, type PulseWire } from "./pulse.ts";
-import type { Answer, Message, Numbered } from "./thread.ts";
+import type { Answer, Message, Numbered, ThreadData } from "./thread.ts";
 
 /** A caller that waits for an answer. The map may keep this object for long, so it drops its caller and the answer. */
 interface Pending {
   settle: ((reply: Reply) => void) | null;
 }
 
-/** A client of the store thread of one file. */
+/** A client of a thread on one file. */
 export class ThreadClient {
-  readonly #path: string;
-  readonly #sync: Sync;
+  readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
   readonly #pulses = new Map<number, { readonly wire: PulseWire; readonly listener: PulseListener }>();
   #outgoing: Numbered[] = [];
   #last = 0;
   #thread: Thread | null = null;
 
-  constructor(path: string, sync: Sync) {
-    this.#path = path;
-    this.#sync = sync;
+  constructor(data: ThreadData) {
+    this.#data = data;
   }
 
   /** Sends a request; the answer comes when its promise is on disk. */
@@ -80,18 +77,14 @@ export class ThreadClient {
 
   #open(): Thread {
     if (this.#thread) return this.#thread;
-    const thread = startThread(
-      new URL("./thread.js", import.meta.url),
-      { path: this.#path, sync: this.#sync },
-      {
-        message: (answers) => {
-          for (const [number, reply] of answers as Answer[]) {
-            this.#finish(number, "error" in reply ? { error: unpackError(reply.error) } : reply);
-          }
-        },
-        end: (cause) => this.#ended(cause),
+    const thread = startThread(new URL("./thread.js", import.meta.url), this.#data, {
+      message: (answers) => {
+        for (const [number, reply] of answers as Answer[]) {
+          this.#finish(number, "error" in reply ? { error: unpackError(reply.error) } : reply);
+        }
       },
-    );
+      end: (cause) => this.#ended(cause),
+    });
     thread.keepAlive(false);
     for (const { wire } of this.#pulses.values()) thread.post({ pulse: wire } satisfies Message);
     this.#thread = thread;

@@ -1,4 +1,4 @@
-// The store thread: the only thread of its process that uses the file. Requests that arrive while a group is being
+// The store thread: the only thread of its process that writes to the file. (A second one, of the same code, only reads.) Requests that arrive while a group is being
 // written go with the next one, so commits are shared under load and no request waits without load. Groups are bounded,
 // so that a heartbeat never waits long. A group is synced while the next is written; answers that promise durability
 // wait for the sync, others do not.
@@ -14,6 +14,14 @@ import { UnsyncedAnswers } from "./unsynced-answers.ts";
 import { type Beating, type PulseWire, startPulse } from "./pulse.ts";
 import { type WalSync, openWalSync } from "./wal-sync.ts";
 import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
+
+/** What a thread is started with. */
+export interface ThreadData {
+  readonly path: string;
+  readonly sync: Sync;
+  /** It is asked questions only. */
+  readonly readOnly: boolean;
+}
 
 /** A request with the number that its answer will carry. */
 export type Numbered = readonly [number, Request];
@@ -46,7 +54,7 @@ interface Opened {
 }
 
 const thread = insideThread();
-const { path, sync } = thread.data as { path: string; sync: Sync };
+const { path, sync, readOnly } = thread.data as ThreadData;
 const pulses = new Map<number, Beating>();
 const waiting: Numbered[] = [];
 let opened: Opened | null = null;
@@ -98,7 +106,9 @@ function current(): Engine {
 
 function open(identity: string | null): Opened {
   const { now: clock, random } = realSystem;
-  const engine = openEngine({ path, clock, blockMs: blockThread, random, unsynced: true, emptyLog: syncFailed });
+  const whole = { path, clock, blockMs: blockThread, random };
+  if (readOnly) return { engine: openEngine({ ...whole, readOnly }), identity, log: null, held: null };
+  const engine = openEngine({ ...whole, unsynced: true, emptyLog: syncFailed });
   try {
     const log = engine.unsynced && sync === "full" ? openWalSync(path) : null;
     const release = (answers: Answer[], failed: Error | null): void => {
