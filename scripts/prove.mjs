@@ -36,8 +36,9 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
-  classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says how many
-                                    classes and retry decisions are right, and lists the others
+  classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
+                                    half how many classes and retry decisions are right, and lists the wrong ones of
+                                    the half that the rules were written after
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*

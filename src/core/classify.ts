@@ -1,7 +1,8 @@
-// Finds the class of a failure: by the user's rules first, then by the markers of this library, then by the errors that
-// the ecosystem is known to throw. An unknown error is transient. It only reads, never throws, and looks at a bounded
-// part.
+// Finds the class of a failure: by the user's rules first, then by the markers of this library, then by the families of
+// known errors (classes/), statuses and codes of the error and its causes, then by words. An unknown error is transient.
+// It only reads, never throws, and looks at a bounded part.
 
+import { classBeside400, classByFamily, classByWords, wrappedIn } from "./classes/index.ts";
 import { invalid, namesOf, parseOptions } from "./options.ts";
 import { PermanentError, RetryAfterError } from "./errors.ts";
 import { isA, linksOf, messageOf, nameOf, read, readMembers, readPath, readText } from "./error-shape.ts";
@@ -145,10 +146,25 @@ function judge(thrown: unknown, inquiry: Inquiry): Judged | undefined {
     if (inquiry.left-- <= 0) return undefined;
     const found = recognise(link);
     if (found) return judged(found, links, inquiry.now);
-    const members = nameOf(link) === "AggregateError" ? byMembers(link, inquiry) : undefined;
+    const members = nameOf(link).endsWith("AggregateError") ? byMembers(link, inquiry) : undefined;
     if (members) return members;
   }
+  const wrapped = wrappedIn(links);
+  const found = first(wrapped, recognise) ?? first([...links, ...wrapped], byWords);
+  return found && judged(found, links, inquiry.now);
+}
+
+function first(errors: readonly unknown[], rule: (error: unknown) => Found | undefined): Found | undefined {
+  for (const error of errors) {
+    const found = rule(error);
+    if (found) return found;
+  }
   return undefined;
+}
+
+function byWords(error: unknown): Found | undefined {
+  const found = classByWords(error);
+  return found && { class: found, code: codeOf(error) };
 }
 
 function judged(found: Found, links: readonly unknown[], now: number): Judged {
@@ -226,20 +242,26 @@ function recognise(link: unknown): Found | undefined {
   if (name === "RedriveError") return { class: REDRIVE_CODES.get(code ?? "") ?? "transient", code };
   const named = ERROR_NAMES.get(name);
   if (named) return { class: named };
+  const family = classByFamily(link);
+  if (family) return { class: family, code: codeOf(link) };
   if (readPath(link, "$retryable", "throttling") === true) return { class: "rate_limited" };
   // AWS marks errors that may succeed on a retry, whatever the status.
   if (read(link, "$retryable") !== undefined) return { class: "transient", code };
   const grpc = grpcStatus(link);
   if (grpc) return { class: grpc[1], code: grpc[0] };
   const status = statusOf(link);
-  if (status !== undefined) return { class: classOfStatus(status, link), code: String(status) };
-  if (code === "ECONNABORTED" && /timeout/i.test(messageOf(link).slice(0, 256))) return { class: "timeout", code };
+  const beside = status === 400 ? classBeside400(link) : undefined;
+  if (status !== undefined) return { class: beside ?? classOfStatus(status, link), code: String(status) };
+  if ((code === "ECONNABORTED" || code === "ETIMEDOUT") && /timeout/i.test(messageOf(link).slice(0, 256)))
+    return { class: "timeout", code };
   const known = SYSTEM_CODES.get(code ?? "") ?? byPrefix(code ?? "");
   return known && { class: known, code };
 }
 
 function byPrefix(code: string): FailureClass | undefined {
-  return code.startsWith("UND_ERR_") || code.startsWith("ERR_HTTP2_") ? "network" : undefined;
+  return code.startsWith("UND_ERR_") || code.startsWith("ERR_HTTP2_") || code.startsWith("HPE_")
+    ? "network"
+    : undefined;
 }
 
 function grpcStatus(link: unknown): (typeof GRPC_STATUSES)[number] | undefined {

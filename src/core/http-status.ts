@@ -4,7 +4,10 @@ import { messageOf, read, readMembers, readPath, readText } from "./error-shape.
 import type { FailureClass } from "./job.ts";
 import { headerOf, rateLimitSpent } from "./retry-after.ts";
 
-/** Fetch responses, axios, got, undici, octokit, AWS SDK v3, gaxios (whose `code` is a status, at times as text). */
+/**
+ * Fetch responses, axios, got, undici, octokit, AWS SDK v3, boom, Elasticsearch, Supabase functions, Shopify, Cloudinary,
+ * gaxios (whose `code` is a status, at times as text).
+ */
 const STATUS_HOLDERS = [
   ["response", "status"],
   ["response", "statusCode"],
@@ -12,6 +15,13 @@ const STATUS_HOLDERS = [
   ["statusCode"],
   ["$metadata", "httpStatusCode"],
   ["$response", "statusCode"],
+  ["output", "statusCode"],
+  ["meta", "statusCode"],
+  ["context", "status"],
+  ["response", "code"],
+  ["httpStatus"],
+  ["httpStatusCode"],
+  ["http_code"],
   ["code"],
 ];
 const QUOTA_REASON =
@@ -29,7 +39,7 @@ export function statusOf(error: unknown): number | undefined {
 
 /** The class of a status; a 403 is a rate limit where the rest of the error says so (Google, GitHub). */
 export function classOfStatus(status: number, error: unknown): FailureClass {
-  if (status >= 500 || status === 425) return "transient";
+  if (status >= 500 || status === 425 || status === 499) return "transient";
   if (status === 429 || (status === 403 && saysRateLimit(error))) return "rate_limited";
   if (status === 401 || status === 403 || status === 407) return "authentication";
   if (status === 408) return "timeout";

@@ -127,9 +127,9 @@ describe("classes", () => {
     ["timeout", [4]],
     ["rate_limited", [8]],
     ["authentication", [7, 16]],
-    ["validation", [3, 9, 11]],
-    ["permanent", [5, 6, 12]],
-    ["transient", [1, 2, 10, 13, 15]],
+    ["validation", [3, 11]],
+    ["permanent", [5, 6, 9, 12, 15]],
+    ["transient", [1, 2, 10, 13]],
   ])("gRPC %s: %j", (expected, codes) => {
     for (const code of codes) expect(judge(error({ code, details: "", metadata: {} })).class).toBe(expected);
     for (const code of codes) expect(judge(error({ code })).class).toBe("transient");

@@ -1,0 +1,142 @@
+// The registry of families, in the order in which they are asked. A family answers only for errors that are its own by
+// their shape, so the order matters where shapes overlap: a number or a word that a protocol gives another meaning than
+// HTTP or gRPC comes first, and words and texts that any program may use come last.
+
+import { read, readText } from "../error-shape.ts";
+import type { FailureClass } from "../job.ts";
+import { amqp } from "./amqp.ts";
+import { aws, azure, elastic, firebase, storage, stripe, words } from "./apis.ts";
+import { browser } from "./browser.ts";
+import { type Clue, clueOf, type Family } from "./clue.ts";
+import { ftp } from "./ftp.ts";
+import { graphql, trpc } from "./graphql.ts";
+import { kafka } from "./kafka.ts";
+import { ldap } from "./ldap.ts";
+import { mongo } from "./mongo.ts";
+import { mssql } from "./mssql.ts";
+import { mysql } from "./mysql.ts";
+import { nats } from "./nats.ts";
+import { oauth } from "./oauth.ts";
+import { orm } from "./orm.ts";
+import { classOfText } from "./phrases.ts";
+import { prisma } from "./prisma.ts";
+import { program } from "./program.ts";
+import { python } from "./python.ts";
+import { redis } from "./redis.ts";
+import { schema } from "./schema.ts";
+import { sftp } from "./sftp.ts";
+import { slack } from "./slack.ts";
+import { smtp } from "./smtp.ts";
+import { postgrest, sqlstate } from "./sqlstate.ts";
+import { sqlite } from "./sqlite.ts";
+import { classOfWord } from "./words.ts";
+
+const FAMILIES: readonly Family[] = [
+  // Values.
+  schema,
+  // Databases.
+  sqlstate,
+  postgrest,
+  mysql,
+  mssql,
+  sqlite,
+  prisma,
+  mongo,
+  redis,
+  orm,
+  // Protocols whose numbers look like HTTP's or gRPC's.
+  smtp,
+  ftp,
+  amqp,
+  kafka,
+  nats,
+  ldap,
+  sftp,
+  // APIs whose word says more than the status.
+  graphql,
+  trpc,
+  oauth,
+  slack,
+  aws,
+  azure,
+  stripe,
+  firebase,
+  elastic,
+  storage,
+  words,
+  // Programs.
+  browser,
+  program,
+];
+
+/** More than a number or the name of a built-in error. */
+const SAYS_SOMETHING = /^(?!(?:Type|Range|Syntax|Reference)?Error$|Object$|[\d.]*$)/;
+
+/** The class that a family gives the error, asked before its HTTP status, gRPC status and system code. */
+export function classByFamily(error: unknown): FailureClass | undefined {
+  const clue = clueOf(error);
+  for (const family of FAMILIES) {
+    const found = family(clue);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The class by words of names, codes and texts, asked when neither the error nor a cause says more. */
+export function classByWords(error: unknown): FailureClass | undefined {
+  const clue = clueOf(error);
+  return python(clue) ?? byNames(clue) ?? classOfText(clue);
+}
+
+function byNames({ error, name, type, code }: Clue): FailureClass | undefined {
+  const fields = ["errorCode", "status", "type", "error"].map((key) => readText(error, key));
+  for (const text of new Set([code, ...fields.slice(0, 2), name, type, ...fields.slice(2)])) {
+    const found = text === undefined || !SAYS_SOMETHING.test(text) ? undefined : classOfWord(text);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** A word beside status 400 that says more than it: refused credentials or a rate limit. */
+export function classBeside400(error: unknown): FailureClass | undefined {
+  const { code, name, type } = clueOf(error);
+  const found = [code, name, type].map((text) => (/^\d*$/.test(text) ? undefined : classOfWord(text)));
+  return found.find((one) => one === "authentication" || one === "rate_limited");
+}
+
+/** Where libraries keep the error that they wrap, beside `cause`. */
+const WRAPPED = [
+  "original",
+  "parent",
+  "driverError",
+  "originalError",
+  "networkError",
+  "detail",
+  "lastError",
+  "lastNodeError",
+  "context",
+  "error",
+  "err",
+  "reason",
+  "innerError",
+];
+const MAX_WRAPPED = 8;
+
+/** The errors that these errors wrap in fields of their own, and the causes of those; at most 8. */
+export function wrappedIn(links: readonly unknown[]): unknown[] {
+  const found: unknown[] = [];
+  for (const link of links) {
+    for (const key of WRAPPED) {
+      for (let inner = read(link, key); isObject(inner); inner = read(inner, "cause")) {
+        if (found.length >= MAX_WRAPPED) return found;
+        if (links.includes(inner) || found.includes(inner)) break;
+        found.push(inner);
+      }
+    }
+  }
+  return found;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
