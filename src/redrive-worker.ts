@@ -14,6 +14,7 @@ import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./operate/archive.ts";
 import { openRecords } from "./upkeep/upkeep-records.ts";
+import { fingerprintService } from "./upkeep/fingerprints.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
 import { scheduleService } from "./schedules/schedule-service.ts";
 import { stuckService } from "./upkeep/stuck-runs.ts";
@@ -180,7 +181,7 @@ function openCompanions(
     const { name, notice } = store.describe();
     if (notice !== null) log.warn({ store: name }, notice);
     if (health) port = await serveHealth(health);
-    upkeep = startUpkeep([retentionService(retained), ...services], around);
+    upkeep = startUpkeep([retentionService(retained), fingerprintService(around), ...services], around);
   };
   return {
     get healthPort() {

@@ -299,6 +299,26 @@ export function unreadableVerdict(why: string): Dead {
   return { kind: "dead", reason: "permanent", charge: UNCHARGED, failure };
 }
 
+/** The failures that the runtime finds itself and that are stored, by name. */
+const RUNTIME_FAILURES: ReadonlyMap<string, "crashed" | "stuck" | "timeout"> = new Map([
+  ["BreakerOpen", "crashed"],
+  ["DeadlinePassed", "timeout"],
+  ["ProcessDied", "crashed"],
+  ["RunStuck", "stuck"],
+  ["TimeoutError", "timeout"],
+  ["UnreadableJob", "crashed"],
+  ["VerdictRefused", "crashed"],
+  ["WorkerDied", "crashed"],
+]);
+
+/** The fingerprint that today's rules give a stored failure. */
+export function fingerprintOf({ class: found, name, message, stack, code }: Failure): string {
+  const kind = stack === null ? RUNTIME_FAILURES.get(name) : undefined;
+  return kind === undefined
+    ? fingerprint({ name, message, stack, class: found, code })
+    : runtimeFailure(kind, name, message).fingerprint;
+}
+
 /** A failure that the runtime found, not a handler: no stack, and one fingerprint per name. */
 export function runtimeFailure(kind: "crashed" | "stuck" | "timeout", name: string, message: string): Failure {
   const severity = kind === "crashed" ? "critical" : kind === "stuck" ? "error" : "warning";

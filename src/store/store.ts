@@ -11,6 +11,7 @@ import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
 import type { JudgedBy, Verdict } from "../core/verdict.ts";
 import type { Cell, CellChange, CellQuery } from "./cells.ts";
+import type { FailurePage, FailureQuery, NewFingerprint } from "./failures.ts";
 import type { Control, PauseTarget } from "./control.ts";
 import type {
   DeadTarget,
@@ -42,6 +43,7 @@ export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
 export type { Signs } from "./signs.ts";
+export type { FailurePage, FailureQuery, KeptFailure, NewFingerprint } from "./failures.ts";
 export type { Keep, PruneAnswer, Retain, RetainAnswer, Retention, TypeKeep } from "./retention.ts";
 
 /** Where jobs live. */
@@ -127,6 +129,14 @@ export interface Store {
    * not the named death.
    */
   remove(targets: readonly (string | DeadTarget)[]): Promise<number>;
+
+  /** A page of the failures that are kept: the last of each job, those of the history and those of dead letters. */
+  failures(query: FailureQuery): Promise<FailurePage>;
+  /**
+   * Gives kept failures another fingerprint, each only where it still has the one that was read and no other
+   * transaction holds its row. Answers how many got it.
+   */
+  setFingerprints(changes: readonly NewFingerprint[]): Promise<number>;
 
   /** Everything that holds work back, with the version that a claim must name. */
   control(): Promise<Control>;

@@ -15,6 +15,7 @@ import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor } from "./cursor.ts";
+import { FAILURE_PLACES } from "./failures.ts";
 import type { Keep, LetterFilter, Reach, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
@@ -200,6 +201,24 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
     },
   },
   remove: { promises: ALWAYS },
+  failures: {
+    reads: true,
+    check: ({ after, limit }) => {
+      checkInteger("after", after, 0, Number.MAX_SAFE_INTEGER);
+      checkInteger("limit", limit, 1, PAGE_MOST);
+    },
+  },
+  setFingerprints: {
+    check: (changes) => {
+      for (const { of, seq, at, was, fingerprint } of changes) {
+        checkOneOf("of", of, FAILURE_PLACES);
+        checkInteger("seq", seq, 0, Number.MAX_SAFE_INTEGER);
+        checkInteger("at", at, 0, Number.MAX_SAFE_INTEGER);
+        checkText("was", was);
+        checkText("fingerprint", fingerprint);
+      }
+    },
+  },
   control: { reads: true },
   pause: {
     promises: ALWAYS,

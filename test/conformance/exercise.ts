@@ -8,6 +8,7 @@ import { pauseFacts, serviceFacts } from "./control.ts";
 import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
 import { dueFacts } from "./due.ts";
 import { enqueueFacts } from "./enqueue.ts";
+import { failureFacts } from "./failures.ts";
 import { groupFacts, placeFacts } from "./groups.ts";
 import { keyFacts } from "./keys.ts";
 import { filterFacts, tallyFacts } from "./letters.ts";
@@ -50,6 +51,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["tally", tallyFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
+  ["failures", failureFacts],
   ["remove", removeFacts],
   ["prune", pruneFacts],
   ["retain", retainFacts],

@@ -45,6 +45,8 @@ const VERBS: {
   setCells: (store) => store.setCells([{ kind: "k", name: "n", holder: "", version: null, value: "1" }]),
   tally: (store) => store.tally({}),
   prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, isFirst: true }),
+  failures: (store) => store.failures({ after: 0, limit: 1 }),
+  setFingerprints: (store) => store.setFingerprints([{ of: "job", seq: 1, at: 0, was: "a", fingerprint: "b" }]),
   retain: (store) => store.retain({ types: [], after: 0, limit: 1 }),
 };
 

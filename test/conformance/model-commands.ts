@@ -7,7 +7,7 @@ import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../sr
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
 import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
-import { deadLetters, prune, retain, tally } from "./model-letters.ts";
+import { deadLetters, prune, retain, setFingerprints, tally } from "./model-letters.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
@@ -269,6 +269,7 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   remove,
   weighted(2, prune),
   retain,
+  setFingerprints,
   pause,
   resume,
   setService,

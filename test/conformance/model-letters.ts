@@ -1,7 +1,7 @@
 // Random commands about what has ended: pages and tallies of dead letters, and prunes in steps.
 import fc from "fast-check";
 import { FAILURE_CLASSES } from "../../src/core/job.ts";
-import type { LetterFilter, Retention, Store } from "../../src/store/store.ts";
+import type { FailurePage, LetterFilter, Retention, Store } from "../../src/store/store.ts";
 import { command, type Shared } from "./model-command.ts";
 import { reasons } from "./model-verdicts.ts";
 
@@ -95,3 +95,27 @@ export const retain = command("retain", fc.tuple(kept, fc.integer({ min: 1, max:
     return sum;
   };
 });
+
+/** New fingerprints for failures that have another one, in pages. Numbers of jobs are each store's own affair. */
+export const setFingerprints = command(
+  "setFingerprints",
+  fc.tuple(fc.constantFrom("f1", "f2"), fc.integer({ min: 1, max: 5 })),
+  (_, [fingerprint, limit]) =>
+    async (store) => {
+      const counts = [];
+      for (let [after, pages] = [0 as number | null, 0]; after !== null && pages < 1_000; pages++) {
+        const page: FailurePage = await store.failures({ after, limit });
+        const others = page.items.filter(({ failure }) => failure.fingerprint !== fingerprint);
+        const changes = others.map(({ of, seq, at, failure: { fingerprint: was } }) => ({
+          of,
+          seq,
+          at,
+          was,
+          fingerprint,
+        }));
+        counts.push([page.items.length, await store.setFingerprints(changes.filter(({ was }) => was !== ""))]);
+        after = page.next;
+      }
+      return counts;
+    },
+);

@@ -5,6 +5,7 @@ import { storeFrom, type Verbs } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
+import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { retentionVerbs } from "./retention.ts";
@@ -29,6 +30,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...groupVerbs(tables),
     ...workerVerbs(tables),
     ...deadLetterVerbs(tables),
+    ...failureVerbs(tables),
     ...retentionVerbs(tables),
     ...controlVerbs(tables),
     ...cellVerbs(tables),

@@ -15,6 +15,7 @@ import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
 import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
+import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import type { LaneOf } from "./lane-numbers.ts";
@@ -157,6 +158,7 @@ function verbsOf(
       await workers.register(worker);
     },
     ...deadLetterVerbs(parts, waker),
+    ...failureVerbs(parts),
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),
     ...cellVerbs(parts),

@@ -8,6 +8,7 @@ import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { type SqliteDatabase, openDatabase, sqliteCode } from "./driver.ts";
+import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { openLaneNumbers } from "./lane-numbers.ts";
@@ -136,6 +137,7 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...groupVerbs(db, lanes),
     ...workerVerbs(db, clock),
     ...deadLetterVerbs(db, clock),
+    ...failureVerbs(db),
     ...retentionVerbs(db, lanes, clock),
     ...controlVerbs(db, clock),
     ...cellVerbs(db, clock),
