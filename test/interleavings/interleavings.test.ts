@@ -24,7 +24,7 @@ const PLANTED: readonly {
   readonly tamper: Tamper;
 }[] = [
   {
-    name: "whoever waits for a key reads its holder as it was before the wait",
+    name: "a caller that waits for a key reads its holder as it was before the wait",
     rule: /^one job at most/,
     only: ["enqueue"],
     tamper(statement, text) {
