@@ -52,6 +52,8 @@ interface Held {
 export function sayingMayHold(store: Store, { slots, monotonic, write }: Held): Store {
   const settled: { readonly at: number; readonly jobs: number }[] = [];
   let [open, since, totalMs] = [0, 0, 0];
+  // The most since the last claim was answered: a worker decides how much to claim at some time after that.
+  let most = 0;
   // A clock that stops while nothing is being settled.
   const settlingMs = (): number => totalMs + (open > 0 ? monotonic() - since : 0);
   const during = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -74,12 +76,16 @@ export function sayingMayHold(store: Store, { slots, monotonic, write }: Held): 
       const jobs = request.settlements.filter(({ verdict }) => verdict.kind !== "progress").length;
       const tookMs = Math.max(HORIZON_MS, monotonic() - sentAt);
       settled.push({ at: settlingMs(), jobs: (jobs * HORIZON_MS) / tookMs });
+      most = Math.max(most, lately());
       return answer;
     },
-    claim(request) {
-      const count = 2 * slots + Math.min(BEYOND_MOST, lately());
-      write({ answer: "may_hold", worker: request.worker, count });
-      return store.claim(request);
+    async claim(request) {
+      write({ answer: "may_hold", worker: request.worker, count: 2 * slots + Math.min(BEYOND_MOST, most) });
+      try {
+        return await store.claim(request);
+      } finally {
+        most = lately();
+      }
     },
   };
 }
