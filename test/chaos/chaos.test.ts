@@ -38,9 +38,9 @@ async function node(...args: string[]): Promise<{ readonly code: number | null; 
 }
 
 describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeout: PATIENCE_MS }, () => {
-  it("finds nothing lost and nothing completed twice through 6 kills and 3 pauses", async () => {
+  it("finds nothing lost and nothing completed twice through 6 kills, 3 pauses and 2 steps of the clock", async () => {
     const { code, output } = await chaos("--store", "sqlite", "--kills", "6", "--pauses", "3", "--seed", "7");
-    expect(output).toMatch(/ 6 kills, 3 pauses, 0 lost, 0 double-acked, [1-9]\d* stale refused, /);
+    expect(output).toMatch(/ 6 kills, 3 pauses, 2 clock steps, 0 lost, 0 double-acked, [1-9]\d* stale refused, /);
     expect(code, output).toBe(0);
   });
 
@@ -48,7 +48,7 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
     const faults = ["--kills", "4", "--pauses", "3", "--server-kills", "1", "--proxy-faults", "6", "--seed", "9"];
     const { code, output } = await chaos("--store", "postgres", "--workers", "3", ...faults);
     expect(output).toMatch(
-      / 4 kills, 3 pauses, 1 server kills, 2 ended backends, 2 resets, 2 silences, 2 lost answers, 0 lost, 0 double-acked, /,
+      / 4 kills, 3 pauses, 1 clock steps, 1 server kills, 2 ended backends, 2 resets, 2 silences, 2 lost answers, 0 lost, 0 double-acked, /,
     );
     expect(output).toMatch(/ all busy again within \d+\.\d s .* Node \d.*, Postgres 18\..*, pg 8\./);
     expect(code, output).toBe(0);
@@ -56,7 +56,7 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
 
   // Real processes: whether one of three pauses catches a run in flight is chance, so it may be tried again.
   it("fails on actors that lose jobs and ignore the fence, and keeps their histories", { retry: 3 }, async () => {
-    const args = ["--store", "sqlite", "--kills", "1", "--pauses", "3", "--seed", "8"];
+    const args = ["--store", "sqlite", "--kills", "1", "--pauses", "3", "--clock-steps", "0", "--seed", "8"];
     const { code, output } = await chaos(...args, "--sabotage", "forgetful,unfenced");
     const [, kept = ""] = /are kept in (\S+)/.exec(output) ?? [];
     try {

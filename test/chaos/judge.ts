@@ -6,10 +6,11 @@ import { openStore } from "../../src/open-store.ts";
 import type { DeadLetter, Job } from "../../src/core/job.ts";
 import type { Page, WorkerRecord } from "../../src/store/store.ts";
 import { Checker } from "../support/history/check.ts";
-import { type FinalJob, hashText, type Report } from "../support/history/event.ts";
+import { type FinalJob, hashText, type HistoryEvent, type Report } from "../support/history/event.ts";
 import { keyName } from "../support/history/scribe.ts";
 import { type Body, fragile } from "./jobs.ts";
 import { merge } from "./merge.ts";
+import { isIsolating } from "./work.ts";
 import { StuckWatch } from "./stuck.ts";
 
 /** What the judge found. */
@@ -56,9 +57,11 @@ export function judge(folder: string): Judgement {
   const { jobs, letters, workers, storeTime } = JSON.parse(readFileSync(join(folder, FOUND), "utf8")) as Found;
   const checker = new Checker();
   const watch = new StuckWatch();
+  const last = new LastChances();
   for (const { at, event } of merge(folder)) {
     checker.read(event);
     watch.read(at, event);
+    last.read(event);
   }
   const found = letters.map(({ job, generation, redrivenAt }) => ({
     job: job.id,
@@ -72,7 +75,7 @@ export function judge(folder: string): Judgement {
   const killed = letters.filter(({ job }) => isKiller(job));
   return {
     report,
-    problems: [...broken, ...letters.flatMap(letterProblems), ...jobs.flatMap(jobProblems)],
+    problems: [...broken, ...letters.flatMap((letter) => letterProblems(letter, last)), ...jobs.flatMap(jobProblems)],
     stuckMs: watch.longestMs,
     stuckJob: watch.longestJob,
     takenBackMs: watch.longestUntilTakenBackMs,
@@ -81,13 +84,37 @@ export function judge(folder: string): Judgement {
   };
 }
 
-/** A killer dies of its crashes once they are used up; nobody else does, however many of its processes were killed. */
-function letterProblems({ job, reason, crashes, generation }: DeadLetter): string[] {
+/**
+ * Which bystanders the conductor itself may have killed: a worker without isolation runs a job with one crash left in its
+ * own process, and where that process is killed or halted the job is charged. A job never is for what another job did.
+ */
+class LastChances {
+  readonly #holders = new Map<string, string>();
+  readonly #actors = new Map<string, string>();
+  readonly #killedByJobs = new Set<string>();
+
+  read({ op, phase, actor, job, worker }: HistoryEvent): void {
+    if (worker === null) return;
+    if (op === "register") this.#actors.set(worker, actor);
+    // A claim whose answer was lost is known by the list of lost runs.
+    if ((op === "claim" || op === "expired") && phase === "ok" && job !== null) this.#holders.set(job, worker);
+    if (op === "gone" && actor !== "conductor") this.#killedByJobs.add(worker);
+  }
+
+  mayBeKilled(job: string): boolean {
+    const holder = this.#holders.get(job) ?? "";
+    return !isIsolating(this.#actors.get(holder) ?? "") && !this.#killedByJobs.has(holder);
+  }
+}
+
+/** A killer dies of its crashes once they are used up; no other job does, however many of its processes were killed. */
+function letterProblems({ job, reason, crashes, generation }: DeadLetter, last: LastChances): string[] {
   const where = `budget job ${job.id} (${job.type}), generation ${generation}`;
   if (isKiller(job)) {
     if (reason !== "crashed") return [`${where}: a killer died as ${reason}`];
     return crashes === job.maxCrashes ? [] : [`${where}: died of ${crashes} crashes, allowed are ${job.maxCrashes}`];
   }
+  if (reason === "crashed" && job.type === fragile.type && last.mayBeKilled(job.id)) return [];
   return reason === "permanent" ? [] : [`${where}: a bystander died as ${reason} with ${crashes} crashes`];
 }
 

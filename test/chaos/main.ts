@@ -18,6 +18,7 @@ const USAGE = `Usage: npm run prove -- chaos [options]
   --server-kills K    times to kill the server and start it again (default a tenth of the kills; postgres only)
   --proxy-faults P    connections reset, networks fallen silent, answers to commits lost, a third each, and a quarter as
                       many times connections ended by the server (default half the kills; postgres only)
+  --clock-steps C     times to put the clock of the store ahead or back (default a fifth of the kills)
   --seed S            what happens when follows from it (default: a new one)
   --workers W         worker processes (default 4)
   --seconds-limit T   when to stop waiting for faults (default 120 and 10 for each)
@@ -37,6 +38,7 @@ function readArguments() {
       pauses: { type: "string" },
       "server-kills": { type: "string" },
       "proxy-faults": { type: "string" },
+      "clock-steps": { type: "string" },
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
       workers: { type: "string", default: "4" },
       "seconds-limit": { type: "string" },
@@ -66,6 +68,7 @@ function readArguments() {
     pauses,
     serverKills: onServer("server-kills", kills / 10),
     proxyFaults: onServer("proxy-faults", kills / 2),
+    clockSteps: whole("--clock-steps", values["clock-steps"] ?? String(Math.ceil(kills / 5)), 0),
   };
   const all = Object.values(wanted).reduce((sum, count) => sum + count, 0);
   const secondsLimit = whole("--seconds-limit", values["seconds-limit"] ?? String(120 + 10 * all), 1);
@@ -154,6 +157,7 @@ function shortcomings(asked: Asked, { done, troubles }: Course, { report }: Judg
   };
   lacking(["kills"], "kills", asked.kills);
   lacking(["pauses"], "pauses", asked.pauses);
+  lacking(["clock steps"], "clock steps", asked.clockSteps);
   lacking(["server kills"], "server kills", asked.serverKills);
   lacking(PROXY_FAULTS, "proxy faults", asked.proxyFaults);
   if (asked.pauses > 0 && report.staleRefused === 0) found.push("no stale write was refused, so fencing was not tried");
@@ -189,10 +193,10 @@ function summary({ seed, store }: Asked, played: Played | null, judgement: Judge
 }
 
 function remedy(asked: Asked, folder: string): string {
-  const { store, kills, pauses, serverKills, proxyFaults, seed, workers, sabotage } = asked;
+  const { store, kills, pauses, clockSteps, serverKills, proxyFaults, seed, workers, sabotage } = asked;
   const network = store === "postgres" ? ` --server-kills ${serverKills} --proxy-faults ${proxyFaults}` : "";
   const broken = sabotage === "" ? "" : ` --sabotage ${sabotage}`;
-  const again = `npm run prove -- chaos --store ${store} --kills ${kills} --pauses ${pauses}${network} --seed ${seed} --workers ${workers}${broken}`;
+  const again = `npm run prove -- chaos --store ${store} --kills ${kills} --pauses ${pauses} --clock-steps ${clockSteps}${network} --seed ${seed} --workers ${workers}${broken}`;
   return `Histories, logs and what was found are kept in ${folder}\nTo judge them again: npm run prove -- chaos --judge ${folder}\nTo run it again: ${again}`;
 }
 

@@ -6,6 +6,7 @@ import { createSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Pulse, PulseListener, PulseRequest, Store } from "../../src/store/store.ts";
 import type { Verb } from "../../src/store/verb-facts.ts";
 import { type FileScribe, ownScribe } from "./file-scribe.ts";
+import { aheadSince } from "./store-clock.ts";
 import { sabotaged } from "./sabotage.ts";
 
 /** Opens `sqlite:PATH` or `postgres://…`, recorded. */
@@ -15,6 +16,9 @@ export function openStore(url: string): Store {
     : createPostgresStore({ url });
   return recorded(sabotaged(store), ownScribe());
 }
+
+/** No beat is under way for longer. */
+const BEAT_MOST_MS = 30_000;
 
 type Call = (...args: never[]) => Promise<unknown>;
 
@@ -39,7 +43,9 @@ function writtenDown(verb: Verb, call: Call, scribe: FileScribe): Call {
       const answer = await call(...args);
       // Where the answer does not tell its time, the bound that accuses nobody wrongly: lost runs were listed by now at
       // the latest, everything else happened after it was sent.
-      open?.answered(answer, verb === "expired" ? Date.now() : sentAt);
+      const { least, most } = aheadSince(sentAt);
+      const latest = Date.now() + most;
+      open?.answered(answer, verb === "expired" ? latest : sentAt + least, latest);
       return answer;
     } catch (error) {
       // An outage may have come after the effect; anything else is certain to have changed nothing.
@@ -64,8 +70,10 @@ function recordedPulse(
   const shown = [{ time: 0, through: 0 }];
   const started = pulse(request, {
     answer(answer) {
-      const since = scribe.stampOf(answer.now);
-      while ((shown[1]?.time ?? Number.POSITIVE_INFINITY) < answer.now) shown.shift();
+      // The machine's time at the earliest, by how far ahead the store may have been.
+      const time = answer.now - aheadSince(Date.now() - BEAT_MOST_MS).most;
+      const since = scribe.stampOf(time);
+      while ((shown[1]?.time ?? Number.POSITIVE_INFINITY) < time) shown.shift();
       const startedThrough = shown[0]?.through ?? 0;
       const line = { worker, leaseMs, startedThrough, storeTime: answer.now };
       scribe.write(scribe.actor, "beat", "ok", { ...line, answer: answer.alive ? "alive" : "given_up" }, since);

@@ -1,9 +1,10 @@
 // `npm run prove -- chaos`: compiles the library and the actors of test/chaos together into a folder of their own,
 // because Node 20 runs no TypeScript, and starts the conductor there. In that copy, and only there, the one place that
-// opens stores hands out recorded ones, so that even the child process of a suspect writes its history.
+// opens stores hands out recorded ones, so that even the child process of a suspect writes its history, and stores read how
+// far their clock was put ahead (store-clock.ts).
 
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../scripts/ready.mjs";
 
@@ -24,6 +25,28 @@ export async function chaos(args) {
   });
 }
 
+/** Where stores read their time, and what they read in the copy. */
+const CLOCKS = [
+  {
+    file: "src/store/postgres/context.js",
+    was: "statement_timestamp()) * 1000)::bigint)",
+    is: "statement_timestamp()) * 1000)::bigint + (select ahead from public.chaos_clock))",
+  },
+  {
+    file: "src/store/sqlite/thread.js",
+    was: "const { now: clock, random } = realSystem;",
+    is: "const { random } = realSystem; const clock = storeNow;",
+    head: 'import { storeNow } from "../../../test/chaos/store-clock.js";\n',
+  },
+];
+
+function replace(path, was, is, head = "") {
+  const code = readFileSync(path, "utf8");
+  if (code.split(was).length !== 2)
+    throw new Error(`${path} no longer holds ${was}; say in test/chaos where stores read time.`);
+  writeFileSync(path, head + code.replace(was, is));
+}
+
 /** Compiles everything into the folder; the conductor is `test/chaos/main.js` there. */
 export function compileChaos(folder) {
   const compiler = join(root, "node_modules/typescript/bin/tsc");
@@ -38,4 +61,5 @@ export function compileChaos(folder) {
   const opener = join(folder, "src/open-store.js");
   if (!existsSync(opener)) throw new Error("src/open-store.ts is gone; say in test/chaos where stores are opened.");
   writeFileSync(opener, 'export { openStore } from "../test/chaos/open-recorded.js";\n');
+  for (const { file, was, is, head } of CLOCKS) replace(join(folder, file), was, is, head);
 }

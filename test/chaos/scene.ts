@@ -3,6 +3,7 @@
 import { createRequire } from "node:module";
 import pg from "pg";
 import { startPostgres } from "../support/postgres-server.ts";
+import { CLOCK_TABLE, layClock, MAKE_CLOCK, stepClock } from "./store-clock.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 
 /** The stores that chaos knows. */
@@ -18,6 +19,8 @@ export interface Scene {
   readonly directUrl: string;
   /** What runs here, in which version. */
   readonly versions: readonly string[];
+  /** Makes the clock of the store step to so far ahead. */
+  stepClock(ahead: number): Promise<void>;
   /** What else can fail here; null on a file. */
   readonly server: ServerScene | null;
   /** Ends everything that was started, at once. */
@@ -37,20 +40,36 @@ export interface ServerScene {
 /** Prepares the place. */
 export async function openScene(store: StoreName, folder: string): Promise<Scene> {
   const versions = [`Node ${process.versions.node}`];
-  if (store === "postgres") return openPostgres(versions);
+  layClock(folder);
+  if (store === "postgres") return openPostgres(folder, versions);
   const url = `sqlite:${folder}/jobs.db`;
-  return { url, directUrl: url, versions, server: null, abandon: () => undefined, close: async () => undefined };
+  return {
+    url,
+    directUrl: url,
+    versions,
+    stepClock: (ahead) => stepClock(folder, ahead, async () => undefined),
+    server: null,
+    abandon: () => undefined,
+    close: async () => undefined,
+  };
 }
 
-async function openPostgres(versions: readonly string[]): Promise<Scene> {
+async function openPostgres(folder: string, versions: readonly string[]): Promise<Scene> {
   const server = await startPostgres({ durable: true });
   const proxy = await startTcpProxy(server.port);
   const { version } = createRequire(import.meta.url)("pg/package.json") as { readonly version: string };
   const [row] = await ask(server.url(), "show server_version");
+  await ask(server.url(), MAKE_CLOCK);
   return {
     url: server.url().replace(`:${server.port}/`, `:${proxy.port}/`),
     directUrl: server.url(),
     versions: [...versions, `Postgres ${String(row?.["server_version"])}`, `pg ${version}`],
+    stepClock: (ahead) =>
+      stepClock(
+        folder,
+        ahead,
+        async () => void (await ask(server.url(), `update ${CLOCK_TABLE} set ahead = $1`, [ahead])),
+      ),
     server: {
       proxy,
       kill: () => server.kill(),
@@ -75,7 +94,7 @@ async function ask(url: string, text: string, values: unknown[] = []): Promise<R
   client.on("error", () => undefined);
   await client.connect();
   try {
-    return (await client.query<Record<string, unknown>>(text, values)).rows;
+    return (await client.query<Record<string, unknown>>(text, values.length > 0 ? values : undefined)).rows;
   } finally {
     await client.end();
   }

@@ -1,6 +1,8 @@
 // The faults of a chaos run, in bursts in which they follow and meet each other, at times that follow from the seed:
-// processes are killed and halted, and where there is a server it is killed and the network before it fails.
+// processes are killed and halted, the clock of the store steps, and where there is a server it is killed and the network
+// before it fails.
 import type { Dice } from "../simulation/dice.ts";
+import { ownScribe } from "./file-scribe.ts";
 import { networkFaults } from "./network-faults.ts";
 import type { Scene } from "./scene.ts";
 import { sleep } from "./told.ts";
@@ -13,6 +15,7 @@ export interface Wanted {
   readonly pauses: number;
   readonly serverKills: number;
   readonly proxyFaults: number;
+  readonly clockSteps: number;
 }
 
 /** A kind of fault. */
@@ -49,7 +52,11 @@ export type Done = Readonly<Record<string, number>>;
 /** Faults until there were enough of them, or the time is up: bursts of a few, each followed by calm. */
 export async function storm(options: StormOptions): Promise<Done> {
   const { wanted, scene, dice, until, calm } = options;
-  const faults = [...processFaults(options), ...(scene.server ? networkFaults(wanted, scene.server, dice) : [])];
+  const faults = [
+    ...processFaults(options),
+    clockFault(options),
+    ...(scene.server ? networkFaults(wanted, scene.server, dice) : []),
+  ];
   const done = new Map(faults.map(({ kind }) => [kind, 0]));
   const left = ({ kind, wanted: most }: Fault): number => most - (done.get(kind) ?? 0);
   while (faults.some((fault) => left(fault) > 0) && Date.now() < until) {
@@ -89,6 +96,32 @@ function chosen(faults: readonly Fault[], left: (fault: Fault) => number, dice: 
     if (rest < 0) return fault;
   }
   return null;
+}
+
+/** Far enough that every lease ends by it, or lasts for twice its time. */
+const STEP_MOST_MS = 2 * LONGEST_LEASE_MS;
+
+/** The clock of the store is put ahead or back, never far from the right time. */
+function clockFault({ wanted, scene, dice }: StormOptions): Fault {
+  let ahead = 0;
+  return {
+    kind: "clock steps",
+    wanted: wanted.clockSteps,
+    // A server that is killed meanwhile could not be told.
+    place: "server",
+    async happen() {
+      const next = dice.between(-STEP_MOST_MS, STEP_MOST_MS);
+      const mark = (): void => {
+        ownScribe().write("conductor", "mark", "ok", { answer: next < ahead ? "clock_back" : "clock steps ahead" });
+      };
+      // Twice, because the step lies in between.
+      mark();
+      await scene.stepClock(next);
+      mark();
+      ahead = next;
+      return true;
+    },
+  };
 }
 
 function processFaults({ wanted, troupe, dice }: StormOptions): Fault[] {

@@ -1,4 +1,5 @@
-// The worker of a chaos run: the real one with its real isolation, on a short lease so that pauses reach beyond it.
+// The worker of a chaos run: the real one on a short lease, so that pauses reach beyond it. Most run suspects in a child
+// process, as with a jobs file; every third has none and runs them alone.
 import { resolveLimits } from "../../src/core/service.ts";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -10,6 +11,8 @@ import { realSystem } from "../../src/system/real.ts";
 import { resolveWorker } from "../../src/worker/settings.ts";
 import { createWorker } from "../../src/worker/worker.ts";
 import type { Stage } from "./actor.ts";
+import { sayingMayHold } from "../support/history/in-hand.ts";
+import { ownScribe } from "./file-scribe.ts";
 import { fragile, invoice, mail } from "./jobs.ts";
 import { told } from "./told.ts";
 
@@ -17,6 +20,7 @@ import { told } from "./told.ts";
 const LEASES_MS = [1_500, 1_500, 3_000];
 /** The longest of them. */
 export const LONGEST_LEASE_MS = 3_000;
+const CONCURRENCY = 10;
 const HEARTBEAT_MS = 250;
 const STOP_WITHIN_MS = 5_000;
 
@@ -24,13 +28,19 @@ const STOP_WITHIN_MS = 5_000;
 export async function work({ store, name, dice, calm, ready, busy }: Stage): Promise<void> {
   const leaseMs = dice.pick(LEASES_MS);
   const file = fileURLToPath(new URL("./jobs.js", import.meta.url));
+  const scribe = ownScribe();
+  const recorded = sayingMayHold(store, {
+    slots: CONCURRENCY,
+    monotonic: realSystem.monotonic,
+    write: (line) => void scribe.write(scribe.actor, "mark", "ok", line),
+  });
   const worker = createWorker({
     limits: resolveLimits({}),
     store: {
-      ...store,
+      ...recorded,
       async claim(request) {
         const sentAt = Date.now();
-        const answer = await store.claim(request);
+        const answer = await recorded.claim(request);
         if (answer.jobs.length > 0) busy(sentAt);
         return answer;
       },
@@ -38,7 +48,7 @@ export async function work({ store, name, dice, calm, ready, busy }: Stage): Pro
     system: realSystem,
     jobs: (await loadJobs(file)).filter(({ type }) => programOf(name).includes(type)),
     settings: resolveWorker({
-      concurrency: 10,
+      concurrency: CONCURRENCY,
       lease: leaseMs,
       heartbeat: HEARTBEAT_MS,
       poll: 200,
@@ -47,12 +57,9 @@ export async function work({ store, name, dice, calm, ready, busy }: Stage): Pro
     log: lineLog("warn"),
     events: { emit: () => undefined },
     process: { pid: process.pid, host: hostId(), isAlive },
-    isolation: childIsolation({
-      store: told("store"),
-      jobs: file,
-      leaseMs,
-      heartbeatMs: HEARTBEAT_MS,
-    }),
+    isolation: isIsolating(name)
+      ? childIsolation({ store: told("store"), jobs: file, leaseMs, heartbeatMs: HEARTBEAT_MS })
+      : null,
   });
   await worker.start();
   ready();
@@ -60,8 +67,16 @@ export async function work({ store, name, dice, calm, ready, busy }: Stage): Pro
   await worker.stop({ withinMs: STOP_WITHIN_MS });
 }
 
+/** Whether a worker runs suspects in a child process; told by the name of any of its lives. */
+export function isIsolating(worker: string): boolean {
+  return numberOf(worker) % 3 !== 0 || numberOf(worker) === 0;
+}
+
+function numberOf(worker: string): number {
+  return Number(/^worker-(\d+)/.exec(worker)?.[1] ?? 0);
+}
+
 /** Two programs share the store, and the workers of each know only its own types and the one that both have. */
 function programOf(worker: string): readonly string[] {
-  const number = Number(/\d+/.exec(worker)?.[0] ?? 0);
-  return [fragile.type, number % 2 === 0 ? mail.type : invoice.type];
+  return [fragile.type, numberOf(worker) % 2 === 0 ? mail.type : invoice.type];
 }

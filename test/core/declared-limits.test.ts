@@ -35,6 +35,23 @@ describe("the limits of a type", () => {
   });
 });
 
+describe("the terms of a job", () => {
+  const own = { maxAttempts: 3, maxCrashes: 3, deadlineMs: null, stuckMs: null, stuckRetryMs: null, stuckLimit: null };
+  const kept = { keepFinishedMs: 1_000, keepDeadMs: 2_000 };
+  const limits = { maxAttempts: 9 };
+
+  it("are those of its type where its own limits are only the usual ones", () => {
+    expect(termsFor({ ...own, ...kept, limited: false }, { limits })).toEqual({ ...own, ...kept, maxAttempts: 9 });
+  });
+
+  it("are its own where it was given limits, but it is kept as its type says", () => {
+    const job = { ...own, ...kept, limited: true };
+    const keep = { keepFinishedMs: 5_000, keepDeadMs: 6_000 };
+    expect(termsFor(job, { limits })).toBeNull();
+    expect(termsFor(job, { limits, keep })).toEqual({ ...own, ...keep });
+  });
+});
+
 describe("the terms of many jobs", () => {
   const count = fc.integer({ min: 1, max: 2 });
   const perhaps = fc.option(count);

@@ -104,6 +104,7 @@ describe("a service is down", () => {
     expect(judged(mixed(5, 4))).toBeNull();
     expect(judged(mixed(6, 4))).toBeNull();
     expect(judged(mixed(3, 3), mixed(2, 2))).toBe("5 of 10 calls failed");
+    expect(judged(...Array.from({ length: 5 }, () => mixed(1, 1)))).toBe("5 of 10 calls failed");
     expect(judged(mixed(0, 40), mixed(5, 0))).toBeNull();
     expect(judged(mixed(1, 40), mixed(1, 2), mixed(2, 0), mixed(2, 0), mixed(2, 0))).toBeNull();
   });

@@ -110,6 +110,14 @@ describe("other text", () => {
   ])("without a secret stays as it is: %s", (text) => expect(redactText(text)).toBe(text));
 });
 
+describe("a secret far into a text", () => {
+  it("is masked as one at its beginning", () => {
+    const before = "all is well and nothing was asked; ".repeat(100);
+    expect(redactText(`${before}password=hunter2`)).toBe(`${before}${redactText("password=hunter2")}`);
+    expect(redactText(`${before}password=hunter2`)).not.toContain("hunter2");
+  });
+});
+
 describe("the work", () => {
   const MIB = 1_048_576;
 

@@ -337,6 +337,33 @@ describe("a job without an outcome of a run", () => {
   });
 });
 
+describe("terms of a type that the program which enqueued the job does not define", () => {
+  const said = {
+    maxAttempts: 5,
+    maxCrashes: 2,
+    deadlineMs: null,
+    stuckMs: null,
+    stuckRetryMs: null,
+    stuckLimit: null,
+    keepFinishedMs: HOUR,
+    keepDeadMs: HOUR,
+  };
+  const completed: Outcome = { kind: "completed", result: null };
+
+  it("are written with every verdict that judges a run and keeps its job", () => {
+    expect(judge(job({ said }), completed)).toEqual({ kind: "complete", result: null, said });
+    expect(judge(job({ said }), failed())).toMatchObject({ kind: "retry", said });
+    expect(judge(job({ said, cancelRequested: true }), failed())).toEqual({ kind: "cancel", said });
+    expect(judge(job(), failed())).not.toHaveProperty("said");
+  });
+
+  it("are not written with a release, nor with a job that goes with its run", () => {
+    const released: Outcome = { kind: "released", reason: "snooze", delayMs: 5 };
+    expect(judge(job({ said }), released)).not.toHaveProperty("said");
+    expect(judge(job({ said }), completed, policy({ keepFinishedMs: 0 }))).not.toHaveProperty("said");
+  });
+});
+
 describe("any verdict", () => {
   const anyJob = fc.record(
     {

@@ -128,14 +128,10 @@ async function settle({ store, dice, book, runs }: Hand): Promise<void> {
     book.ended.set(run.id, (book.ended.get(run.id) ?? 0) + 1);
 }
 
-async function prune({ store }: Hand): Promise<void> {
-  await store.prune({
-    keep: { finishedMs: 0, deadMs: 0 },
-    types: [],
-    keyMs: 0,
-    limit: 100,
-    isFirst: true,
-  });
+/** As often as it takes to delete an empty lane, which goes in steps, or less. */
+async function prune({ store, dice }: Hand): Promise<void> {
+  const all = { keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, laneMs: 0, limit: 100, isFirst: true };
+  for (let steps = dice.pick([1, 1, 3]); steps > 0; steps--) await store.prune(all);
 }
 
 async function giveUp({ store, dice, book, worker }: Hand): Promise<void> {

@@ -1,5 +1,6 @@
 // Forged histories in which something looks like an excuse and is none: verdicts that were only sent (R1), changes of a
-// breaker under way (R10), groups, services and crashes (R11), reschedules and clocks that step back (R12).
+// breaker under way (R10), groups, services and crashes (R11), reschedules clocks that step back (R12), and breakers
+// that stay half-open (R20).
 import type { Forge } from "./forge.ts";
 import type { Forgery } from "./forged-jobs.ts";
 
@@ -65,6 +66,17 @@ export const HOLD_FORGERIES: readonly Forgery[] = [
     "a reschedule that changed nothing lets the next job pass",
     (f) => (two(f), move(f, "a", 500, "refused"), done(f, "b"), done(f, "a")),
   ],
+  ["R20", "a breaker stays half-open before work that waits", (f) => (change(f, "half-open", 1), wait(f))],
+  [
+    "R20",
+    "a breaker stays half-open although its probe succeeded",
+    (f) => (change(f, "half-open", 1), probe(f), wait(f)),
+  ],
+  [
+    "R20",
+    "a breaker stays half-open, because its closing was refused",
+    (f) => (change(f, "half-open", 1), probe(f), sent(f, "closed", 0, "fail"), wait(f)),
+  ],
 ];
 
 const FIFO = { fifo: "k" };
@@ -123,6 +135,16 @@ function sent(f: Forge, state: string, count = 0, phase?: "unknown" | "fail"): v
 function served(f: Forge, id: string): void {
   f.enqueue(id);
   f.claim(id, { service: "media" });
+}
+
+function probe(f: Forge): void {
+  f.enqueue("probe", { service: "media" });
+  done(f, "probe", { service: "media" });
+}
+
+function wait(f: Forge): void {
+  f.enqueue("waits", { service: "media" });
+  f.time += 90_000;
 }
 
 function twoProbes(f: Forge): void {

@@ -1,5 +1,5 @@
 // Forged histories about workers: what they report, how they are charged, whether they stop and come back (R5, R7, R9,
-// R15). Each must be flagged with its rule.
+// R15), and how much they hold (R19). Each must be flagged with its rule.
 import type { Forge, ForgedLease } from "./forge.ts";
 import type { Forgery } from "./forged-jobs.ts";
 
@@ -18,10 +18,36 @@ export const WORKER_FORGERIES: readonly Forgery[] = [
   ["R9", "a reaper judges right after its start", (f) => hastyReaper(f)],
   ["R15", "a worker that was given up does not come back", (f) => mark(f, "watched", { worker: "w" })],
   ["R15", "a worker lives on without a lease", (f) => withoutLease(f)],
+  ["R19", "a worker claims more than it may hold", (f) => (mayHold(f, 2), held(f, 3))],
+  ["R19", "a worker holds verdicts that the store has not taken", (f) => (mayHold(f, 2), unwritten(f))],
+  [
+    "R19",
+    "a worker goes on although it settles more slowly",
+    (f) => (mayHold(f, 9), held(f, 3), mayHold(f, 3), held(f, 1)),
+  ],
 ];
 
 function mark(f: Forge, answer: string, more: { worker?: string; delayMs?: number; leaseMs?: number } = {}): void {
   f.scribe.write("forger", "mark", "ok", { answer, ...more });
+}
+
+function mayHold(f: Forge, count: number): void {
+  f.scribe.write("forger", "mark", "ok", { answer: "may_hold", worker: "w", count });
+}
+
+function held(f: Forge, count: number): void {
+  const first = f.jobs.size;
+  for (let n = first; n < first + count; n++) {
+    f.enqueue(`job ${n}`);
+    f.claim(`job ${n}`);
+  }
+}
+
+function unwritten(f: Forge): void {
+  for (const id of ["a", "b", "c"]) {
+    f.enqueue(id);
+    f.settle(f.claim(id), "complete", {}, "unknown");
+  }
 }
 
 function reported(f: Forge, lease: ForgedLease, settled: string, answer: string): void {

@@ -25,6 +25,8 @@ export const GOOD_EXCUSES: readonly GoodExcuse[] = [
   ["a waiting job has a body of which nobody heard whether it was taken", (f) => unheardBody(f)],
   ["a debounced job is claimed when it is due", (f) => debounced(f)],
   ["after the clock stepped back, a job of another priority is claimed when its retry is due", (f) => reranked(f)],
+  ["a worker claims as much again when its jobs are settled", (f) => holdsAgain(f)],
+  ["a breaker is half-open at the end, and nothing waits for it", (f) => halfOpen(f)],
 ];
 
 function keyed(f: Forge, mode: string, id = "a"): void {
@@ -39,6 +41,20 @@ function prune(f: Forge): void {
   f.time += 9999;
   f.call("prune", { kept: KEPT }, "ok", { count: 1 });
   f.jobs.delete("a");
+}
+
+function holdsAgain(f: Forge): void {
+  f.scribe.write("forger", "mark", "ok", { answer: "may_hold", worker: "w", count: 1 });
+  f.whole("a");
+  f.settle((f.enqueue("b"), f.claim("b")), "release");
+  f.settle(f.claim("b"), "complete");
+}
+
+function halfOpen(f: Forge): void {
+  f.call("breaker", { service: "media", answer: "half-open", count: 1 }, "ok", {});
+  f.enqueue("a", { service: "media" });
+  done(f, "a", { service: "media" });
+  f.whole("b");
 }
 
 function prunedUnheard(f: Forge): void {

@@ -53,6 +53,19 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     }),
   },
   {
+    name: "a run that has ended and is not settled does not count as held",
+    rules: ["R19"],
+    within: 40,
+    plant: () =>
+      replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
+        InFlight: class extends InFlight {
+          override get held(): number {
+            return this.ahead + this.running.size;
+          }
+        },
+      })),
+  },
+  {
     name: "a worker claims the work of a service whose breaker is open",
     rules: ["R10"],
     within: 20,

@@ -1,9 +1,11 @@
 // A worker of the simulation: the real one with all its parts, on virtual time, in a process that can be killed. Some
 // work until something ends them, some are stopped in good order and replaced, some drain.
 import { resolveLimits } from "../../src/core/service.ts";
+import { sayingMayHold } from "../support/history/in-hand.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Log } from "../../src/system/log.ts";
 import type { WorkerEvent } from "../../src/report/reporter.ts";
+import type { Line } from "../support/history/event.ts";
 import { resolveWorker, type WorkerSettings } from "../../src/worker/settings.ts";
 import type { QueueWorker } from "../../src/worker/worker.ts";
 import { definitionsFor } from "./handler.ts";
@@ -15,8 +17,9 @@ import type { Actor } from "./world.ts";
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** A service whose breaker opens and closes again within a storm. */
+/** A service whose breaker opens and closes again within a storm; a deploy lowers its thresholds worker by worker. */
 const FRAGILE = { breaker: { failures: 2, window: 3000, openFor: 500, probes: 2, closeAfter: 1 }, ramp: 200 };
+const BEFORE_DEPLOY = { ...FRAGILE, breaker: { ...FRAGILE.breaker, probes: 3, closeAfter: 3 } };
 
 /** One life of a worker process; returns when the process is to be replaced. */
 export async function work(actor: Actor, store: Store, scene: Scene): Promise<Again> {
@@ -40,7 +43,7 @@ export async function work(actor: Actor, store: Store, scene: Scene): Promise<Ag
     system: actor.system,
     jobs: definitionsFor(actor, scene),
     settings,
-    limits: resolveLimits(scene.settings.fragile ? { services: { media: FRAGILE } } : {}),
+    limits: resolveLimits(scene.settings.fragile ? { services: { media: fragileFor(actor) } } : {}),
     log: SILENT,
     events: { emit },
     process,
@@ -91,6 +94,10 @@ async function drain({ worker, actor, scene }: Living): Promise<void> {
   await worker.drain({ graceMs: dice.pick([0, 100, 1000]) });
 }
 
+function fragileFor({ name }: Actor): typeof FRAGILE {
+  return name === "worker-1.1" ? BEFORE_DEPLOY : FRAGILE;
+}
+
 /** Some are trusted for twice as long as the others. */
 function leaseOf({ name }: Actor, { world, settings }: Scene): number {
   return world.dice(`lease:${name}`).pick([1, 1, 2]) * settings.leaseMs;
@@ -108,13 +115,17 @@ function settingsOf({ dice }: Actor, { settings }: Scene, leaseMs: number): Work
 }
 
 /** Notes under which ids the process works, and that the history hears of every handler these start. */
-function signed(store: Store, process: OwnProcess, actor: Actor, { scribe }: Scene): Store {
+function signed(store: Store, process: OwnProcess, actor: Actor, { scribe, settings }: Scene): Store {
+  const write = (line: Line): void => {
+    if (actor.alive) scribe.write(actor.name, "mark", "ok", line);
+  };
+  const { monotonic } = actor.system;
   return {
-    ...store,
+    ...sayingMayHold(store, { slots: settings.concurrency, monotonic, write }),
     register(worker) {
       process.signs(worker.id);
       // A run may have killed the process in this very turn; the dead sign nothing.
-      if (actor.alive) scribe.write(actor.name, "mark", "ok", { answer: "watched", worker: worker.id });
+      write({ answer: "watched", worker: worker.id });
       return store.register(worker);
     },
   };

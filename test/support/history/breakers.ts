@@ -1,6 +1,6 @@
-// What the history says about breakers (R10). Changes are numbered, so what may hold at a claim is known even where answers
+// What the history says about breakers (R10), and about those that never close (R20). Changes are numbered, so what may hold at a claim is known even where answers
 // are missing: the last change that was confirmed before the claim was sent, and all later ones that were sent.
-import type { HistoryEvent } from "./event.ts";
+import type { FinalDump, HistoryEvent } from "./event.ts";
 import type { Ledger, Run, Track } from "./ledger.ts";
 
 const KEPT_CHANGES = 50;
@@ -25,9 +25,26 @@ interface BreakerTrack {
 export class Breakers {
   readonly #ledger: Ledger;
   readonly #all = new Map<string, BreakerTrack>();
+  readonly #serviceOf = new Map<string, string>();
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger;
+  }
+
+  onEnqueued({ id }: Track, service: string): void {
+    this.#serviceOf.set(id, service);
+  }
+
+  /** Long after the last fault no breaker is half-open before work that waits: a probe closes it, or opens it again. */
+  finish({ jobs }: FinalDump): void {
+    for (const { id, state } of jobs) {
+      const service = this.#serviceOf.get(id);
+      const breaker = state === "queued" && service !== undefined ? this.#all.get(service) : undefined;
+      if (breaker === undefined) continue;
+      const left = possibleAt(breaker, Number.POSITIVE_INFINITY);
+      if (left.every((change) => change.state === "half-open"))
+        this.#ledger.flag("R20", `waits for the breaker of ${service}, which stays half-open`, id);
+    }
   }
 
   onChange(event: HistoryEvent): void {

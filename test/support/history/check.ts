@@ -1,11 +1,12 @@
 // The history checker: reads events once, in their order, then the final dump, and reports every rule of the
-// guarantees (R1 to R17) that was broken. It knows nothing of the workload. R18 is about stores that fail over; the
+// guarantees (R1 to R20) that was broken. It knows nothing of the workload. R18 is about stores that fail over; the
 // stores here do not.
 import { Conservation } from "./conservation.ts";
 import type { FinalDump, HistoryEvent, Report } from "./event.ts";
 import { checkDump } from "./final.ts";
 import { checkStaff, noteTold, onReported, onReturned, onStarted, onWatched } from "./handlers.ts";
 import { Holds } from "./holds.ts";
+import { InHand } from "./in-hand.ts";
 import { Intake } from "./intake.ts";
 import { settleDoubts } from "./keys.ts";
 import { findRun, Ledger, type Track } from "./ledger.ts";
@@ -32,6 +33,7 @@ export class Checker {
   readonly #intake = new Intake(this.#ledger);
   readonly #holds = new Holds(this.#ledger);
   readonly #conservation = new Conservation(this.#ledger);
+  readonly #inHand = new InHand(this.#ledger);
 
   read(event: HistoryEvent): void {
     this.#ledger.totals.events++;
@@ -43,7 +45,7 @@ export class Checker {
   finish(dump: FinalDump): Report {
     checkDump(this.#ledger, this.#conservation, dump);
     checkStaff(this.#ledger, dump);
-    this.#holds.finish();
+    this.#holds.finish(dump);
     let jobs = 0;
     for (const track of this.#ledger.jobs.values()) if (track.asked) jobs++;
     return { violations: this.#ledger.violations, jobs, ...this.#ledger.totals };
@@ -109,6 +111,8 @@ export class Checker {
       case "clock_back":
         this.#ledger.clockBackAt = event.seq;
         return;
+      case "may_hold":
+        return this.#inHand.onMayHold(event);
       case "judging":
         this.#ledger.judging.set(event.actor, event);
         return;
@@ -149,6 +153,7 @@ export class Checker {
   #onClaimed(track: Track, event: HistoryEvent): void {
     this.#intake.onRun(track, event);
     settleDoubts(this.#ledger, track, event.epoch, event.since);
+    this.#inHand.onClaimed(track, event);
     const run = onClaimed(this.#ledger, track, event);
     if (run !== undefined) this.#holds.onClaimed(track, run, event);
   }
@@ -156,6 +161,7 @@ export class Checker {
   #onListed(track: Track, event: HistoryEvent): void {
     // Nobody was told of this claim, so nobody can say when it was made.
     settleDoubts(this.#ledger, track, event.epoch, 0);
+    this.#inHand.onOver(track, event.worker, event.epoch);
     onListed(this.#ledger, track, event);
   }
 
@@ -164,6 +170,11 @@ export class Checker {
     this.#intake.onRun(track, event);
     onStarted(this.#ledger, track, event);
     this.#holds.breakers.onStarted(track, findRun(track, event.epoch), event.since);
+  }
+
+  /** The worker whose run it was is not named where another one settles it. */
+  #onOver(track: Track, { worker, epoch }: HistoryEvent): void {
+    this.#inHand.onOver(track, worker ?? findRun(track, epoch)?.worker ?? null, epoch);
   }
 
   #onSettle(track: Track, event: HistoryEvent): void {
@@ -175,6 +186,8 @@ export class Checker {
       return onSettleSent(this.#ledger, track, event);
     }
     if (event.phase !== "unknown") onSettleHeard(track, event);
+    const isWritten = event.phase === "ok" && event.answer !== "progress";
+    if (isWritten || event.answer === "lease_lost") this.#onOver(track, event);
     if (event.phase === "ok") {
       if (!track.asked) this.#ledger.flag("R3", "settled although nobody enqueued it", track.id);
       return onSettled(this.#ledger, track, event);

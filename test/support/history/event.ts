@@ -61,6 +61,8 @@ export interface HistoryEvent {
   readonly crashes: number;
   readonly maxAttempts: number;
   readonly storeTime: number;
+  /** The store's time at the latest, where `storeTime` is only the earliest. */
+  readonly latest: number;
   readonly payloadHash: number;
   /** What was answered, or the kind of verdict settled, or the state seen. */
   readonly answer: string | null;
@@ -78,7 +80,7 @@ export interface HistoryEvent {
   readonly service: string | null;
   /** The FIFO key. */
   readonly fifo: string | null;
-  /** Letters seen, jobs removed, probes allowed. */
+  /** Letters seen, jobs removed, probes allowed, jobs that a worker may hold. */
   readonly count: number;
   readonly counts: Readonly<Record<State, number>> | null;
   readonly kept: Kept | null;
@@ -106,6 +108,7 @@ export function makeEvent(seq: number, since: number, actor: string, op: Op, pha
     crashes: -1,
     maxAttempts: -1,
     storeTime: -1,
+    latest: -1,
     payloadHash: -1,
     answer: null,
     worker: null,
@@ -151,8 +154,8 @@ export interface FinalDump {
   readonly drained: boolean;
 }
 
-/** A rule of the guarantees; R18 is about stores that fail over and has no history yet. */
-export type Rule = `R${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17}`;
+/** A rule of the guarantees, or of what an audit found; R18 is about stores that fail over and has no history yet. */
+export type Rule = `R${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 19 | 20}`;
 
 /** Something that must not have happened. */
 export interface Violation {

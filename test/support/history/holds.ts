@@ -1,6 +1,6 @@
 // What holds work back: due times (R11), breakers (R10) and FIFO keys (R12).
 import { Breakers } from "./breakers.ts";
-import type { HistoryEvent } from "./event.ts";
+import type { FinalDump, HistoryEvent } from "./event.ts";
 import { mayBeMoved } from "./keys.ts";
 import { END, findRun, type Ledger, type Run, TERMINAL_ENDS, type Track } from "./ledger.ts";
 
@@ -35,6 +35,7 @@ export class Holds {
   }
 
   onEnqueued(track: Track, event: HistoryEvent): void {
+    if (event.service !== null) this.breakers.onEnqueued(track, event.service);
     if (event.fifo === null || event.answer !== "created") return;
     const fifo = this.#fifos.get(event.fifo) ?? { line: [], holder: null };
     fifo.line.push(track);
@@ -47,7 +48,8 @@ export class Holds {
     if (track.fifo !== null) this.#checkFifo(track, run, event);
   }
 
-  finish(): void {
+  finish(dump: FinalDump): void {
+    if (dump.drained) this.breakers.finish(dump);
     if (this.#claims > 0 && this.#late / this.#claims > LATE_SHARE) {
       const share = `${this.#late} of ${this.#claims} claims`;
       this.#ledger.flag("R11", `${share} came more than ${this.#lateMs} ms late although all was well`, null);
@@ -105,7 +107,7 @@ export class Holds {
       return other.ackedAt < track.askedAt;
     }
     // A clock that steps back and a reschedule change who is first: due times decide.
-    return event.epoch === 1 && other.place >= 0 && other.rescheduledAt < event.since && other.place < event.runAt;
+    return event.epoch === 1 && other.placeBy >= 0 && other.rescheduledAt < event.since && other.placeBy < event.runAt;
   }
 }
 

@@ -85,6 +85,7 @@ export class Intake {
       track.notBefore = event.storeTime + Math.max(0, event.delayMs);
       track.notBeforeIn = 1;
       track.place = track.notBefore;
+      track.placeBy = Math.max(event.storeTime, event.latest) + Math.max(0, event.delayMs);
     }
     if (event.key === null || event.mode !== null) return;
     const known = this.#keys.get(event.key);

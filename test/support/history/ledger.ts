@@ -123,6 +123,8 @@ export interface Track {
   removes: number;
   /** The due time by which it waits in its group; -1 where nobody can say. */
   place: number;
+  /** The same at the latest. */
+  placeBy: number;
   /** Bodies that it was given while it waited, beside that of its enqueue. */
   bodies: readonly { readonly hash: number; readonly since: number; readonly at: number }[];
   /** Jobs that were created under its key, perhaps while it held that, after its claim of this epoch. */
@@ -229,13 +231,14 @@ export function openRun(track: Track, epoch: number, fold: (track: Track, oldest
 }
 
 /** A waiting job was given another due time, or another lane, which leaves its due time as it is. */
-export function noteMoved(track: Track, { since, seq, storeTime, delayMs }: HistoryEvent): void {
+export function noteMoved(track: Track, { since, seq, storeTime, latest, delayMs }: HistoryEvent): void {
   if (delayMs < 0) {
     track.changedLane = true;
     return;
   }
   const isAlone = track.rescheduledAt < since && track.ackedAt !== 0 && track.ackedAt < since;
   track.place = isAlone && storeTime >= 0 ? storeTime + delayMs : -1;
+  track.placeBy = isAlone && storeTime >= 0 ? Math.max(storeTime, latest) + delayMs : -1;
   track.rescheduledAt = seq;
   track.rescheduledSince = since;
 }
@@ -347,6 +350,7 @@ function blankTrack(id: string): Track {
     changedLane: false,
     removes: 0,
     place: -1,
+    placeBy: -1,
     bodies: NO_BODIES,
     doubts: NO_DOUBTS,
     found: 0,

@@ -9,7 +9,7 @@ import { type HistoryEvent, hashText, type Kept, type Line, makeEvent, type Op, 
 
 /** A call that was sent and not answered yet. */
 export interface OpenCall {
-  answered(answer: unknown, storeTime: number): void;
+  answered(answer: unknown, storeTime: number, latest?: number): void;
   failed(code: string): void;
   lost(): void;
 }
@@ -51,9 +51,9 @@ export class Scribe {
       for (const [i, line] of lines.entries()) this.write(actor, style.op, phase, { ...line, ...more }, seqs[i]);
     };
     return {
-      answered: (answer, storeTime) => {
+      answered: (answer, storeTime, latest = -1) => {
         for (const [i, { phase, of, ...line }] of style.answered(args, answer as Answer<V>, lines, this).entries()) {
-          this.write(actor, style.op, phase ?? "ok", { storeTime, ...line }, seqs[of ?? i]);
+          this.write(actor, style.op, phase ?? "ok", { storeTime, latest, ...line }, seqs[of ?? i]);
         }
       },
       failed: (code) => all("fail", style.op === "settle" ? {} : { answer: code }),
