@@ -60,13 +60,12 @@ export function lifeFacts({ fact }: Suite): void {
     await finish(store, complete());
   });
 
-  for (const [name, call] of Object.entries(VERBS)) {
-    fact(`accepts ${name} while open and refuses it after close`, async ({ store }) => {
-      await call(store);
-      await store.close();
-      await expect(call(store)).rejects.toMatchObject({ name: "RedriveError", code: "closed" });
-    });
-  }
+  fact("accepts every verb while open and refuses it after close", async ({ store }) => {
+    for (const [name, call] of Object.entries(VERBS)) await expect(call(store), name).resolves.not.toThrow();
+    await store.close();
+    for (const [name, call] of Object.entries(VERBS))
+      await expect(call(store), name).rejects.toMatchObject({ name: "RedriveError", code: "closed" });
+  });
 
   fact("closes twice", async ({ store }) => {
     await store.close();

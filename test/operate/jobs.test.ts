@@ -57,7 +57,7 @@ describe.each(KINDS)("the event of a cancelled job on %s", (kind) => {
     const told: string[] = [];
     redrive.on("job.cancelled", ({ job }) => told.push(job.id));
     const { id } = await redrive.enqueue(waiting, {});
-    await redrive.worker({ poll: 20, lease: "3s" }).start();
+    await redrive.worker({ poll: 20, lease: "30s" }).start();
     await running;
     expect(await redrive.jobs.cancel(id)).toEqual({ ...NONE, requested: 1 });
     await expect.poll(() => told).toEqual([id]);
@@ -152,7 +152,7 @@ describe.each(KINDS)("cancel on %s", (kind) => {
         }),
     });
     const redrive = await openRedrive(kind, { jobs: [waiting] });
-    await redrive.worker({ lease: 400, heartbeat: 50 }).start();
+    await redrive.worker({ lease: "30s", heartbeat: 50 }).start();
     const { id } = await redrive.enqueue(waiting, {});
     await expect.poll(async () => (await redrive.jobs.get(id))?.state).toBe("running");
     expect(await redrive.jobs.cancel({ type: "waiting" })).toEqual({ ...NONE, requested: 1 });

@@ -45,6 +45,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a reaper does not notice that the clock of the store has stepped ahead",
     rules: ["R9"],
     within: 20,
+    foundBy: 14,
     plant: async () => ({
       settings: { clockSteps: 6 },
       ...(await replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
@@ -90,6 +91,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker ignores that its verdict was stale and reports it as counted",
     rules: ["R5"],
     within: 60,
+    foundBy: 7,
     plant: async () => ({
       sabotage: (store) => ({ ...store, settle: async (request) => ({ ...(await store.settle(request)), stale: [] }) }),
     }),
@@ -128,6 +130,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker that was given up goes on with the runs of its old id",
     rules: ["R9"],
     within: 80,
+    foundBy: 11,
     plant: async () => ({
       settings: { longRuns: 0.5 },
       ...(await replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
@@ -143,6 +146,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker that was given up keeps its old id",
     rules: ["R15"],
     within: 60,
+    foundBy: 8,
     plant: () =>
       replaced<PresenceModule>("../../src/worker/presence.ts", ({ Presence }) => ({
         Presence: class extends Presence {
@@ -154,6 +158,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "the jobs of a claim without an answer are not handed back",
     rules: ["R15"],
     within: 60,
+    foundBy: 8,
     plant: async () => ({ sabotage: (store) => ({ ...store, held: async () => [] }) }),
   },
   {

@@ -2,16 +2,19 @@
 import { describe, expect, it } from "vitest";
 import { createSite } from "../support/worker-processes.ts";
 
-const SHORT = { lease: "400ms", heartbeat: "100ms" } as const;
+/** Long enough that a busy machine lets a heartbeat through. */
+const LIVING = { lease: "2s", heartbeat: "200ms" } as const;
 /** More than three leases, and less than the stall limit of five. */
-const BLOCK_MS = 1_400;
+const BLOCK_MS = 7_000;
+/** For those that are to be given up. */
+const SHORT = { lease: "400ms", heartbeat: "100ms" } as const;
 
 describe("a handler that blocks the event loop for three leases", () => {
   it("loses nothing while another worker is there to reap", async () => {
     const site = await createSite();
     // The reaper comes first, so that it has been in contact for a lease long before the block is over.
-    const reaper = await site.start({ options: { ...SHORT, queues: ["other"] }, host: "second" });
-    const first = await site.start({ options: SHORT, host: "first" });
+    const reaper = await site.start({ options: { ...LIVING, queues: ["other"] }, host: "second" });
+    const first = await site.start({ options: LIVING, host: "first" });
     const id = await site.add("blocker", { ms: BLOCK_MS });
     await first.tells("job.completed", 1);
     expect(await site.read(id)).toMatchObject({ state: "completed", attempts: 0, crashes: 0, epoch: 1 });
@@ -22,8 +25,8 @@ describe("a handler that blocks the event loop for three leases", () => {
   for (const blocker of ["blocker", "later-blocker", "timer-blocker", "immediate-blocker"]) {
     it(`aborts no run beside it (${blocker})`, async () => {
       const site = await createSite();
-      const worker = await site.start({ options: SHORT, host: "first", level: "debug" });
-      const id = await site.add("sleeper", { ms: 2_500 });
+      const worker = await site.start({ options: LIVING, host: "first", level: "debug" });
+      const id = await site.add("sleeper", { ms: 9_000 });
       await worker.hears(({ line }) => line?.startsWith("processing") === true);
       await site.add(blocker, { ms: BLOCK_MS });
       await worker.tells("job.completed", 2);
@@ -49,7 +52,7 @@ describe("an event loop that hangs for good", () => {
     const site = await createSite();
     const stalled = await site.start({ options: { ...SHORT, stallLimit: "800ms" }, host: "first" });
     const other = await site.start({ options: { ...SHORT, queues: ["other"] }, host: "second" });
-    const id = await site.add("later-blocker", { ms: 4_000 });
+    const id = await site.add("later-blocker", { ms: 15_000 });
     await other.tells("job.retried", 1);
     await stalled.hears(({ event }) => event === "worker.given_up");
     await stalled.hears(({ event, id: job }) => event === "job.stale" && job === id);

@@ -83,8 +83,8 @@ describe("a job with its last crash left, in a child process", () => {
 
   it("that blocks the event loop there for three leases loses nothing", async () => {
     const site = await createSite();
-    const id = await lastChance(site, "blocker", { ms: 3_500 });
-    const worker = await site.start({ options: { lease: "1s", heartbeat: "200ms" }, isolate: true });
+    const id = await lastChance(site, "blocker", { ms: 9_500 });
+    const worker = await site.start({ options: { lease: "3s", heartbeat: "200ms" }, isolate: true });
     const { event } = await worker.hears((told) => told.event === "job.completed" || told.event === "job.dead");
     expect(event).toBe("job.completed");
     expect(await site.read(id)).toMatchObject({ state: "completed", crashes: 2 });

@@ -10,7 +10,7 @@ import { realSystem } from "../../src/system/real.ts";
 import type { Contact } from "../../src/store/store-contact.ts";
 import { PublishedLoad } from "../../src/worker/published-load.ts";
 
-const FAST = { poll: 20, lease: "1s", heartbeat: 20 } as const;
+const FAST = { poll: 20, lease: "30s", heartbeat: 20 } as const;
 
 /** A queue on a memory store that notes every write of cells, but for the records of upkeep. */
 async function noted(options: Omit<RedriveOptions, "store">) {

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { RedriveError } from "../../core/errors.ts";
 import type { Value } from "../columns.ts";
 
-/** A prepared statement. */
+/** A statement, compiled once. */
 export interface SqliteStatement {
   /** Runs it and returns how many rows changed. */
   run(...values: Value[]): number;
@@ -48,7 +48,7 @@ export function openDatabase(path: string): SqliteDatabase {
   const raw = Number(process.versions.node.split(".")[0]) >= 24 ? openBuiltIn(path) : openBetterSqlite(path);
   return {
     exec: (sql) => void raw.exec(sql),
-    prepare: (sql) => adapt(raw.prepare(sql)),
+    prepare: (sql) => whenUsed(() => compile(raw, sql)),
     rows(sql) {
       const statement = raw.prepare(sql);
       if (statement.setReadBigInts) statement.setReadBigInts(true);
@@ -85,13 +85,20 @@ function openBetterSqlite(path: string): RawDatabase {
   }
 }
 
-function adapt(statement: RawStatement): SqliteStatement {
+/** A statement that is compiled when it is first used: a process uses few of the hundred that the store has. */
+function whenUsed(compiled: () => RawStatement): SqliteStatement {
+  let statement: RawStatement | null = null;
+  return {
+    run: (...values) => Number((statement ??= compiled()).run(...values).changes),
+    all: (...values) => (statement ??= compiled()).all(...values) as Value[][],
+  };
+}
+
+function compile(raw: RawDatabase, sql: string): RawStatement {
+  const statement = raw.prepare(sql);
   if (statement.setReturnArrays) statement.setReturnArrays(true);
   else if (statement.reader) statement.raw?.(true);
-  return {
-    run: (...values) => Number(statement.run(...values).changes),
-    all: (...values) => statement.all(...values) as Value[][],
-  };
+  return statement;
 }
 
 /** The primary result code of a SQLite error (5 busy, 13 full …), or null for any other error. */

@@ -56,7 +56,7 @@ export interface Engine {
 /** How long another process may hold the file before the store counts as unavailable. */
 const LOCK_PATIENCE_MS = 5_000;
 
-/** Opens the file, migrates its schema, and prepares every statement. */
+/** Opens the file and migrates its schema. */
 export function openEngine(options: EngineOptions): Engine {
   const db = translated(options.path, () => openDatabase(options.path));
   const retry = lockRetry(options);
