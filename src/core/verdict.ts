@@ -151,6 +151,7 @@ export type JudgedJob = Pick<
   | "lastDelayMs"
   | "cancelRequested"
   | "failure"
+  | "generation"
 > &
   JudgedBy;
 
@@ -185,7 +186,7 @@ function judge(
 ): Verdict {
   if (outcome.kind === "completed") {
     const { result } = outcome;
-    const keep = policy.keepFinishedMs > 0 || job.failure !== null;
+    const keep = policy.keepFinishedMs > 0 || job.failure !== null || job.generation > 1;
     return keep ? { kind: "complete", result } : { kind: "complete", result, keep: false };
   }
   if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };

@@ -96,6 +96,7 @@ class Call implements JudgedJob {
   readonly stuckLimit = null;
   readonly cancelRequested = false;
   readonly failure = null;
+  readonly generation = 1;
 
   constructor(task: Task, self: unknown, args: unknown[], signal: AbortSignal | null, startedMs: number) {
     this.task = task;

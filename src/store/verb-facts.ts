@@ -14,7 +14,7 @@ import {
 import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
-import { readCursor, readDueCursor } from "./cursor.ts";
+import { readCursor, readDueCursor, readEnqueuedCursor } from "./cursor.ts";
 import type { Keep, LetterFilter, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
 /** The verbs that reach the data. */
@@ -162,7 +162,8 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
     reads: true,
     check: (query) => {
       checkInteger("limit", query.limit, 1, PAGE_MOST);
-      readCursor(query.cursor);
+      if (query.sort !== undefined) checkOneOf("sort", query.sort, ["enqueued"]);
+      void (query.sort === undefined ? readCursor(query.cursor) : readEnqueuedCursor(query.cursor));
       checkBoolean("oldest", query.oldest ?? false);
       checkBoolean("payloads", query.payloads ?? true);
       checkFilter(query);
@@ -239,8 +240,9 @@ function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-function checkFilter({ service, tenant, from, until, text, aside = false }: LetterFilter): void {
+function checkFilter({ service, tenant, key, from, until, text, aside = false }: LetterFilter): void {
   checkBoolean("aside", aside);
+  if (key !== undefined) checkText("key", key);
   if (service !== undefined) checkText("service", service);
   if (tenant !== undefined) checkText("tenant", tenant);
   if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);

@@ -9,6 +9,7 @@ import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
 import { dueFacts } from "./due.ts";
 import { enqueueFacts } from "./enqueue.ts";
 import { groupFacts, placeFacts } from "./groups.ts";
+import { enqueueOrderFacts, presentFailureFacts, releaseFacts, shownKeyFacts } from "./identity.ts";
 import { keyFacts } from "./keys.ts";
 import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
@@ -50,6 +51,10 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["tally", tallyFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
+  ["order of enqueue", enqueueOrderFacts],
+  ["keys of letters", shownKeyFacts],
+  ["releases", releaseFacts],
+  ["failures of a generation", presentFailureFacts],
   ["remove", removeFacts],
   ["prune", pruneFacts],
   ["retain", retainFacts],

@@ -1,23 +1,43 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
+import { ofGeneration } from "../columns.ts";
 import { postgresDialect } from "../dialect.ts";
 import { endedViews, isSettled, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
 import { heldRuns } from "./columns.ts";
 import { time } from "./time.ts";
 
-const OWN = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
+interface StatusColumns {
+  readonly state: string;
+  /** The last error, for a schema of this name. */
+  readonly error: (s: string) => string;
+  readonly worker: string;
+  readonly startedAt: string;
+  readonly updatedAt: string;
+}
+
+const OWN: StatusColumns = {
+  state: "j.state",
+  error: () => "j.error_message",
+  worker: "j.worker",
+  startedAt: "j.started_at",
+  updatedAt: "j.updated_at",
+};
+/** Of a job that may not have failed since its last redrive. */
+const presentError = (s: string): string => ofGeneration("j", `${s}.attempt`, "error_message");
+const UNSURE: StatusColumns = { ...OWN, error: presentError };
 /** What the claim says of a running job. */
-const RUN = {
+const RUN: StatusColumns = {
   state: "'running'::text",
+  error: presentError,
   worker: "h.worker",
   startedAt: "h.at",
   updatedAt: "greatest(j.updated_at, h.at)",
 };
 
 /** The jobs of one status; each has a separate query, so that a query for one status reads no job of another. */
-const withStatus = (s: string, status: string, from: string, where: string, own = OWN): string => `
+const withStatus = (s: string, status: string, from: string, where: string, own: StatusColumns = OWN): string => `
 select j.id, l.type, l.queue, '${status}'::text as status,
   ${own.state} as state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key,
-  ${own.worker} as worker, j.error_message as last_error, j.payload, j.progress, j.result,
+  ${own.worker} as worker, ${own.error(s)} as last_error, j.payload, j.progress, j.result,
   ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(own.updatedAt)} as updated_at,
   ${time(own.startedAt)} as started_at, ${time("j.finished_at")} as finished_at
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
@@ -98,9 +118,9 @@ ${create(s, "jobs")} as ${[
     "d.redriven_at is null and j.state = 'dead'",
   ),
   withStatus(s, "retrying", queued(s), "j.attempts > 0"),
-  withStatus(s, "queued", queued(s), "j.attempts <= 0"),
+  withStatus(s, "queued", queued(s), "j.attempts <= 0", UNSURE),
   withStatus(s, "running", heldRuns(s), "true", RUN),
-  ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`)),
+  ...["completed", "cancelled"].map((state) => withStatus(s, state, `${s}.job j`, `j.state = '${state}'`, UNSURE)),
 ].join("\nunion all")};
 ${endedViews(wordsOf(s), PRESENT.run)}
 ${create(s, "item_errors")} as

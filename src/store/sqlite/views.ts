@@ -1,13 +1,18 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
+import { ofGeneration } from "../columns.ts";
 import { SQLITE } from "../dialect.ts";
 import { endedViews, isSettled, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
 import { time } from "./time.ts";
 
+const LAST_ERROR = "j.error_message";
+/** Of a job that may not have failed since its last redrive; as text, so that conditions reach all parts of the union. */
+const PRESENT_ERROR = `cast(${ofGeneration("j", "attempt", "error_message")} as text)`;
+
 /** The jobs of one status; each has a separate query, so that a query for one status reads no job of another. */
-const withStatus = (status: string, where: string): string => `
+const withStatus = (status: string, where: string, error = LAST_ERROR): string => `
 select j.id, l.type, l.queue, ${status} as status,
   j.state, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, j.worker,
-  j.error_message as last_error, j.payload, j.progress, j.result,
+  ${error} as last_error, j.payload, j.progress, j.result,
   ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time("j.updated_at")} as updated_at,
   ${time("j.started_at")} as started_at, ${time("j.finished_at")} as finished_at
 from job j left join lane l on l.base = j.lane - j.lane % 4 where ${where}`;
@@ -61,8 +66,8 @@ export const VIEWS = `
 ${create("jobs")} as ${[
   withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
   withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
-  withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
-  withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
+  withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0", PRESENT_ERROR),
+  withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'", PRESENT_ERROR),
 ].join("\nunion all")};
 ${endedViews(WORDS, "j.attempts + 1")}
 ${create("item_errors")} as
