@@ -13,7 +13,7 @@ import { showLetter } from "./jobs-show.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
+import { type Column, KEY_COLUMN, tableText } from "./table.ts";
 import { errorLine, relativeTime } from "./format.ts";
 
 /** Registers `dlq`. */
@@ -34,9 +34,13 @@ export function register(cli: Cli): void {
     session.show({ items: forms, next }, () => (items.length === 0 ? none : lettersTable(items, holding.now, session)));
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
-  const show = dlq.command("show").description("show the newest dead letter of a job").argument("<id>", "job id");
-  cli.act(show, async (session, [id = ""]) => showLetter(session, id));
-  examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  const show = dlq
+    .command("show")
+    .description("show the newest dead letter of a job")
+    .argument("[id]", "job id, or --key")
+    .option("--key <text>", "the newest dead letter of a job with this key");
+  cli.act(show, async (session, [id], flags) => showLetter(session, id, textual(flags.key)));
+  examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "dlq show --key order-17"]);
   const stats = letterFilterFlags(
     dlq.command("stats").description("count dead letters by class, type, reason and cause"),
   );
@@ -54,6 +58,7 @@ function formsOf(letters: readonly DeadLetter[], { store }: Redrive, holding: Ho
 const COLUMNS: readonly Column[] = [
   { title: "ID" },
   { title: "TYPE", least: 6 },
+  KEY_COLUMN,
   { title: "REASON" },
   { title: "CLASS", least: 9, optional: true },
   { title: "DIED" },
@@ -64,6 +69,7 @@ function lettersTable(letters: readonly DeadLetter[], now: number, { width, pain
   const rows = letters.map(({ job, reason, failure, diedAt }) => [
     job.id,
     job.type,
+    job.key ?? "",
     reason,
     failure.class,
     relativeTime(diedAt, now),
