@@ -21,7 +21,11 @@ export function registerRetry(cli: Cli, dlq: Command): void {
   )
     .option("--all", "every dead letter")
     .option("--delay <duration>", "run no sooner than this long from now", "0s");
-  examples(command, cli, ["dlq retry --type thumbnail --class network", "dlq retry --all --delay 10m"]);
+  examples(command, cli, [
+    "dlq retry --type thumbnail --class network",
+    "dlq retry --key order-17",
+    "dlq retry --all --delay 10m",
+  ]);
   cli.act(command, async (session, ids, flags) => {
     const delay = textual(flags.delay) ?? "0s";
     parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });

@@ -14,7 +14,7 @@ import { showLetter } from "./jobs-show.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { tableOf } from "./table.ts";
+import { KEY_COLUMN, tableOf } from "./table.ts";
 import { errorLine, relativeTime } from "./format.ts";
 
 /** Registers `dlq`. */
@@ -41,9 +41,13 @@ export function register(cli: Cli): void {
     );
     sayMore(session, page, flags, "dead letter", holding.now);
   });
-  const show = dlq.command("show").description("show the newest dead letter of a job").argument("<id>", "job id");
-  cli.act(show, async (session, [id = ""]) => showLetter(session, id));
-  examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  const show = dlq
+    .command("show")
+    .description("show the newest dead letter of a job")
+    .argument("[id]", "job id, or --key")
+    .option("--key <text>", "the newest dead letter of a job with this key");
+  cli.act(show, async (session, [id], flags) => showLetter(session, id, textual(flags.key)));
+  examples(show, cli, ["dlq show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "dlq show --key order-17"]);
   const stats = lookFlag(
     letterFilterFlags(dlq.command("stats").description("count dead letters by class, type, reason and cause")),
     "dead letters",
@@ -63,6 +67,7 @@ function lettersTable(letters: readonly DeadLetter[], now: number, session: Sess
   return tableOf(letters, session, [
     { title: "ID", of: ({ job }) => job.id },
     { title: "TYPE", least: 6, of: ({ job }) => job.type },
+    { ...KEY_COLUMN, of: ({ job }) => job.key ?? "" },
     { title: "REASON", of: ({ reason }) => reason },
     { title: "CLASS", least: 9, optional: true, of: ({ failure }) => failure.class },
     { title: "DIED", of: ({ diedAt }) => relativeTime(diedAt, now) },

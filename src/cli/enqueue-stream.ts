@@ -118,7 +118,10 @@ async function enqueueLines(
       const told = enqueued.catch((error: unknown) => {
         if (!isRedriveError(error, "conflict")) throw error;
         sum.conflicts += 1;
-        session.log.warn({ line: line.number, job: error.details.id }, "the key is taken by another payload; skipped");
+        session.log.warn(
+          { line: line.number, job: error.details.id, key: error.details.key },
+          "the key is taken by another payload; skipped",
+        );
         return null;
       });
       // The first code that awaits it reports the error; until then it must not count as unhandled.

@@ -66,6 +66,7 @@ export function letterFilterFlags(command: Command): Command {
     .option("--reason <reason>", DEATH_REASONS.join(", "))
     .option("--service <name>", "that depend on this service")
     .option("--tenant <name>", "of this tenant")
+    .option("--key <text>", "of jobs with this key")
     .option("--from <time>", "died at this time or later, e.g. 2027-01-31T08:00:00Z")
     .option("--until <time>", "died before this time")
     .option("--older-than <duration>", "died longer ago than this, e.g. 30d")
@@ -82,6 +83,7 @@ export async function letterFilter(flags: Flags, store: () => Promise<Store>): P
     reason: textual(flags.reason),
     service: textual(flags.service),
     tenant: textual(flags.tenant),
+    key: textual(flags.key),
     from: numeric(flags.from),
     until: numeric(flags.until),
     text: textual(flags.text),

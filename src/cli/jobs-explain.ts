@@ -4,15 +4,15 @@ import { isoTime } from "../operate/json-form.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { withWholeId } from "./whole-ids.ts";
+import { byIdOrKey } from "./id-or-key.ts";
 import { fullTime } from "./format.ts";
 
 /** Explains one job. */
-export async function explainToPeople(session: Session, id: string): Promise<void> {
+export async function explainToPeople(session: Session, name: string): Promise<void> {
   const redrive = await session.openExisting();
-  const explanation = await withWholeId(session, id, () => redrive.jobs.explain(id));
+  const explanation = await byIdOrKey(session, redrive, name, (found) => redrive.jobs.explain(found));
   const { now } = await redrive.store.control();
-  const { state, summary, reasons } = explanation;
+  const { id, state, summary, reasons } = explanation;
   const form = { ...explanation, reasons: reasons.map((reason) => ({ ...reason, at: isoTime(reason.at) })) };
   session.show(form, () => {
     const style = stateStyle(state);

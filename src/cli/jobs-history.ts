@@ -6,13 +6,13 @@ import { stateStyle } from "./paint.ts";
 import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
-import { withWholeId } from "./whole-ids.ts";
+import { byIdOrKey } from "./id-or-key.ts";
 import { relativeTime, shortTime } from "./format.ts";
 
 /** Shows the runs of a job, oldest first. */
 export async function showHistory(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
-  const runs = await withWholeId(session, id, () => redrive.runs.history(id));
+  const runs = await byIdOrKey(session, redrive, id, (found) => redrive.runs.history(found));
   const { now } = await redrive.store.control();
   session.show({ items: runs.map(runForm) }, () => historyTable(runs, now, session));
 }

@@ -2,6 +2,7 @@
 import { formatDuration } from "../core/duration.ts";
 import { type Holding, shownState } from "../core/holding.ts";
 import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
+import { invalid } from "../core/options.ts";
 import { isNextRound } from "../core/round.ts";
 import { readHolding } from "../services/holding.ts";
 import { attemptForm, jobForm, letterForm } from "../operate/json-form.ts";
@@ -9,13 +10,14 @@ import { stateStyle } from "./paint.ts";
 import { masked, readableJson, safeLine, safeText } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { type TableCell, type Column, tableText } from "./table.ts";
+import { byIdOrKey, letterOfKey } from "./id-or-key.ts";
 import { withWholeId } from "./whole-ids.ts";
 import { errorLine, fullTime, ofLimit, shortTime, triesOf } from "./format.ts";
 
 /** `jobs show`. */
 export async function showJob(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
-  const { job, history } = await withWholeId(session, id, () => redrive.jobs.show(id));
+  const { job, history } = await byIdOrKey(session, redrive, id, (found) => redrive.jobs.show(found));
   const holding = await readHolding(redrive.store);
   session.show({ ...jobForm(job, holding), history: history.map(attemptForm) }, () =>
     sections(session, job, { holding, failure: job.failure, history, letter: null }),
@@ -23,8 +25,11 @@ export async function showJob(session: Session, id: string): Promise<void> {
 }
 
 /** `dlq show`. */
-export async function showLetter(session: Session, id: string): Promise<void> {
+export async function showLetter(session: Session, given: string | undefined, key: string | undefined): Promise<void> {
+  if ((given === undefined) === (key === undefined))
+    throw invalid("dlq show", "a job id or --key", given === undefined ? "neither" : "both", "give one of the two");
   const redrive = await session.openExisting();
+  const id = given ?? (await letterOfKey(session, redrive, key ?? ""));
   const { history, ...letter } = await withWholeId(session, id, () => redrive.deadLetters.get(id));
   const holding = await readHolding(redrive.store);
   session.show(letterForm(letter, history, holding), () =>
@@ -83,6 +88,7 @@ function facts({ paint }: Session, job: Job, { holding, letter }: Shown): string
     ["group", job.group],
     ["key", job.key],
     ["worker", job.worker],
+    ["release", letter && letter.release],
     ["cancel", job.cancelRequested ? "asked for" : null],
   ];
   const said = rows.filter(([, value]) => value !== null);
@@ -114,18 +120,19 @@ const COLUMNS: readonly Column[] = [
   { title: "ENDED" },
   { title: "TOOK", align: "right" },
   { title: "WORKER", least: 8, optional: true },
+  { title: "RELEASE", least: 7, optional: true, onlyFilled: true },
   { title: "CLASS", least: 9 },
   { title: "THEN" },
   { title: "ERROR", least: 16, optional: true },
 ];
 
 function badRun(type: string, run: AttemptRecord): readonly TableCell[] {
-  const { attempt, startedAt, endedAt, worker, delayMs, failure } = run;
+  const { attempt, startedAt, endedAt, worker, release, delayMs, failure } = run;
   const again = (ms: number): string =>
     isNextRound(type, ms) ? "again in the next round" : `again in ${formatDuration(ms)}`;
   const then = delayMs === null ? "-" : again(delayMs);
   const took = tookText(startedAt, endedAt);
-  return [attempt, shortTime(endedAt), took, worker ?? "-", failure.class, then, errorLine(failure)];
+  return [attempt, shortTime(endedAt), took, worker ?? "-", release ?? "", failure.class, then, errorLine(failure)];
 }
 
 /** The successful run has no attempt record; its times come from the job. */
@@ -133,7 +140,7 @@ function goodRun(job: Job): readonly TableCell[] {
   const { startedAt, finishedAt, worker } = job;
   const took = finishedAt === null ? "-" : tookText(startedAt, finishedAt);
   const then = { text: "completed", style: stateStyle("completed") };
-  return [triesOf(job), finishedAt === null ? "-" : shortTime(finishedAt), took, worker ?? "-", "-", then, ""];
+  return [triesOf(job), finishedAt === null ? "-" : shortTime(finishedAt), took, worker ?? "-", "", "-", then, ""];
 }
 
 function tookText(startedAt: number | null, endedAt: number): string {

@@ -24,26 +24,28 @@ import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { isNextRound } from "../core/round.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
+import { type Column, KEY_COLUMN, tableText } from "./table.ts";
 import { answerChange } from "./whole-ids.ts";
 import { counted, errorLine, ofLimit, relativeTime, triesOf } from "./format.ts";
+
+const ID_OR_KEY = "id of the job, or its key (then the newest job with that key)";
 
 /** Registers `jobs`. */
 export function register(cli: Cli): void {
   const jobs = cli.command;
-  const show = jobs.command("show").description("show everything known about a job").argument("<id>", "job id");
+  const show = jobs.command("show").description("show everything known about a job").argument("<id>", ID_OR_KEY);
   cli.act(show, async (session, [id = ""]) => showJob(session, id));
-  examples(show, cli, ["jobs show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
+  examples(show, cli, ["jobs show 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs show order-17"]);
   const explain = jobs
     .command("explain")
     .description("explain why a job is not running, what happens next and when")
-    .argument("<id>", "job id");
+    .argument("<id>", ID_OR_KEY);
   cli.act(explain, async (session, [id = ""]) => explainToPeople(session, id));
   examples(explain, cli, ["jobs explain 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   const history = jobs
     .command("history")
     .description("list every run of a job with its retries, oldest first")
-    .argument("<id>", "id of the job, or of one of its runs");
+    .argument("<id>", `${ID_OR_KEY}, or the id of one of its runs`);
   cli.act(history, async (session, [id = ""]) => showHistory(session, id));
   examples(history, cli, ["jobs history 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   registerList(cli);
@@ -120,6 +122,7 @@ async function listHeld(
 const COLUMNS: readonly Column[] = [
   { title: "ID" },
   { title: "TYPE", least: 6 },
+  KEY_COLUMN,
   { title: "STATE" },
   { title: "TRIES", align: "right" },
   { title: "WHEN" },
@@ -135,7 +138,7 @@ function jobsTable(jobs: readonly Job[], holding: Holding, { width, paint }: Ses
     const tries = ofLimit(job, triesOf(job), "/", job.maxAttempts);
     const isLater = job.state === "queued" && isNextRound(job.type, job.runAt - now);
     const time = isLater ? "next round" : relativeTime(when, now);
-    return [job.id, job.type, { text: state, style: stateStyle(state) }, tries, time, error];
+    return [job.id, job.type, job.key ?? "", { text: state, style: stateStyle(state) }, tries, time, error];
   });
   return tableText(COLUMNS, rows, { width, paint });
 }

@@ -6,7 +6,7 @@ import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
 import type { Command } from "commander";
 import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { type Column, tableText } from "./table.ts";
+import { type Column, KEY_COLUMN, tableText } from "./table.ts";
 import { counted, relativeTime } from "./format.ts";
 
 /** Registers `stuck`. */
@@ -66,6 +66,7 @@ function stuckForm(run: StuckRun): object {
 const COLUMNS: readonly Column[] = [
   { title: "ID" },
   { title: "TYPE", least: 6 },
+  KEY_COLUMN,
   { title: "RAN", align: "right" },
   { title: "LIMIT", align: "right" },
   { title: "WORKER", least: 8, optional: true },
@@ -77,7 +78,8 @@ function stuckTable(runs: readonly StuckRun[], now: number, { width, paint }: Se
   const rows = runs.map((run) => {
     const limit = run.limitMs === null ? "-" : formatDuration(run.limitMs);
     const then = run.retryAt === null ? run.verdict : `again ${relativeTime(run.retryAt, now)}`;
-    return [run.id, run.type, lasted(run.ranMs), limit, run.worker ?? "-", then, masked(run.message ?? "")];
+    const which = [run.id, run.type, run.key ?? ""];
+    return [...which, lasted(run.ranMs), limit, run.worker ?? "-", then, masked(run.message ?? "")];
   });
   return tableText(COLUMNS, rows, { width, paint });
 }

@@ -14,7 +14,12 @@ export interface Column {
   readonly least?: number;
   /** Left out where not even its least width fits; of several, the first one that makes enough room. */
   readonly optional?: true;
+  /** Left out, without a note, where no row has a value in it. */
+  readonly onlyFilled?: true;
 }
+
+/** The keys of jobs, in a table of jobs that have any. */
+export const KEY_COLUMN: Column = { title: "KEY", least: 8, optional: true, onlyFilled: true };
 
 /** A cell, with an optional style. */
 export type TableCell = string | number | { readonly text: string; readonly style: Style | undefined };
@@ -41,11 +46,10 @@ export function tableOf<T>(
 }
 
 /** The lines of a table, and a note where columns had to be left out. */
-export function tableText(
-  columns: readonly Column[],
-  rows: readonly (readonly TableCell[])[],
-  place: TablePlace,
-): string {
+export function tableText(all: readonly Column[], given: readonly (readonly TableCell[])[], place: TablePlace): string {
+  const isShown = all.map(({ onlyFilled }, at) => !onlyFilled || given.some((row) => textOf(row[at] ?? "") !== ""));
+  const columns = all.filter((_, at) => isShown[at]);
+  const rows = given.map((row) => row.filter((_, at) => isShown[at]));
   const { width, paint, indent = 0 } = place;
   const room = width - indent;
   const left = leftOut(columns, rows, room);

@@ -233,7 +233,10 @@ export interface Job extends Belonging, JobLimits, JobKeep {
   readonly progress: string | null;
   /** JSON text of what the handler returned; null before it completed. */
   readonly result: string | null;
-  /** What its last failed run left; null if none failed. */
+  /**
+   * What its last failed run of this generation left; null if none failed. Failures of earlier generations are in its
+   * history and its dead letters.
+   */
   readonly failure: Failure | null;
 }
 
@@ -241,6 +244,8 @@ export interface Job extends Belonging, JobLimits, JobKeep {
 export interface AttemptRecord {
   /** The id of the job. */
   readonly jobId: string;
+  /** The key of the job; null without one. */
+  readonly key: string | null;
   /** The generation of the job then. */
   readonly generation: number;
   /** The epoch of the lease of the run. */
@@ -249,6 +254,8 @@ export interface AttemptRecord {
   readonly attempt: number;
   /** The worker that ran it; null if that is not known. */
   readonly worker: string | null;
+  /** The release of that worker; null if it has none, or if a Redrive with schema version 1 wrote the record. */
+  readonly release: string | null;
   /** When the run started; null if it did not. */
   readonly startedAt: number | null;
   /** When it ended. */
@@ -273,6 +280,8 @@ export interface DeadLetter {
   readonly attempts: number;
   /** Worker deaths it was part of until then. */
   readonly crashes: number;
+  /** The release of the worker that ran it last; null as in `AttemptRecord`, and for a job that no worker ran. */
+  readonly release: string | null;
   /** When it died. */
   readonly diedAt: number;
   /** When it was sent back to work; null if it was not. */

@@ -13,6 +13,8 @@ export interface RunRecord {
   readonly id: string;
   /** The id of the job. */
   readonly jobId: string;
+  /** The key of the job; null without one. */
+  readonly key: string | null;
   /** The type of the job. */
   readonly type: string;
   /** The generation of the job. */
@@ -40,7 +42,7 @@ export interface RunRecord {
 }
 
 /** The fields that runs are counted from. */
-type Counted = Pick<Job, "id" | "type" | "maxAttempts" | "limited">;
+type Counted = Pick<Job, "id" | "key" | "type" | "maxAttempts" | "limited">;
 
 /** The id of a run. */
 export function runId(jobId: string, generation: number, run: number): string {
@@ -106,12 +108,13 @@ function present(job: Job, history: readonly AttemptRecord[]): RunRecord {
   }
 }
 
-function runAt({ id, type, maxAttempts, limited }: Counted, generation: number, run: number): RunRecord {
+function runAt({ id, key, type, maxAttempts, limited }: Counted, generation: number, run: number): RunRecord {
   const isFirst = generation === 1 && run === 1;
   const most = limited ? `/${maxAttempts - 1}` : "";
   return {
     id: runId(id, generation, run),
     jobId: id,
+    key,
     type,
     generation,
     retryCount: run - 1,

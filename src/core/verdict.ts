@@ -151,6 +151,7 @@ export type JudgedJob = Pick<
   | "lastDelayMs"
   | "cancelRequested"
   | "failure"
+  | "generation"
 > &
   JudgedBy;
 
@@ -171,6 +172,7 @@ export function judgedCall(limits: Pick<Job, "maxAttempts" | "maxCrashes" | "dea
     stuckLimit: null,
     cancelRequested: false,
     failure: null,
+    generation: 1,
   };
 }
 
@@ -205,7 +207,7 @@ function judge(
 ): Verdict {
   if (outcome.kind === "completed") {
     const { result } = outcome;
-    const keep = policy.keepFinishedMs > 0 || job.failure !== null;
+    const keep = policy.keepFinishedMs > 0 || job.failure !== null || job.generation > 1;
     return keep ? { kind: "complete", result } : { kind: "complete", result, keep: false };
   }
   if (outcome.kind === "cancelled" || job.cancelRequested) return { kind: "cancel" };

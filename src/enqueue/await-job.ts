@@ -5,6 +5,7 @@ import { RedriveError } from "../core/errors.ts";
 import { runtimeFailure } from "../core/verdict.ts";
 import type { Failure, Job } from "../core/job.ts";
 import type { Store } from "../store/store.ts";
+import { aboutJob } from "../report/about-job.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Awaited, Endings } from "./endings.ts";
@@ -88,7 +89,7 @@ async function outcomeOf<Result>(
     if (!warned && system.monotonic() - began > NOBODY_AFTER_MS) {
       warned = true;
       if ((await store.workers()).length === 0)
-        log.warn({ job: id, type: last.type }, "no worker is running: start one, or the job will wait");
+        log.warn(aboutJob(last), "no worker is running: start one, or the job will wait");
     }
     await end.within(wait);
   }

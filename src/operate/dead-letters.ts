@@ -56,8 +56,9 @@ export interface DeadLetters {
   /** The newest dead letter of a job, with its history; rejects with `not_found` if there is none. */
   get(id: string): Promise<DeadLetterDetails>;
   /**
-   * Sends them back to work with attempts and crashes reset, after `delay` (default 0, at most 10 years). Counts the
-   * `redriven`, those `refused` because they are no longer dead, and ids that are `missing`.
+   * Sends them back to work with attempts and crashes reset, after `delay` (default 0, at most 10 years). A filter sends
+   * those that are dead when the call begins, in the order in which they were enqueued. Counts the `redriven`, those
+   * `refused` because they are no longer dead, and ids that are `missing`.
    */
   retry(target: DeadLetterTarget, options?: { readonly delay?: Duration }): Promise<Record<RedriveAnswer, number>>;
   /** Deletes dead jobs with their dead letters and history. */
@@ -79,6 +80,7 @@ const FILTER = namesOf<DeadLetterFilter>()([
   "type",
   "service",
   "tenant",
+  "key",
   "class",
   "reason",
   "fingerprint",
@@ -91,15 +93,15 @@ const FILTER = namesOf<DeadLetterFilter>()([
 
 /** The dead letters of a store. */
 export function openDeadLetters(store: Store): DeadLetters {
-  const all = async function* (
-    { oldest = false, ...filter }: DeadLetterFilter & Pick<DeadLetterQuery, "oldest"> = {},
-    payloads = true,
-  ): AsyncGenerator<DeadLetter> {
-    const query = { ...letterFilter(filter), oldest, payloads };
+  const all = async function* ({
+    oldest = false,
+    ...filter
+  }: DeadLetterFilter & Pick<DeadLetterQuery, "oldest"> = {}): AsyncGenerator<DeadLetter> {
+    const query = { ...letterFilter(filter), oldest };
     yield* everyItem((cursor) => store.deadLetters({ ...query, limit: PAGE, cursor }));
   };
   return {
-    all: (filter) => all(filter),
+    all,
     async list(query = {}) {
       const { limit = 50, cursor = null, oldest = false, payloads = true, ...rest } = objectOf(query, "query");
       const { lookAt = LOOK_AT, ...filter } = rest;
@@ -117,7 +119,7 @@ export function openDeadLetters(store: Store): DeadLetters {
       const { delay = 0 } = parseOptions(options, ["delay"], "retry");
       const delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
       const sum = { redriven: 0, refused: 0, missing: 0 };
-      for await (const letters of chunks(target, all, store)) {
+      for await (const letters of chunks(target, store)) {
         const found = letters.filter((letter) => letter !== null);
         sum.missing += letters.length - found.length;
         const requests = found.map(({ id, generation }) => ({ id, generation, delayMs }));
@@ -127,7 +129,7 @@ export function openDeadLetters(store: Store): DeadLetters {
     },
     async remove(target) {
       const sum = { removed: 0, refused: 0, missing: 0 };
-      for await (const letters of chunks(target, all, store)) {
+      for await (const letters of chunks(target, store)) {
         const dead = letters.filter((letter) => letter?.dead === true) as Letter[];
         const missing = letters.filter((letter) => letter === null).length;
         const targets = dead.map(({ id, generation }) => ({ id, generation }));
@@ -154,12 +156,11 @@ interface Letter {
   readonly dead: boolean;
 }
 
-/** The letters of a target in chunks; null for an id without a job. */
-async function* chunks(
-  target: DeadLetterTarget,
-  all: (filter: DeadLetterFilter, payloads: boolean) => AsyncIterable<DeadLetter>,
-  store: Store,
-): AsyncGenerator<(Letter | null)[]> {
+/**
+ * The letters of a target in chunks; null for an id without a job. A filter gives them in the order of enqueue, so that a
+ * group keeps its order, and only those that were there at the beginning, so that the call ends while others die.
+ */
+async function* chunks(target: DeadLetterTarget, store: Store): AsyncGenerator<(Letter | null)[]> {
   if (typeof target === "string" || Array.isArray(target)) {
     for await (const ids of inChunks([target].flat().map(checkId)))
       yield (await store.get(ids)).map(
@@ -169,7 +170,8 @@ async function* chunks(
   }
   const filter = target as DeadLetterFilter;
   checkNarrow(filter, FILTER);
-  for await (const letters of inChunks(all(filter, false)))
+  const query = { ...letterFilter(filter), sort: "enqueued", payloads: false, limit: PAGE } as const;
+  for await (const letters of inChunks(everyItem((cursor) => store.deadLetters({ ...query, cursor }))))
     yield letters.map(({ job, generation, redrivenAt }) => ({
       id: job.id,
       generation,
@@ -185,7 +187,10 @@ function letterFilter(filter: DeadLetterFilter): LetterFilter {
     if (rest[field] !== undefined && !known.includes(rest[field] as string))
       throw invalid(`filter.${field}`, known.join(", "), rest[field], "use one of these");
   };
-  checkKinds(rest, { text: ["jobId", "type", "service", "tenant", "fingerprint", "text"], yesOrNo: ["redriven"] });
+  checkKinds(rest, {
+    text: ["jobId", "type", "service", "tenant", "key", "fingerprint", "text"],
+    yesOrNo: ["redriven"],
+  });
   oneOf("class", FAILURE_CLASSES);
   oneOf("reason", DEATH_REASONS);
   return {

@@ -30,6 +30,7 @@ const COLUMNS = [
   "created_at",
   "redriven_at",
   "input_data",
+  "release",
 ] as const;
 
 /** Options of an export. */
@@ -78,7 +79,20 @@ function csvRow({ job, failure, ...letter }: DeadLetter): readonly (string | num
   const what = [failure.class, failure.name, failure.message];
   const times = [isoTime(letter.diedAt), isoTime(letter.redrivenAt)];
   const whose = [service, tenant, key, failure.fingerprint];
-  return [id, type, reason, ...what, attempts, maxAttempts, crashes, generation, ...whose, ...times, payload];
+  return [
+    id,
+    type,
+    reason,
+    ...what,
+    attempts,
+    maxAttempts,
+    crashes,
+    generation,
+    ...whose,
+    ...times,
+    payload,
+    letter.release,
+  ];
 }
 
 /** One line as in RFC 4180. A text that a spreadsheet would take for a formula gets a leading apostrophe. */

@@ -98,6 +98,7 @@ export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[]
     attempts: letter.attempts,
     crashes: letter.crashes,
     failure: failureForm(letter.failure),
+    release: letter.release,
     reason: letter.reason,
     diedAt: isoTime(letter.diedAt),
     redrivenAt: isoTime(letter.redrivenAt),
@@ -110,10 +111,12 @@ export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[]
 export function attemptForm(record: AttemptRecord): object {
   return {
     attempt: record.attempt,
+    key: record.key,
     generation: record.generation,
     startedAt: isoTime(record.startedAt),
     endedAt: isoTime(record.endedAt),
     worker: record.worker,
+    release: record.release,
     class: record.failure.class,
     name: record.failure.name,
     message: record.failure.message,

@@ -23,6 +23,8 @@ export interface StuckRun {
   readonly id: string;
   /** The type of the job. */
   readonly type: string;
+  /** The key of the job; null without one. */
+  readonly key: string | null;
   /** The worker that runs it. */
   readonly worker: string | null;
   /** When the run started; null if it did not. */
@@ -78,10 +80,11 @@ export function openStuck(options: StuckJudge & SettlingOptions): Stuck {
 }
 
 function stuckRun({ run: { job, ranMs }, verdict }: StuckJudgement, fixed: boolean): StuckRun {
-  const { id, type, worker, startedAt } = job;
+  const { id, type, key, worker, startedAt } = job;
   if (verdict.kind === "complete")
     throw invalid("verdict", "none that completes", verdict.kind, "report this as a defect");
   const retryAt = "delayMs" in verdict ? (startedAt ?? 0) + ranMs + verdict.delayMs : null;
   const message = "failure" in verdict ? verdict.failure.message : null;
-  return { id, type, worker, startedAt, ranMs, limitMs: job.stuckMs, verdict: verdict.kind, retryAt, message, fixed };
+  const run = { id, type, key, worker, startedAt, ranMs, limitMs: job.stuckMs };
+  return { ...run, verdict: verdict.kind, retryAt, message, fixed };
 }

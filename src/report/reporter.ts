@@ -9,6 +9,7 @@ import { settledJob, type Settled } from "../core/after-verdict.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { isLogged, type Log } from "../system/log.ts";
+import { aboutJob } from "./about-job.ts";
 
 /** A judged run whose verdict is written. */
 interface Judged<Kind extends string> {
@@ -140,23 +141,21 @@ export function openReporter(options: {
   const events = unbreakable(options.events, log);
   return (job, verdict, settled) => {
     if (settled === "unwritten") {
-      const about = { job: job.id, type: job.type };
       return log.error(
-        about,
+        aboutJob(job),
         `the ${verdict.kind} of this run could not be written; another worker will judge the job`,
       );
     }
     if (settled === "unanswered") {
-      const about = { job: job.id, type: job.type };
       return log.warn(
-        about,
+        aboutJob(job),
         `the answer to the ${verdict.kind} of this run was lost, and its job is deleted: by this verdict, or after a run on another worker`,
       );
     }
     if (settled === "stale") {
       counts.stale += 1;
       log.warn(
-        { job: job.id, type: job.type },
+        aboutJob(job),
         `lease lost: the ${verdict.kind} of this run was refused, because another worker has taken over its job`,
       );
       return events.emit({ kind: "job.stale", job, verdict });
@@ -192,7 +191,7 @@ class JobEvent {
 function describe(log: Log, job: Job, verdict: Verdict): void {
   const level = LEVEL[verdict.kind];
   if (level !== "warn" && !isLogged(log, level)) return;
-  const about = { job: job.id, type: job.type };
+  const about = aboutJob(job);
   if (verdict.kind === "complete") log.debug(about, `completed (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   if (verdict.kind === "release") log.debug({ ...about, reason: verdict.reason }, "released uncharged");
   if (verdict.kind === "cancel") log.info(about, "cancelled");
@@ -217,7 +216,7 @@ function describe(log: Log, job: Job, verdict: Verdict): void {
 function callOnDead(definition: JobDefinition | undefined, job: Job, log: Log): void {
   if (!definition?.onDead) return;
   const failed = (error: unknown): void =>
-    log.error({ job: job.id, error: textOf(error) }, `onDead of ${job.type} failed`);
+    log.error({ ...aboutJob(job), error: textOf(error) }, `onDead of ${job.type} failed`);
   try {
     Promise.resolve(definition.onDead(job)).catch(failed);
   } catch (error) {

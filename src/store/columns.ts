@@ -101,6 +101,15 @@ export function selectJob(special: { readonly [F in keyof Job]?: string } & { re
   return [...columns, special.stack].join(", ");
 }
 
+/**
+ * A column about the last failure of a job, null where that is of an earlier generation: a redrive leaves the column as it
+ * was. Of the alias `job`, with the name of the table of attempts.
+ */
+export function ofGeneration(job: string, attempt: string, column: string): string {
+  return `case when ${job}.generation = 1 or ${job}.state = 'dead' or ${job}.generation =
+    (select a.generation from ${attempt} a where a.job_seq = ${job}.seq order by a.epoch desc limit 1) then ${job}.${column} end`;
+}
+
 /** The columns of the terms, in their order. */
 export const TERM_COLUMNS: readonly string[] = TERM_NAMES.map(
   (name) => JOB_COLUMNS.find(({ field }) => field === name)?.sql as string,
@@ -126,6 +135,14 @@ export function termsAt(values: readonly Value[], at: number): Terms {
 
 /** The columns that a claim reads only of jobs that are not plain. */
 export const REST_COLUMNS: readonly JobColumn[] = JOB_COLUMNS.filter(({ plain }) => plain !== undefined);
+
+/** Those columns as SQL: of the alias `job`, with the name of the table of attempts. */
+export function restColumns(job: string, attempt: string): string {
+  const columns = REST_COLUMNS.map(({ field, sql }) =>
+    field === "failure" ? ofGeneration(job, attempt, sql) : `${job}.${sql}`,
+  );
+  return columns.join(", ");
+}
 
 /** The condition for a job with default values in all `REST_COLUMNS`; with or without an alias. */
 export function isPlainJob(alias = ""): string {

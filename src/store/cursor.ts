@@ -29,6 +29,29 @@ export function readDueCursor(cursor: string | null | undefined): DuePlace | nul
   return { runAt: Number(runAt), seq: Number(seq) };
 }
 
+/** The last letter of a page in the order of enqueue, and the newest letter that belongs to the list. */
+export interface EnqueuedPlace {
+  /** The number of its job. */
+  readonly jobSeq: number;
+  readonly generation: number;
+  /** The number of the newest letter when the first page was read. */
+  readonly through: number;
+}
+
+/** The cursor of a page in the order of enqueue. */
+export function enqueuedCursor({ jobSeq, generation, through }: EnqueuedPlace): string {
+  return `${jobSeq}.${generation}.${through}`;
+}
+
+/** The place after which such a page begins; null for the first page. */
+export function readEnqueuedCursor(cursor: string | null | undefined): EnqueuedPlace | null {
+  if (cursor === null || cursor === undefined) return null;
+  const [, ...found] = /^([0-9]{1,15})\.([0-9]{1,9})\.([0-9]{1,15})$/.exec(cursor) ?? [];
+  if (found.length === 0) throw cursorError(cursor);
+  const [jobSeq, generation, through] = found.map(Number) as [number, number, number];
+  return { jobSeq, generation, through };
+}
+
 /** The position that a cursor names; the page begins below it or, oldest first, above it. */
 export function readCursor(cursor: string | null | undefined, oldest = false): number {
   if (cursor === null || cursor === undefined) return oldest ? 0 : Number.MAX_SAFE_INTEGER;

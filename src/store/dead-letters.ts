@@ -12,6 +12,8 @@ export interface LetterFilter {
   readonly service?: string;
   /** Only those of this tenant. */
   readonly tenant?: string;
+  /** Only those of jobs with this key. */
+  readonly key?: string;
   /** Only failures of this class. */
   readonly class?: FailureClass;
   /** Only deaths for this reason. */
@@ -37,6 +39,11 @@ export interface DeadLetterQuery extends LetterFilter, Reach {
   readonly cursor?: string | null;
   /** Oldest first instead of newest first. */
   readonly oldest?: boolean;
+  /**
+   * By the order in which the jobs were enqueued, the oldest first, whatever `oldest` says; only the letters that
+   * existed when the first page was read.
+   */
+  readonly sort?: "enqueued";
   /** False leaves out payload, progress and result: the payload comes as `null`, the others as nothing. Default true. */
   readonly payloads?: boolean;
 }

@@ -3,7 +3,7 @@
 import { LATEST_INSTANT } from "../core/job.ts";
 import { isJobId } from "../core/new-job.ts";
 import { JOB_WIDTH } from "./columns.ts";
-import { readCursor } from "./cursor.ts";
+import { readCursor, readEnqueuedCursor } from "./cursor.ts";
 import { Conditions, type Dialect, type Query } from "./dialect.ts";
 import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH } from "./rows.ts";
 import type { DeadLetterQuery, JobQuery, LetterFilter, Reach } from "./store.ts";
@@ -44,7 +44,9 @@ export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Quer
 
 /** Finds how far a page or a tally of letters looks; null where it looks at all that it needs. */
 export function letterBound({ dialect }: LetterWords, query: DeadLetterQuery | (LetterFilter & Reach)): Query | null {
-  if (query.lookAt === undefined || query.jobId !== undefined) return null;
+  // In the order of enqueue all are read: that is for programs, which read all pages.
+  if (query.lookAt === undefined || query.jobId !== undefined || ("sort" in query && query.sort === "enqueued"))
+    return null;
   const { oldest = false, cursor = null } = query as DeadLetterQuery;
   const { type, fingerprint } = query;
   const where = new Conditions(dialect);
@@ -101,6 +103,11 @@ export interface LetterWords {
   readonly jobColumns: string;
   /** Joins a letter `d` with its job `j` and the lane `l` of that job. */
   readonly withJob: string;
+  /**
+   * The same by a lookup for every letter, for a store that would otherwise read all jobs from the first one on to find
+   * those of a later page.
+   */
+  readonly withEachJob?: string;
   /** Joins the other tables that the columns of a job need. */
   readonly withRun?: string;
   /** A condition that is true for dead jobs, for a store whose index needs it. */
@@ -122,8 +129,11 @@ const COLUMNS = {
 /** A page of letters, and one letter more than wanted. */
 export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bound | null): Query {
   const { dialect, jobColumns, withJob, withRun = "" } = words;
+  if (query.sort === "enqueued") return enqueuedList(words, query);
   const { oldest = false } = query;
-  const where = conditions(words, oldest, readCursor(query.cursor, oldest), query);
+  const where = new Conditions(dialect);
+  where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(readCursor(query.cursor, oldest))}`);
+  narrow(where, words, query);
   if (bound) where.add(`d.seq ${oldest ? "<=" : ">="} ${where.of(bound.seq)}`);
   const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, d.seq
     from ${dialect.table("dead_letter")} d ${withJob} ${withRun}
@@ -131,9 +141,33 @@ export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bo
   return { text, values: where.values };
 }
 
+/** The same in the order of enqueue; the newest letter of the list is looked up for the first page, then in the cursor. */
+function enqueuedList(words: LetterWords, query: DeadLetterQuery): Query {
+  const { dialect, jobColumns, withEachJob = words.withJob, withRun = "" } = words;
+  const from = readEnqueuedCursor(query.cursor);
+  const where = new Conditions(dialect);
+  const through = (): string =>
+    from === null
+      ? `(select max(seq) from ${dialect.table("dead_letter")})`
+      : `cast(${where.of(from.through)} as bigint)`;
+  const cursor = `cast(d.job_seq as text) || '.' || d.generation || '.' || ${through()}`;
+  where.add(`d.seq <= ${through()}`);
+  const { jobSeq, generation } = from ?? { jobSeq: 0, generation: 0 };
+  where.add(`(d.job_seq, d.generation) > (${where.of(jobSeq)}, ${where.of(generation)})`);
+  narrow(where, words, query);
+  // Of a job at most one letter is not redriven; then the index of these has the order.
+  const order = query.redriven ? "d.job_seq, d.generation" : "d.job_seq";
+  const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, ${cursor}
+    from ${dialect.table("dead_letter")} d ${withEachJob} ${withRun}
+    where ${where.text} order by ${order} limit ${where.of(query.limit + 1)}`;
+  return { text, values: where.values };
+}
+
 /** The groups of a tally: one pass over the matching letters, without their texts. */
 export function letterGroups(words: LetterWords, filter: LetterFilter, bound: Bound | null): Query {
-  const where = conditions(words, true, bound ? bound.seq - 1 : readCursor(null, true), filter);
+  const where = new Conditions(words.dialect);
+  where.add(`d.seq >= ${where.of(bound?.seq ?? 0)}`);
+  narrow(where, words, filter);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const text = `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
     from ${words.dialect.table("dead_letter")} d ${ofJobs ? words.withJob : ""} where ${where.text} group by 1, 2, 3, 4`;
@@ -142,19 +176,20 @@ export function letterGroups(words: LetterWords, filter: LetterFilter, bound: Bo
 
 /** The failed runs of a job, by its id. */
 export function historyText({ table, parameter }: Dialect): string {
-  return `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure, a.error_stack
+  return `select j.id, a.generation, a.epoch, a.attempt, a.worker, a.started_at, a.ended_at, a.delay_ms, a.failure, a.error_stack,
+      j.key, a.release
     from ${table("attempt")} a join ${table("job")} j on j.seq = a.job_seq where j.id = ${parameter(1)} order by a.epoch`;
 }
 
-function conditions(words: LetterWords, oldest: boolean, position: number, filter: LetterFilter): Conditions {
+/** Adds the conditions of a filter. */
+function narrow(where: Conditions, words: LetterWords, filter: LetterFilter): void {
   const { table, says } = words.dialect;
-  const { jobId, from, until, text } = filter;
-  const where = new Conditions(words.dialect);
-  where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(position)}`);
+  const { jobId, key, from, until, text } = filter;
   if (jobId !== undefined) {
     const id = where.of(isJobId(jobId) ? jobId : "");
     where.add(`d.job_seq = (select seq from ${table("job")} where id = ${id})`);
   }
+  if (key !== undefined) where.add(`d.job_seq in (select seq from ${table("job")} where key = ${where.of(key)})`);
   where.addEqual(COLUMNS, filter);
   if (from !== undefined) where.add(`d.died_at >= ${where.of(from)}`);
   if (until !== undefined) where.add(`d.died_at < ${where.of(until)}`);
@@ -162,5 +197,4 @@ function conditions(words: LetterWords, oldest: boolean, position: number, filte
   if (filter.aside) where.add(`${words.isDead ?? "true"} and j.expires_at = ${LATEST_INSTANT}`);
   if (text !== undefined)
     where.add(`(${says("d.error_name", where.of(text))} or ${says("d.error_message", where.of(text))})`);
-  return where;
 }

@@ -144,9 +144,9 @@ export function failureFromText(text: string | null, stack: string | null): Fail
 
 /** The columns of a dead letter, before those of its job. */
 export const DEATH_COLUMNS =
-  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack";
+  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack, d.release";
 /** The number of these columns. */
-export const DEATH_WIDTH = 8;
+export const DEATH_WIDTH = 9;
 
 /** A dead letter from its own columns followed by those of its job. */
 export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
@@ -156,6 +156,7 @@ export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
     failure: failureFromText(row[2] as string, row[7] as string | null) as Failure,
     attempts: row[3] as number,
     crashes: row[4] as number,
+    release: row[8] as string | null,
     diedAt: row[5] as number,
     redrivenAt: row[6] as number | null,
     job: jobFromRow(row.slice(DEATH_WIDTH)),
@@ -174,6 +175,8 @@ export function attemptFromRow(row: readonly Value[]): AttemptRecord {
     endedAt: row[6] as number,
     delayMs: row[7] as number | null,
     failure: failureFromText(row[8] as string, row[9] as string | null) as Failure,
+    key: row[10] as string | null,
+    release: row[11] as string | null,
   };
 }
 

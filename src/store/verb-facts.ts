@@ -14,7 +14,7 @@ import {
 import { invalid } from "../core/options.ts";
 import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
-import { readCursor, readDueCursor } from "./cursor.ts";
+import { readCursor, readDueCursor, readEnqueuedCursor } from "./cursor.ts";
 import { FAILURE_PLACES } from "./failures.ts";
 import type { Keep, LetterFilter, Reach, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
 
@@ -178,7 +178,8 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
     check: (query) => {
       checkInteger("limit", query.limit, 1, PAGE_MOST);
       checkLook(query);
-      readCursor(query.cursor);
+      if (query.sort !== undefined) checkOneOf("sort", query.sort, ["enqueued"]);
+      void (query.sort === undefined ? readCursor(query.cursor) : readEnqueuedCursor(query.cursor));
       checkBoolean("oldest", query.oldest ?? false);
       checkBoolean("payloads", query.payloads ?? true);
       checkFilter(query);
@@ -284,8 +285,9 @@ function checkLook({ lookAt = 1 }: Reach): void {
   checkInteger("lookAt", lookAt, 1, LOOK_MOST);
 }
 
-function checkFilter({ service, tenant, from, until, text, aside = false }: LetterFilter): void {
+function checkFilter({ service, tenant, key, from, until, text, aside = false }: LetterFilter): void {
   checkBoolean("aside", aside);
+  if (key !== undefined) checkText("key", key);
   if (service !== undefined) checkText("service", service);
   if (tenant !== undefined) checkText("tenant", tenant);
   if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);

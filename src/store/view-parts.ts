@@ -18,7 +18,13 @@ export interface ViewWords extends Pick<Dialect, "table" | "time"> {
 }
 
 /** Where the columns of the view `jobs` come from that a claim knows better than the row of a running job. */
-export const OF_ROW = { state: "j.state", worker: "j.worker", startedAt: "j.started_at", updatedAt: "j.updated_at" };
+export const OF_ROW = {
+  state: "j.state",
+  error: "j.error_message",
+  worker: "j.worker",
+  startedAt: "j.started_at",
+  updatedAt: "j.updated_at",
+};
 
 /** The columns of the view `jobs`; `added` are those that versions after the first have added. */
 export function jobsColumns({ time }: ViewWords, status: string, added: readonly string[], of = OF_ROW): string {
@@ -26,7 +32,7 @@ export function jobsColumns({ time }: ViewWords, status: string, added: readonly
   return `
 select j.id, l.type, l.queue, ${status} as status,
   ${as(of.state, "state")}, l.priority, j.attempts, j.max_attempts, j.crashes, j.generation, l.service, l.tenant, j.key, ${as(of.worker, "worker")},
-  j.error_message as last_error, j.payload, j.progress, j.result,
+  ${of.error} as last_error, j.payload, j.progress, j.result,
   ${time("j.run_at")} as run_at, ${time("j.created_at")} as created_at, ${time(of.updatedAt)} as updated_at,
   ${time(of.startedAt)} as started_at, ${time("j.finished_at")} as finished_at${added.map((sql) => `, j.${sql}`).join("")}`;
 }

@@ -15,6 +15,7 @@ import { isLogged, type Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { RunContext } from "./context.ts";
 import type { Gate } from "../services/service-gate.ts";
+import { aboutJob } from "../report/about-job.ts";
 import type { Reporter } from "../report/reporter.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Done, Settler } from "./settler.ts";
@@ -145,7 +146,7 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
   // If the run was given up meanwhile, another worker may have the job by now.
   if (run.stopped) return outcomeOfStop(run, run.stopped, options);
   if (isLogged(options.log, "info"))
-    options.log.info({ job: job.id, type: job.type }, `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
+    options.log.info(aboutJob(job), `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
     const given = definition.run(ready.input, new RunContext(run, options));
     // Awaiting a plain value would cost as much as the rest of this function.
@@ -188,7 +189,7 @@ function tooLate({ deadlineMs, type }: Job): Outcome {
 
 /** The producer is newer than this worker; a worker of the new version will come, so the job is not charged. */
 function tooNew({ job, definition }: Run, { log }: ExecutorOptions): Outcome {
-  const about = { job: job.id, type: job.type, version: job.version, known: definition.version };
+  const about = { ...aboutJob(job), version: job.version, known: definition.version };
   log.warn(about, "the payload is of a newer version than this worker knows; left to a newer worker");
   return { kind: "released", reason: "newer_version", delayMs: NEWER_WORKER_MS };
 }

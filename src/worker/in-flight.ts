@@ -5,6 +5,7 @@ import type { Job, Lease } from "../core/job.ts";
 import { jobsIn, type Quota } from "../core/plan.ts";
 import { unstartedVerdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import { aboutJob } from "../report/about-job.ts";
 import type { Reporter, WorkerCounts } from "../report/reporter.ts";
 import type { Services } from "../services/services.ts";
 import type { ClaimedJob } from "../store/store.ts";
@@ -359,9 +360,8 @@ export class InFlight implements WorkInHand {
     });
     if (this.isSpent) this.releaseAhead();
     const { counts, log, events } = this.#options;
-    const { id, type } = run.job;
     counts.leaked += 1;
-    log.error({ job: id, type }, "the handler ignored its abort signal; its slot is lost until it returns");
+    log.error(aboutJob(run.job), "the handler ignored its abort signal; its slot is lost until it returns");
     const leaked = this.#leaks.size;
     if (leaked * 2 >= this.concurrency) events.emit({ kind: "worker.spent", worker: this.self.id, leaked });
   }

@@ -10,6 +10,7 @@ import { dueFacts } from "./due.ts";
 import { enqueueFacts } from "./enqueue.ts";
 import { failureFacts } from "./failures.ts";
 import { groupFacts, placeFacts } from "./groups.ts";
+import { enqueueOrderFacts, presentFailureFacts, releaseFacts, shownKeyFacts } from "./identity.ts";
 import { keyFacts } from "./keys.ts";
 import { filterFacts, tallyFacts } from "./letters.ts";
 import { lifeFacts } from "./life.ts";
@@ -52,6 +53,10 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["history", historyFacts],
   ["redrive", redriveFacts],
   ["failures", failureFacts],
+  ["order of enqueue", enqueueOrderFacts],
+  ["keys of letters", shownKeyFacts],
+  ["releases", releaseFacts],
+  ["failures of a generation", presentFailureFacts],
   ["remove", removeFacts],
   ["prune", pruneFacts],
   ["retain", retainFacts],

@@ -10,6 +10,7 @@ const filterFields = {
   type: fc.constantFrom("a", "b"),
   service: fc.constant("s"),
   tenant: fc.constantFrom("t1", "t2"),
+  key: fc.constantFrom("k1", "k2"),
   reason: fc.constantFrom(...reasons),
   class: fc.constantFrom(...FAILURE_CLASSES),
   fingerprint: fc.constantFrom("f1", "f2"),
@@ -32,13 +33,13 @@ function filterAt({ clock }: Shared, { filter, ago }: { filter: LetterFilter; ag
 
 const pageSpec = fc.record({
   limit: fc.constantFrom(1, 2, 201),
-  oldest: fc.boolean(),
+  order: fc.constantFrom({ oldest: true }, { oldest: false }, { sort: "enqueued" as const }),
   pages: fc.integer({ min: 1, max: 3 }),
 });
 
-/** Some pages of dead letters, in either direction. */
+/** Some pages of dead letters, in every order. */
 export const deadLetters = command("deadLetters", fc.tuple(filterSpec, pageSpec), (shared, [spec, page]) => {
-  const query = { ...filterAt(shared, spec), limit: page.limit, oldest: page.oldest };
+  const query = { ...filterAt(shared, spec), limit: page.limit, ...page.order };
   return async (store) => {
     const items = [];
     let cursor: string | null = null;

@@ -112,10 +112,12 @@ export function settleFacts({ fact, timed }: Suite): void {
     expect(await store.history(run.id)).toStrictEqual([
       {
         jobId: run.id,
+        key: null,
         generation: run.generation,
         epoch: run.epoch,
         attempt: 1,
         worker,
+        release: "1.2.3",
         startedAt: clock.now - 40,
         endedAt: clock.now,
         delayMs: 5_000,
@@ -210,6 +212,7 @@ export function settleFacts({ fact, timed }: Suite): void {
         failure: why,
         attempts: 1,
         crashes: 0,
+        release: "1.2.3",
         diedAt: clock.now,
         redrivenAt: null,
       },

@@ -24,7 +24,7 @@ const HOUR = 3_600_000;
 const middle = () => 0.5;
 
 function job(overrides: Partial<JudgedJob> = {}): JudgedJob {
-  const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false, failure: null };
+  const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false, failure: null, generation: 1 };
   return {
     ...clean,
     maxAttempts: 3,
@@ -79,6 +79,7 @@ describe("a completed run", () => {
     const outcome = { kind: "completed", result: "1" } as const;
     expect(judge(job(), outcome, rules)).toEqual({ kind: "complete", result: "1", keep: false });
     expect(judge(job({ failure: failure() }), outcome, rules)).toEqual({ kind: "complete", result: "1" });
+    expect(judge(job({ generation: 2 }), outcome, rules)).toEqual({ kind: "complete", result: "1" });
     expect(judge(job(), outcome, policy({ keepFinishedMs: 1 }))).toEqual({ kind: "complete", result: "1" });
   });
 });
@@ -378,6 +379,7 @@ describe("any verdict", () => {
       lastDelayMs: fc.nat(10 ** 9),
       cancelRequested: fc.boolean(),
       failure: fc.constantFrom(null, failure()),
+      generation: fc.integer({ min: 1, max: 3 }),
     },
     { noNullPrototype: true },
   );

@@ -37,6 +37,17 @@ describe("the log", () => {
     const { worker, lines } = await bench.employ([failing, fine]);
     await bench.until(() => worker.counts.dead === 1);
     for (const { fields } of lines) expect(fields).toMatchObject({ job: expect.any(String), type: expect.any(String) });
+    expect(lines.some(({ fields }) => "key" in fields)).toBe(false);
+  });
+
+  it("names the key on every line about a job that has one", async () => {
+    const bench = createBench();
+    await bench.add(failing, { key: "order-17" });
+    const { worker, lines } = await bench.employ([failing]);
+    await bench.until(() => worker.counts.dead === 1);
+    expect(lines.map(({ fields }) => (fields as { readonly key?: string }).key)).toEqual(
+      Array.from({ length: 6 }, () => "order-17"),
+    );
   });
 });
 

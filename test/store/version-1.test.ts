@@ -54,6 +54,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
     expect(
       letters.map(({ reason, redrivenAt }) => `${reason}${redrivenAt === null ? "" : " redriven"}`).toSorted(),
     ).toEqual(["deadline", "exhausted", "permanent", "permanent", "permanent redriven"]);
+    expect(new Set(letters.map(({ release }) => release))).toEqual(new Set([null]));
     expect((await redrive.breakers.get("bank")).state).toBe("isolated");
     expect((await redrive.pauses()).map(({ kind, name }) => `${kind} ${name}`)).toEqual([
       "queue slow",
@@ -76,6 +77,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
     expect(ran.indexOf("waits behind it in its group")).toBeGreaterThan(ran.indexOf("runs in a worker that is gone"));
     const [lost] = (await store.list({ limit: 10, type: "import" })).items.toReversed();
     expect(lost).toMatchObject({ state: "completed", crashes: 1, attempts: 1 });
+    expect(await store.history(lost?.id ?? "")).toMatchObject([{ failure: { class: "crashed" }, release: "1.0.0" }]);
     expect(await drain()).toEqual([]);
   });
 

@@ -2,10 +2,10 @@
 import { plainText } from "../../core/failure.ts";
 import { type DeadLetter, type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
-import { readCursor } from "../cursor.ts";
+import { enqueuedCursor, readCursor, readEnqueuedCursor } from "../cursor.ts";
 import { lookThrough } from "./look.ts";
 import { withoutPayload } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, Reach } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, Page, Reach } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
@@ -20,12 +20,14 @@ const FRESH = {
   finishedAt: null,
   expiresAt: null,
   cancelRequested: false,
+  failure: null,
 } as const;
 
 /** The verbs about dead letters. */
 export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "tally" | "history" | "redrive"> {
   return {
     deadLetters(query) {
+      if (query.sort === "enqueued") return listEnqueued(tables, query);
       const position = readCursor(query.cursor, query.oldest);
       const walked = walk(tables, query).filter(({ seq }) => (query.oldest ? seq > position : seq < position));
       if (!query.oldest) walked.reverse();
@@ -84,6 +86,26 @@ function boundOf<Q extends LetterFilter & Reach>(query: Q): Q {
   return query.jobId === undefined ? query : { ...query, lookAt: undefined };
 }
 
+/** Letters in the order of enqueue, as far as they existed at the first page. */
+function listEnqueued(tables: Tables, query: DeadLetterQuery): Page<DeadLetter> {
+  const from = readEnqueuedCursor(query.cursor);
+  const through = from?.through ?? tables.deaths.at(-1)?.seq ?? 0;
+  const found = tables.deaths
+    .filter((death) => death.seq <= through && matches(tables, death, query))
+    .map((death) => ({ death, jobSeq: (tables.jobs.get(death.jobId) as Row).seq, generation: death.generation }))
+    .filter(({ jobSeq, generation }) => {
+      if (from === null) return true;
+      return jobSeq > from.jobSeq || (jobSeq === from.jobSeq && generation > from.generation);
+    })
+    .sort((a, b) => a.jobSeq - b.jobSeq || a.generation - b.generation);
+  const items = found.slice(0, query.limit);
+  const last = items.at(-1);
+  return {
+    items: items.map(({ death }) => letterOf(tables, death, query)),
+    next: last && found.length > items.length ? enqueuedCursor({ ...last, through }) : null,
+  };
+}
+
 function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow, { payloads }: DeadLetterQuery): DeadLetter {
   const job = jobOf(tables.jobs.get(jobId) as Row);
   return { ...death, job: payloads === false ? withoutPayload(job) : job };
@@ -91,10 +113,11 @@ function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow, { pa
 
 function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean {
   const { failure, diedAt } = death;
-  const { type, service, tenant } = tables.jobs.get(death.jobId) as Row;
+  const { type, service, tenant, key } = tables.jobs.get(death.jobId) as Row;
   const { class: failureClass, fingerprint } = failure;
-  const own = { jobId: death.jobId, reason: death.reason, type, service, tenant, class: failureClass, fingerprint };
-  for (const field of ["jobId", "type", "service", "tenant", "class", "reason", "fingerprint"] as const) {
+  const { jobId, reason } = death;
+  const own = { jobId, reason, type, service, tenant, key, class: failureClass, fingerprint };
+  for (const field of ["jobId", "type", "service", "tenant", "key", "class", "reason", "fingerprint"] as const) {
     if (filter[field] !== undefined && filter[field] !== own[field]) return false;
   }
   if (filter.aside && tables.jobs.get(death.jobId)?.expiresAt !== LATEST_INSTANT) return false;

@@ -131,6 +131,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
     const { id: jobId, generation, attempts, crashes } = row;
     const { reason } = verdict;
     const failure = row.failure as Failure;
+    const release = releaseOf(tables, row);
     tables.deaths.push({
       seq: ++tables.sequence,
       jobId,
@@ -139,6 +140,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
       crashes,
       reason,
       failure,
+      release,
       diedAt: now,
       redrivenAt: null,
     });
@@ -166,11 +168,17 @@ export function finish(tables: Tables, row: Row, state: "completed" | "dead" | "
   row.expiresAt = expiryOf(now, state === "dead" ? row.keepDeadMs : row.keepFinishedMs);
 }
 
+/** The release of the worker that runs a job; a worker stays known as long as it holds one. */
+function releaseOf(tables: Tables, { worker }: Row): string | null {
+  return tables.workers.get(worker ?? "")?.release ?? null;
+}
+
 function remember(tables: Tables, row: Row, delayMs: number | null, endedAt: number): void {
-  const { id: jobId, generation, epoch, attempts: attempt, worker, startedAt, failure } = row;
+  const { id: jobId, key, generation, epoch, attempts: attempt, worker, startedAt, failure } = row;
+  const release = releaseOf(tables, row);
   if (failure === null) return;
   const all = tables.attempts.get(jobId) ?? [];
-  all.push({ jobId, generation, epoch, attempt, worker, startedAt, endedAt, delayMs, failure });
+  all.push({ jobId, key, generation, epoch, attempt, worker, release, startedAt, endedAt, delayMs, failure });
   const own = all.filter((record) => record.generation === generation);
   const tooMany = own.slice(1, -HISTORY_TAIL);
   tables.attempts.set(

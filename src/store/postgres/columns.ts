@@ -1,5 +1,5 @@
 // The columns of a job, and the joins to its lane and run, as queries use them.
-import { selectJob } from "../columns.ts";
+import { ofGeneration, selectJob } from "../columns.ts";
 import { UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which is stored in the record of that run and not twice. */
@@ -22,6 +22,7 @@ export const jobColumns = (s: string): string =>
     worker: "coalesce(h.worker, j.worker)",
     cancelRequested: "j.cancel_requested::int",
     limited: "j.limited::int",
+    failure: ofGeneration("j", `${s}.attempt`, "failure"),
     stack: `case when j.failure is not null then ${lastStack(s)} end`,
   });
 

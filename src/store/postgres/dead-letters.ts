@@ -28,6 +28,7 @@ const wordsOf = (s: string): LetterWords => ({
   dialect: postgresDialect(s),
   jobColumns: jobColumns(s),
   withJob: `join ${s}.job j on j.seq = d.job_seq ${withLane(s)}`,
+  withEachJob: `cross join lateral (select * from ${s}.job where seq = d.job_seq limit 1) j ${withLane(s)}`,
   withRun: withRun(s),
 });
 

@@ -74,10 +74,14 @@ const ended = (s: string, state: string, where = "true"): string => `ended as ($
 
 const waits = (s: string, where: string): string => `wait as (${toQueue(s, "done")} where ${where})`;
 
+/** The release of the worker that ran a job; a worker stays in its table as long as it holds a job. */
+const releaseOf = (s: string, job: string): string => `(select release from ${s}.worker where id = ${job}.worker)`;
+
 const record = (s: string, delay: string): string => `history as (
   insert into ${s}.attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class,
-    error_name, error_message, error_stack, failure)
-  select seq, generation, epoch, attempts, worker, started_at, ${NOW}, ${delay}, class, name, message, stack, failure from done)`;
+    error_name, error_message, error_stack, failure, release)
+  select seq, generation, epoch, attempts, worker, started_at, ${NOW}, ${delay}, class, name, message, stack, failure,
+    ${releaseOf(s, "done")} from done)`;
 
 const DONE = `${PLACE}, j.expires_at, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
 const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
@@ -191,15 +195,15 @@ function blameStatements(s: string, wake: string, says: Says) {
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
       buried as (
         insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
-          fingerprint, attempts, crashes, max_attempts, died_at, failure)
+          fingerprint, attempts, crashes, max_attempts, died_at, failure, release)
         select d.seq, d.generation, coalesce(l.type, ''), d.reason, d.class, d.name, d.message, d.stack, d.fingerprint,
-          d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure
+          d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure, ${releaseOf(s, "d")}
         from done d left join lateral (select type from ${s}.lane where base = d.lane - d.lane % 4 limit 1) l on true
         order by d.place
         on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,
           error_name = excluded.error_name, error_message = excluded.error_message, error_stack = excluded.error_stack,
           fingerprint = excluded.fingerprint, attempts = excluded.attempts, crashes = excluded.crashes,
-          died_at = excluded.died_at, redriven_at = null, failure = excluded.failure)
+          died_at = excluded.died_at, redriven_at = null, failure = excluded.failure, release = excluded.release)
       select ${NOW}, array_agg(n), ${LONG} from done`,
     ),
   } as const;

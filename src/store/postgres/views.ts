@@ -1,4 +1,5 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
+import { ofGeneration } from "../columns.ts";
 import {
   endedViews,
   isSettled,
@@ -12,6 +13,8 @@ import {
 import { heldRuns } from "./columns.ts";
 import { postgresDialect, time } from "./dialect.ts";
 
+/** Of a job that may not have failed since its last redrive. */
+const presentError = (s: string): string => ofGeneration("j", `${s}.attempt`, "error_message");
 /** What the claim says of a running job. */
 const RUN = {
   state: "'running'::text",
@@ -91,13 +94,14 @@ function jobsView(s: string, added: readonly string[]): string {
   const withStatus = (status: string, from: string, where: string, of = OF_ROW): string =>
     `${jobsColumns(words, words.word(status), added, of)}
 from ${from} left join ${s}.lane l on l.base = j.lane - j.lane % 4 where ${where}`;
+  const unsure = { ...OF_ROW, error: presentError(s) };
   const dead = `${s}.dead_letter d join ${s}.job j on j.seq = d.job_seq`;
   return `${words.create("jobs")} as ${[
     withStatus("failed", dead, "d.redriven_at is null and j.state = 'dead'"),
     withStatus("retrying", queued(s), "j.attempts > 0"),
-    withStatus("queued", queued(s), "j.attempts <= 0"),
-    withStatus("running", heldRuns(s), "true", RUN),
-    ...["completed", "cancelled"].map((state) => withStatus(state, `${s}.job j`, `j.state = '${state}'`)),
+    withStatus("queued", queued(s), "j.attempts <= 0", unsure),
+    withStatus("running", heldRuns(s), "true", { ...RUN, error: presentError(s) }),
+    ...["completed", "cancelled"].map((state) => withStatus(state, `${s}.job j`, `j.state = '${state}'`, unsure)),
   ].join("\nunion all")};
 `;
 }

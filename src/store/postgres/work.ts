@@ -3,7 +3,7 @@
 import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
 import type { Quota } from "../../core/plan.ts";
-import { isPlainJob, REST_COLUMNS } from "../columns.ts";
+import { isPlainJob, restColumns } from "../columns.ts";
 import { claimedFrom, keepText, putRest, USUAL_CRASHES } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";
 import { lastStack } from "./columns.ts";
@@ -16,7 +16,7 @@ import type { OpenClaims } from "./open-claims.ts";
 /** What most jobs have never used, or have as most others, goes as one text, and only where a job differs. */
 const rest = (s: string): string => `case when ${isPlainJob("j.")}
   and j.version = 1 and j.limited and j.max_crashes = ${USUAL_CRASHES} then null
-  else json_build_array(j.version, j.limited, j.max_crashes, ${REST_COLUMNS.map(({ sql }) => `j.${sql}`).join(", ")},
+  else json_build_array(j.version, j.limited, j.max_crashes, ${restColumns("j", `${s}.attempt`)},
     ${lastStack(s)})::text end`;
 
 /** The statement that takes work. A crash that loses it only runs the jobs again, so its commit waits for no disk. */

@@ -216,18 +216,22 @@ function retrier(
 type Retry = Extract<OtherVerdict, { readonly kind: "retry" }>;
 type BadVerdict = Extract<OtherVerdict, { readonly failure: Failure }>;
 
+/** The release of the worker that runs a job; a worker stays in its table as long as it holds a job. */
+const releaseOf = (job: string): string => `(select release from worker where id = ${job}.worker)`;
+
 /** Charges a failed run, writes its record of history and, where the job dies, its dead letter. */
 function blamer(db: SqliteDatabase): (row: Row, epoch: number, verdict: BadVerdict, now: number) => void {
   const charge = db.prepare("update job set attempts = ?, crashes = ?, failure = ?, error_message = ? where seq = ?");
   const bury = db.prepare(
     `insert into dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
-       fingerprint, attempts, crashes, max_attempts, died_at, failure)
-     select j.seq, j.generation, coalesce(l.type, ''), ?, ?, ?, ?, ?, ?, j.attempts, j.crashes, j.max_attempts, ?, ?
+       fingerprint, attempts, crashes, max_attempts, died_at, failure, release)
+     select j.seq, j.generation, coalesce(l.type, ''), ?, ?, ?, ?, ?, ?, j.attempts, j.crashes, j.max_attempts, ?, ?,
+       ${releaseOf("j")}
      from job j left join lane l on l.base = j.lane - j.lane % 4 where j.seq = ?
      on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,
        error_name = excluded.error_name, error_message = excluded.error_message, error_stack = excluded.error_stack,
        fingerprint = excluded.fingerprint, attempts = excluded.attempts, crashes = excluded.crashes,
-       died_at = excluded.died_at, redriven_at = null, failure = excluded.failure`,
+       died_at = excluded.died_at, redriven_at = null, failure = excluded.failure, release = excluded.release`,
   );
   const record = historian(db);
   return ({ seq, attempts, crashes }, epoch, verdict, now) => {
@@ -258,8 +262,8 @@ type Historian = (
 function historian(db: SqliteDatabase): Historian {
   const insert = db.prepare(
     `insert into attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class, error_name,
-       error_message, error_stack, failure)
-     select seq, generation, epoch, attempts, worker, started_at, ?, ?, ?, ?, ?, ?, ? from job where seq = ?`,
+       error_message, error_stack, failure, release)
+     select seq, generation, epoch, attempts, worker, started_at, ?, ?, ?, ?, ?, ?, ?, ${releaseOf("job")} from job where seq = ?`,
   );
   const kept = db.prepare(
     "select epoch from attempt where job_seq = ? and generation = (select generation from job where seq = ?) order by epoch",

@@ -1,6 +1,19 @@
 // Views for people. Their names and columns are stable, the same on SQLite and on Postgres.
-import { endedViews, isSettled, jobsColumns, type RunPlace, runOf, sameBefore, type ViewWords } from "../view-parts.ts";
+import { ofGeneration } from "../columns.ts";
+import {
+  endedViews,
+  isSettled,
+  jobsColumns,
+  OF_ROW,
+  type RunPlace,
+  runOf,
+  sameBefore,
+  type ViewWords,
+} from "../view-parts.ts";
 import { SQLITE, time } from "./dialect.ts";
+
+/** Of a job that may not have failed since its last redrive; as text, so that conditions reach all parts of the union. */
+const UNSURE = { ...OF_ROW, error: `cast(${ofGeneration("j", "attempt", "error_message")} as text)` };
 
 const create = (view: string): string => `drop view if exists ${view};\ncreate view ${view}`;
 
@@ -47,13 +60,13 @@ const RUNS = `${create("runs")} as ${[
 
 /** The view `jobs`. Each status has a separate query, so that a query for one status reads no job of another. */
 function jobsView(added: readonly string[]): string {
-  const withStatus = (status: string, where: string): string =>
-    `${jobsColumns(WORDS, status, added)}\n${FROM} ${where}`;
+  const withStatus = (status: string, where: string, of = OF_ROW): string =>
+    `${jobsColumns(WORDS, status, added, of)}\n${FROM} ${where}`;
   return `${create("jobs")} as ${[
     withStatus("'failed'", "j.state = 'dead' and j.state <> 'queued'"),
     withStatus("'retrying'", "j.state = 'queued' and j.attempts > 0"),
-    withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0"),
-    withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'"),
+    withStatus("'queued'", "j.state = 'queued' and j.attempts <= 0", UNSURE),
+    withStatus("j.state", "j.state <> 'queued' and j.state <> 'dead'", UNSURE),
   ].join("\nunion all")};
 `;
 }

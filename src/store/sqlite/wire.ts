@@ -4,7 +4,16 @@
 import type { Belonging } from "../../core/job.ts";
 import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
-import { isPlainJob, pushTerms, REST_COLUMNS, selectJob, TERM_COLUMNS, termsAt, type Value } from "../columns.ts";
+import {
+  isPlainJob,
+  ofGeneration,
+  pushTerms,
+  restColumns,
+  selectJob,
+  TERM_COLUMNS,
+  termsAt,
+  type Value,
+} from "../columns.ts";
 import { claimedFrom, keepText, putRest, UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which is stored in the record of that run and not twice. */
@@ -16,6 +25,7 @@ export const SELECT_JOB = selectJob({
   type: `coalesce(l.type, '${UNREADABLE.type}')`,
   queue: `coalesce(l.queue, '${UNREADABLE.queue}')`,
   priority: "coalesce(l.priority, 0)",
+  failure: ofGeneration("j", "attempt", "failure"),
   stack: lastStack("j"),
 });
 
@@ -83,7 +93,7 @@ export const CLAIM_COLUMNS = `seq, id, payload, epoch, run_at, due_at, created_a
   ${keepText("keep_ms", "keep_dead_ms")}`;
 
 /** Columns that most jobs have never used; read only where PLAIN is false. */
-export const CLAIM_REST = `${REST_COLUMNS.map(({ sql }) => sql).join(", ")}, ${lastStack("job")}`;
+export const CLAIM_REST = `${restColumns("job", "attempt")}, ${lastStack("job")}`;
 
 /** True for a job that never ran or moved and has no time limits: all of CLAIM_REST has default values. */
 export const PLAIN = isPlainJob();

@@ -176,6 +176,37 @@ describe("the queries people ran", () => {
     ]);
     expect(await ask("SELECT status, attempts FROM jobs WHERE id = $1", ids.video)).toEqual([["queued", 0]]);
   });
+
+  it("the error of an earlier generation is in dead_letters and attempts, not in jobs", async () => {
+    const { store, ask, ids } = await incident();
+    const error = async (): Promise<unknown> =>
+      (await ask("SELECT last_error FROM jobs WHERE id = $1", ids.video))[0]?.[0];
+    const before = await error();
+    expect(before).not.toBeNull();
+    await store.redrive([{ id: ids.video, generation: 1, delayMs: 0 }]);
+    expect(await error()).toBeNull();
+    const run = await takeOne(store, ids.video);
+    expect(await error()).toBeNull();
+    await end(store, run, retry({ failure: failure({ message: "anew" }), charge: { attempts: 0, crashes: 0 } }));
+    expect(await error()).toBe("anew");
+    await end(store, await takeOne(store, ids.video), complete());
+    expect(await error()).toBe("anew");
+    expect(await ask("SELECT last_error FROM dead_letters WHERE job_id = $1", ids.video)).toEqual([[before]]);
+    const all = await ask("SELECT error_message FROM attempts WHERE job_id = $1 AND generation = 1", ids.video);
+    expect(all.at(-1)).toEqual([before]);
+  });
+
+  it("the key and the release that ran are in dead_letters and attempts", async () => {
+    const { store, ask } = await setup();
+    const run = await start(store, { key: "order 17" });
+    await end(store, run, retry());
+    await end(store, await takeOne(store, run.id), dead());
+    expect(await ask("SELECT key, release FROM attempts WHERE job_id = $1", run.id)).toEqual([
+      ["order 17", "1.2.3"],
+      ["order 17", "1.2.3"],
+    ]);
+    expect(await ask("SELECT key, release FROM dead_letters")).toEqual([["order 17", "1.2.3"]]);
+  });
 });
 
 describe("odd rows", () => {

@@ -76,6 +76,10 @@ describe("a list of dead letters", () => {
     [{ limit: 5, oldest: true }, /SEARCH d USING INTEGER PRIMARY KEY \(rowid>\?\)/],
     [{ limit: 5, type: "t", oldest: true }, /SEARCH d USING INDEX dead_letter_type \(type=\? AND seq>\?\)/],
     [{ limit: 5, fingerprint: "f" }, /SEARCH d USING INDEX dead_letter_cause \(fingerprint=\? AND seq<\?\)/],
+    [{ limit: 5, sort: "enqueued" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", cursor: "1.1.1" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", redriven: true }, /SEARCH d USING INDEX \w+ \(\(job_seq,generation\)>\(\?,\?\)\)/],
+    [{ limit: 5, sort: "enqueued", fingerprint: "f" }, /INDEX dead_letter_open \(fingerprint=\? AND job_seq>\?\)/],
   ])("%j comes in the order of an index", async (query, index) => {
     const { plansOf, db, clock } = await watched();
     const verbs = deadLetterVerbs(db, clock);

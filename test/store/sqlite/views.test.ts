@@ -207,6 +207,37 @@ describe("the queries people ran", () => {
     expect(ask("SELECT status, attempts FROM jobs WHERE id = ?", ids.video)).toEqual([["queued", 0]]);
     expect(ask("SELECT COUNT(*) FROM dead_letters WHERE status = 'dead'")).toEqual([[2]]);
   });
+
+  it("the error of an earlier generation is in dead_letters and attempts, not in jobs", async () => {
+    const { store, ask, ids } = await incident();
+    const error = (): unknown => ask("SELECT last_error FROM jobs WHERE id = ?", ids.video)[0]?.[0];
+    const before = error();
+    expect(before).not.toBeNull();
+    await store.redrive([{ id: ids.video, generation: 1, delayMs: 0 }]);
+    expect(error()).toBeNull();
+    const run = await takeOne(store, ids.video);
+    expect(error()).toBeNull();
+    await end(store, run, retry({ failure: failure({ message: "anew" }), charge: { attempts: 0, crashes: 0 } }));
+    expect(error()).toBe("anew");
+    await end(store, await takeOne(store, ids.video), complete());
+    expect(error()).toBe("anew");
+    expect(ask("SELECT last_error FROM dead_letters WHERE job_id = ?", ids.video)).toEqual([[before]]);
+    const all = ask("SELECT error_message FROM attempts WHERE job_id = ? AND generation = 1", ids.video);
+    expect(all.at(-1)).toEqual([before]);
+  });
+
+  it("the key and the release that ran are in dead_letters and attempts", async () => {
+    const { store, path } = await inlineStore();
+    const ask = reader(path);
+    const run = await start(store, { key: "order 17" });
+    await end(store, run, retry());
+    await end(store, await takeOne(store, run.id), dead());
+    expect(ask("SELECT key, release FROM attempts WHERE job_id = ?", run.id)).toEqual([
+      ["order 17", "1.2.3"],
+      ["order 17", "1.2.3"],
+    ]);
+    expect(ask("SELECT key, release FROM dead_letters")).toEqual([["order 17", "1.2.3"]]);
+  });
 });
 
 describe("the plans", () => {
