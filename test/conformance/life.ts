@@ -45,6 +45,8 @@ const VERBS: {
   setCells: (store) => store.setCells([{ kind: "k", name: "n", holder: "", version: null, value: "1" }]),
   tally: (store) => store.tally({}),
   prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, isFirst: true }),
+  record: (store) => store.record([{ kind: "k", actor: null, why: null, subject: null, value: "{}" }]),
+  events: (store) => store.events({ limit: 1 }),
   retain: (store) => store.retain({ types: [], after: 0, limit: 1 }),
 };
 

@@ -5,6 +5,7 @@ import { storeFrom, type Verbs } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
+import { eventVerbs } from "./event-log.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { retentionVerbs } from "./retention.ts";
@@ -32,6 +33,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...retentionVerbs(tables),
     ...controlVerbs(tables),
     ...cellVerbs(tables),
+    ...eventVerbs(tables),
   };
 }
 

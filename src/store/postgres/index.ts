@@ -15,6 +15,7 @@ import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
 import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
+import { eventVerbs } from "./event-log.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import type { LaneOf } from "./lane-numbers.ts";
@@ -160,6 +161,7 @@ function verbsOf(
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),
     ...cellVerbs(parts),
+    ...eventVerbs(parts),
   };
 }
 
