@@ -4,13 +4,14 @@
 //
 //   intent ──► the action ──► done      it took place
 //                        ├──► failed    it was refused, or did only what the counts say
-//                        ├──► unknown   the store did not answer; it may have taken place
-//                        └──► (no row)  the process ended, or the store refused the row
+//                        └──► (no row)  unknown: the process ended, or the store did not answer
 import { byteLength, checkName, checkText } from "./new-job.ts";
 import { fieldsFrom, invalid } from "./options.ts";
+import { safeLine } from "./safe-text.ts";
+import type { Breaker } from "./service-record.ts";
 
 /** The rows of an action. */
-export const ACTION_STEPS = ["intent", "done", "failed", "unknown"] as const;
+export const ACTION_STEPS = ["intent", "done", "failed"] as const;
 /** One of them. */
 export type ActionStep = (typeof ACTION_STEPS)[number];
 
@@ -82,6 +83,13 @@ function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
+/** The name of a subject, such as `queue:mail`. */
+export function subjectOf(kind: string, name: unknown): string {
+  return safeLine(`${kind}:${String(name)}`)
+    .slice(0, EVENT_BOUNDS.subject)
+    .toWellFormed();
+}
+
 /** Items of a list and characters of a text that details keep; ids are counted beside them. */
 const LIST_MOST = 20;
 const TEXT_MOST = 300;
@@ -111,4 +119,39 @@ export function outcomesIn(events: readonly LoggedEvent[]): Map<number, LoggedEv
       return found === null || found.step === "intent" ? [] : [[found.of, event] as const];
     }),
   );
+}
+
+/** What Redrive did or noticed by itself, as an event. */
+function ownEvent(kind: string, subject: string | null, details: object): NewEvent {
+  return { kind, actor: null, why: null, subject, value: eventValue(details) };
+}
+
+/** A worker of this release has registered; written for the first one that this store ever saw. */
+export function releaseSeen(release: string, worker: string): NewEvent {
+  return { ...ownEvent("release.seen", subjectOf("release", release), { worker }), once: true };
+}
+
+/** The fleet has given up a worker; written once, whichever workers notice it. */
+export function workerGivenUp(
+  worker: string,
+  details: { readonly host: string; readonly pid: number; readonly release: string | null; readonly running: number },
+): NewEvent {
+  return { ...ownEvent("worker.given_up", subjectOf("worker", worker), details), once: true };
+}
+
+/** A round of retention has deleted something. */
+export function retentionPruned(pruned: object): NewEvent {
+  return ownEvent("retention.pruned", null, pruned);
+}
+
+/**
+ * A process has changed the breaker of a service; null for a change that holds back no other work than before: a probe
+ * begins, or has failed.
+ */
+export function breakerChanged(service: string, before: Breaker, after: Breaker, holder: string): NewEvent | null {
+  if (after.state === before.state || after.state === "half_open") return null;
+  if (after.state === "open" && before.state === "half_open") return null;
+  const reason = "reason" in after ? { reason: after.reason } : {};
+  const states = { before: before.state, after: after.state };
+  return ownEvent("breaker.changed", subjectOf("service", service), { ...states, ...reason, by: holder });
 }

@@ -217,7 +217,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   record: {
     promises: ALWAYS,
     check: (events) => {
-      checkInteger("events", events.length, 0, PAGE_MOST);
+      checkInteger("events", events.length, 0, SET_MOST);
       events.forEach(checkNewEvent);
     },
   },
