@@ -21,7 +21,7 @@ const SHAPES = (
   "Job Failure Lease AttemptRecord JobDetails Explanation Reason Page " +
   "EnqueuedJob EnqueueSummary RunOutcome RecordsSummary RecordResult Alert WorkerCounts " +
   "DeadLetter DeadLetterDetails RemoveSummary Tally CauseCount RunRecord StuckRun " +
-  "BreakerView BreakerCounts LimitView QueueView PauseTarget Pause ScheduleView UpkeepView"
+  "BreakerView BreakerCounts LimitView QueueView PauseTarget Pause ScheduleView UpkeepView LoggedEvent"
 ).split(" ");
 
 /** What a handler gets: an interface, and the handler that gets it. */

@@ -35,6 +35,11 @@ const SECTIONS = [
   ["ExportOptions", "redrive.deadLetters.export(format, filter, options)"],
   ["RunQuery", "redrive.runs.list(query)"],
   ["StuckFilter", "redrive.stuck.list(filter), .fix(filter)"],
+  ["EventFilter", "redrive.events(filter)"],
+  [
+    "ActionOptions",
+    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove",
+  ],
   ["RetryableOptions", "retryable(fn, options), @retryable(options)"],
   [
     "BreakerOptions",

@@ -58,12 +58,14 @@ export {
   snooze,
   type TypeOptions,
 } from "./jobs/define-job.ts";
+export type { ActionOptions } from "./report/event-log.ts";
 export type { EventKind, EventOf, RedriveEvent } from "./report/events.ts";
 export type { ExportFormat, ExportOptions } from "./operate/export.ts";
 export type { JobDetails, JobFilter, Jobs, JobTarget, RescheduleOptions } from "./operate/jobs.ts";
 export type { LimitView } from "./operate/limit-views.ts";
 export type { Middleware } from "./jobs/middleware.ts";
 export type { EnqueueOptions } from "./enqueue/new-jobs.ts";
+export type { EventFilter } from "./operate/event-log.ts";
 export type { RunQuery, Runs } from "./operate/runs.ts";
 export type { Stuck, StuckFilter, StuckRun } from "./operate/stuck.ts";
 export type { RunOutcome } from "./enqueue/await-job.ts";
@@ -80,7 +82,7 @@ export type { RedriveConfig, WorkerConfig } from "./config/redrive-config.ts";
 export { createRedrive, type Redrive } from "./redrive.ts";
 export type { RedriveOptions } from "./redrive-options.ts";
 export type { RedriveWorker, RedriveWorkerOptions } from "./worker/redrive-worker-api.ts";
-export type { CauseCount, Page, Pause, PauseTarget, Store, Tally } from "./store/store.ts";
+export type { CauseCount, LoggedEvent, Page, Pause, PauseTarget, Store, Tally } from "./store/store.ts";
 export type { Log, LogLevel } from "./system/log.ts";
 export type { WorkerCounts } from "./report/reporter.ts";
 export type { WorkerOptions } from "./worker/settings.ts";

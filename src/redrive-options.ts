@@ -1,5 +1,5 @@
 // The options of a queue, checked and completed once.
-import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
+import { checkInteger, checkText, JOB_BOUNDS } from "./core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { DEFAULT_STORE, STORE_URLS } from "./core/store-urls.ts";
@@ -33,6 +33,8 @@ export interface RedriveOptions {
   readonly log?: Log | LogLevel;
   /** The largest payload in bytes, 1 to 16 MiB; default 1 MiB. */
   readonly maxPayloadBytes?: number;
+  /** Who acts, for the event log; default the variable `REDRIVE_ACTOR`, else the user and the host, as `ada@web-1`. */
+  readonly actor?: string;
 }
 
 /** The complete settings of a queue. */
@@ -43,6 +45,8 @@ export interface RedriveSettings {
   readonly limits: Limits;
   readonly log: Log;
   readonly maxPayloadBytes: number;
+  /** Null where the system says who acts. */
+  readonly actor: string | null;
 }
 
 const FIELDS = namesOf<RedriveOptions>()([
@@ -54,6 +58,7 @@ const FIELDS = namesOf<RedriveOptions>()([
   "middleware",
   "log",
   "maxPayloadBytes",
+  "actor",
 ]);
 
 /** Checks and completes the options. */
@@ -77,6 +82,8 @@ export function resolveRedrive(options: RedriveOptions): RedriveSettings {
   resolvePolicy({ library });
   const { maxPayloadBytes = JOB_BOUNDS.payloadBytes } = given;
   checkInteger("maxPayloadBytes", maxPayloadBytes, 1, JOB_BOUNDS.payloadBytesMost);
+  const { actor = null } = given;
+  if (actor !== null) checkText("actor", actor);
   return {
     store: store as string | Store,
     jobs: jobs.map((job: JobDefinition) => wrapped(withDefaults(job, library), middleware)),
@@ -84,6 +91,7 @@ export function resolveRedrive(options: RedriveOptions): RedriveSettings {
     limits: resolveLimits({ services, tenants, types: jobs } as Parameters<typeof resolveLimits>[0]),
     log: logOf(log),
     maxPayloadBytes: maxPayloadBytes as number,
+    actor: actor as string | null,
   };
 }
 

@@ -1,6 +1,7 @@
 // Composes the library: one store, the job types of a program, and the objects that enqueue, read and work. Everything
 // else is in the folders; this file only connects them.
-import { JOB_BOUNDS } from "./core/new-job.ts";
+import { subjectOf } from "./core/event-log.ts";
+import { checkText, JOB_BOUNDS } from "./core/new-job.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
@@ -10,7 +11,9 @@ import { type Breakers, openBreakers } from "./operate/breakers.ts";
 import { type DeadLetters, openDeadLetters } from "./operate/dead-letters.ts";
 import { isJobDefinition, type JobDefinition } from "./jobs/define-job.ts";
 import { openEndings } from "./enqueue/endings.ts";
+import { type ActionOptions, type EventLog, openEventLog } from "./report/event-log.ts";
 import { type Events, openEvents } from "./report/events.ts";
+import { type EventFilter, readEvents } from "./operate/event-log.ts";
 import { type Jobs, openJobs } from "./operate/jobs.ts";
 import { type LimitView, readLimits } from "./operate/limit-views.ts";
 import type { EnqueueOptions } from "./enqueue/new-jobs.ts";
@@ -24,7 +27,8 @@ import { type QueueView, readPauses, readQueues } from "./operate/queue-views.ts
 import { openSchedules, type Schedules } from "./schedules/schedules.ts";
 import type { CircuitBreaker } from "./services/call-breaker.ts";
 import { openSharedBreakers } from "./services/shared-breaker.ts";
-import type { Pause, PauseTarget, Store } from "./store/store.ts";
+import type { LoggedEvent, Page, Pause, PauseTarget, Store } from "./store/store.ts";
+import { VERBS } from "./store/verb-facts.ts";
 import { hostId, isAlive } from "./system/processes.ts";
 import type { Log } from "./system/log.ts";
 import { realSystem } from "./system/real.ts";
@@ -111,9 +115,17 @@ export interface Redrive extends AsyncDisposable {
    * Pauses a queue, type, service or tenant for the whole fleet: for a time (1 ms to 10 years), or until `resume`. Runs
    * that have started continue; deadlines do not count the pause.
    */
-  pause(target: PauseTarget, options?: { readonly for?: Duration; readonly reason?: string }): Promise<void>;
+  pause(
+    target: PauseTarget,
+    options?: { readonly for?: Duration; readonly reason?: string } & ActionOptions,
+  ): Promise<void>;
   /** Ends a pause; false if none was in force. */
-  resume(target: PauseTarget): Promise<boolean>;
+  resume(target: PauseTarget, options?: ActionOptions): Promise<boolean>;
+  /**
+   * A page of the event log, newest first: what operators did on this store, and what workers noticed. It has nothing to
+   * do with the events of `on`, which tell of this process only.
+   */
+  events(query?: EventFilter): Promise<Page<LoggedEvent>>;
   /** The rate limits, retry budgets and weights of the fleet, with what is left of each now. */
   limits(): Promise<LimitView[]>;
   /** Every queue that a job, a worker, a definition or a pause names, by name. */
@@ -158,7 +170,8 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   const url = typeof settings.store === "string" ? settings.store : null;
   await migrateStore(store, settings.log, isOurs);
   const { system, events = openEvents(settings.log) } = surroundings;
-  const parts = { ...settings, store, system, events };
+  const eventLog = openEventLog({ store, log: settings.log, actor: actorOf(settings, system) });
+  const parts = { ...settings, store, system, events, eventLog };
   const producer = openProducer(parts);
   // A caller that waits for an answer wants it soon: the limits of the preset `handler` apply where the type sets none.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
@@ -175,15 +188,16 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   };
   const redrive: Redrive = {
     store,
-    jobs: openJobs(store, events, settings.limits),
-    deadLetters: openDeadLetters(store),
+    jobs: openJobs(parts),
+    deadLetters: openDeadLetters(parts),
     runs: openRuns(store),
     stuck: openStuck(stuckParts(parts)),
-    breakers: openBreakers(store, settings.limits),
+    breakers: openBreakers(parts),
     schedules: openSchedules(parts),
     limits: () => readLimits(store, settings.limits),
     queues: () => readQueues(store, settings.jobs),
     pauses: () => readPauses(store),
+    events: (query) => readEvents(store, query),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
       if (gone.signal.aborted) throw closed();
@@ -199,7 +213,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
       return drainRecords({ ...parts, producer }, call);
     },
     breaker: shared.of,
-    ...pausing(store),
+    ...pausing(parts),
     on: events.on,
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => redrive.close(),
@@ -216,16 +230,33 @@ function joining(workers: Set<RedriveWorker>, gone: AbortSignal): (worker: Redri
   };
 }
 
-function pausing(store: Store): Pick<Redrive, "pause" | "resume"> {
+/** Who acts through this Redrive. */
+function actorOf({ actor }: Pick<RedriveSettings, "actor">, system: System): string {
+  if (actor !== null) return actor;
+  const found = system.actor();
+  checkText("REDRIVE_ACTOR", found);
+  return found;
+}
+
+function pausing({ store, eventLog }: Pick<Parts, "store" | "eventLog">): Pick<Redrive, "pause" | "resume"> {
   return {
     pause: async (target, options = {}) => {
-      const { for: span, reason = "" } = parseOptions(options, ["for", "reason"], "pause");
-      await store.pause(objectOf(target, "target"), {
-        forMs: span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs }),
-        reason: reason as string,
-      });
+      const { for: span, reason = "", why } = parseOptions(options, ["for", "reason", "why"], "pause");
+      const { kind, name } = objectOf(target, "target");
+      const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
+      const pause = { forMs, reason: reason as string };
+      VERBS.pause.check?.({ kind, name }, pause);
+      const said = why ?? (pause.reason === "" ? undefined : pause.reason);
+      const action = { kind: "pause", subject: subjectOf(kind, name), why: said, details: pause };
+      await eventLog.act(action, () => store.pause({ kind, name }, pause));
     },
-    resume: async (target) => store.resume(objectOf(target, "target")),
+    resume: async (target, options = {}) => {
+      const { why } = parseOptions(options, ["why"], "resume");
+      const { kind, name } = objectOf(target, "target");
+      const outcome = (resumed: boolean | undefined): object => ({ resumed });
+      const action = { kind: "resume", subject: subjectOf(kind, name), why, outcome };
+      return eventLog.act(action, () => store.resume({ kind, name }));
+    },
   };
 }
 
@@ -233,14 +264,16 @@ type Parts = Omit<RedriveSettings, "store"> & {
   readonly store: Store;
   readonly system: System;
   readonly events: Events;
+  readonly eventLog: EventLog;
 };
 
 /** What stuck runs are judged with; what is done about them is reported as a worker reports it. */
-function stuckParts({ store, jobs, system, log, events }: Parts): Parameters<typeof openStuck>[0] {
+function stuckParts({ store, jobs, system, log, events, eventLog }: Parts): Parameters<typeof openStuck>[0] {
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
   return {
     store: withTypeLimits(store, jobs),
     system,
+    eventLog,
     policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
     report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now }),
   };

@@ -7,7 +7,7 @@ import { RedriveError } from "../core/errors.ts";
 import type { BreakerView } from "../operate/breakers.ts";
 import { isoTime } from "../operate/json-form.ts";
 import type { Redrive } from "../redrive.ts";
-import { type Cli, defined, examples, textual } from "./command.ts";
+import { type Cli, defined, examples, textual, whyFlag, whyOf } from "./command.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
@@ -32,13 +32,14 @@ export function register(cli: Cli): void {
     .argument("<service>", "name of the service")
     .option("--reason <text>", "reason, shown in lists", "opened by hand")
     .option("--for <duration>", "probe the service after this long (default: stay open until closed by hand)");
+  whyFlag(open);
   examples(open, cli, ["breakers open pricing --reason 'maintenance' --for 1h"]);
   cli.act(open, async (session, [service = ""], flags) => {
     const span = textual(flags.for);
     if (span !== undefined) parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
     const redrive = await session.openExisting();
     const unknown = await unknownService(redrive, service);
-    const options = { reason: textual(flags.reason) ?? "", ...defined({ for: span }) };
+    const options = { reason: textual(flags.reason) ?? "", ...defined({ for: span }), ...whyOf(flags) };
     await tell(session, redrive, await redrive.breakers.open(service, options));
     // A warning, not a refusal: the service may belong to work to come. A misspelt name would hold back nothing.
     if (unknown !== null) session.say(`${unknown} The breaker was opened anyway.`);
@@ -52,12 +53,13 @@ export function register(cli: Cli): void {
           : "forget everything about a service: breaker closed, full load, no failures counted",
       )
       .argument("<service>", "name of the service");
+    whyFlag(command);
     examples(command, cli, [`breakers ${verb} pricing`]);
-    cli.act(command, async (session, [service = ""]) => {
+    cli.act(command, async (session, [service = ""], flags) => {
       const redrive = await session.openExisting();
       const unknown = await unknownService(redrive, service);
       if (unknown !== null) throw new RedriveError("not_found", `${unknown} Nothing was changed.`);
-      await tell(session, redrive, await redrive.breakers[verb](service));
+      await tell(session, redrive, await redrive.breakers[verb](service, whyOf(flags)));
     });
   }
 }
@@ -104,7 +106,7 @@ function breakersTable(views: readonly BreakerView[], now: number, session: Sess
     { title: "FAILED", align: "right", of: ({ failures }) => failures },
     { title: "IN A ROW", align: "right", optional: true, of: ({ consecutive }) => consecutive },
     { title: "NEXT", least: 12, of: (view) => nextOf(view, now) },
-    { title: "WHY", least: 12, optional: true, of: (view) => safeLine(whyOf(view)) },
+    { title: "WHY", least: 12, optional: true, of: (view) => safeLine(reasonOf(view)) },
   ]);
 }
 
@@ -115,7 +117,7 @@ function nextOf({ state, until, holdUntil, rampUntil, probes }: BreakerView, now
   return rampUntil === null ? "" : `full load ${relativeTime(rampUntil, now)}`;
 }
 
-function whyOf({ reason, sick }: BreakerView): string {
+function reasonOf({ reason, sick }: BreakerView): string {
   const few = sick.map(({ worker }) => worker).slice(0, 3);
   const ill = few.length === 0 ? "" : `only these workers fail: ${few.join(", ")}`;
   return [reason ?? "", ill].filter((text) => text !== "").join("; ");

@@ -96,3 +96,13 @@ export function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude
     [K in keyof T]?: Exclude<T[K], undefined>;
   };
 }
+
+/** Adds the flag of every command that changes something. */
+export function whyFlag(command: Command): Command {
+  return command.option("--why <text>", "why you do it, for the event log");
+}
+
+/** The reason that the flags give. */
+export function whyOf(flags: Flags): { why?: string } {
+  return defined({ why: textual(flags.why) });
+}

@@ -73,6 +73,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "list, add, pause, run and remove schedules",
     load: () => import("./schedules.ts"),
   },
+  {
+    name: "events",
+    takes: "[options]",
+    summary: "show what operators did and why, and what workers noticed",
+    load: () => import("./events.ts"),
+  },
   { name: "stats", summary: "count the jobs in each state", load: () => import("./stats.ts") },
   { name: "health", summary: "report the health of the queue", load: () => import("./health.ts") },
   {

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
-import { type Cli, examples, textual } from "./command.ts";
+import { type Cli, examples, textual, whyFlag, whyOf } from "./command.ts";
 import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { letterFilter, letterFilterFlags, oneTarget } from "./job-flags.ts";
@@ -21,6 +21,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
   )
     .option("--all", "every dead letter")
     .option("--delay <duration>", "run no sooner than this long from now", "0s");
+  whyFlag(command);
   examples(command, cli, [
     "dlq retry --type thumbnail --class network",
     "dlq retry --key order-17",
@@ -41,7 +42,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
       }
       session.say(`Sending ${counted(total, "dead letter")} back to work.`);
     }
-    const sum = await redrive.deadLetters.retry(target, { delay });
+    const sum = await redrive.deadLetters.retry(target, { delay, ...whyOf(flags) });
     answerChange(session, ids, sum, `${counted(sum.redriven, "job")} sent back to work`, [[sum.refused, "not dead"]]);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });
@@ -57,6 +58,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
   )
     .option("--all", "every dead letter")
     .option("--yes", "do not ask");
+  whyFlag(command);
   examples(command, cli, ["dlq remove --older-than 30d", "dlq remove --type thumbnail --yes --json"]);
   cli.act(command, async (session, ids, flags) => {
     const redrive = await session.openExisting();
@@ -72,7 +74,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
       session.answer({ removed: 0, refused: 0, missing: 0 }, () => "Nothing was removed.\n");
       return EXIT.ok;
     }
-    const sum = await redrive.deadLetters.remove(target);
+    const sum = await redrive.deadLetters.remove(target, whyOf(flags));
     answerChange(session, ids, sum, `${counted(sum.removed, "dead letter")} removed`, [[sum.refused, "not dead"]]);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });

@@ -7,24 +7,33 @@ import { counted } from "./format.ts";
 const PAGE = 200;
 
 /** Retries these jobs; refuses those that run, have completed or were cancelled. */
-export async function retryJobs(session: Session, given: readonly string[]): Promise<number> {
+export async function retryJobs(
+  session: Session,
+  given: readonly string[],
+  because: { readonly why?: string },
+): Promise<number> {
   const ids = [...new Set(given)];
   const redrive = await session.openExisting();
   const sum = { redriven: 0, rescheduled: 0, refused: 0, missing: 0 };
-  for (let from = 0; from < ids.length; from += PAGE) {
-    const jobs = await redrive.store.get(ids.slice(from, from + PAGE));
-    const found = jobs.filter((job) => job !== null);
-    const dead = found.filter(({ state }) => state === "dead").map(({ id }) => id);
-    const waiting = found.filter(({ state }) => state === "queued").map(({ id }) => id);
-    const redriven = dead.length > 0 ? await redrive.deadLetters.retry(dead) : { redriven: 0, refused: 0, missing: 0 };
-    const moved =
-      waiting.length > 0
-        ? await redrive.jobs.reschedule(waiting, { delay: 0 })
-        : { changed: 0, refused: 0, missing: 0 };
-    sum.redriven += redriven.redriven;
-    sum.rescheduled += moved.changed;
-    sum.refused += redriven.refused + moved.refused + found.length - dead.length - waiting.length;
-    sum.missing += redriven.missing + moved.missing + jobs.length - found.length;
+  const [dead, waiting]: [string[], string[]] = [[], []];
+  for (let from = 0; from < ids.length; from += PAGE)
+    for (const job of await redrive.store.get(ids.slice(from, from + PAGE))) {
+      if (job === null) sum.missing += 1;
+      else if (job.state === "dead") dead.push(job.id);
+      else if (job.state === "queued") waiting.push(job.id);
+      else sum.refused += 1;
+    }
+  if (dead.length > 0) {
+    const { redriven, refused, missing } = await redrive.deadLetters.retry(dead, because);
+    sum.redriven += redriven;
+    sum.refused += refused;
+    sum.missing += missing;
+  }
+  if (waiting.length > 0) {
+    const { changed, refused, missing } = await redrive.jobs.reschedule(waiting, { delay: 0, ...because });
+    sum.rescheduled += changed;
+    sum.refused += refused;
+    sum.missing += missing;
   }
   session.answer(sum, () => {
     const said = [

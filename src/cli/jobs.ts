@@ -10,7 +10,7 @@ import type { JobFilter } from "../operate/jobs.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Page } from "../store/store.ts";
-import { type Cli, defined, examples, numeric, textual } from "./command.ts";
+import { type Cli, defined, examples, numeric, textual, whyFlag, whyOf } from "./command.ts";
 import { mayGoOn } from "./confirm.ts";
 import { EXIT } from "./exit.ts";
 import { heldState, jobFilter, jobFilterFlags, oneTarget } from "./job-flags.ts";
@@ -50,11 +50,13 @@ export function register(cli: Cli): void {
   examples(history, cli, ["jobs history 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   registerList(cli);
   registerCancel(cli);
-  const retry = jobs
-    .command("retry")
-    .description("send dead jobs back to work with their attempts reset, and run waiting jobs now")
-    .argument("<ids...>", "job ids");
-  cli.act(retry, async (session, ids) => retryJobs(session, ids));
+  const retry = whyFlag(
+    jobs
+      .command("retry")
+      .description("send dead jobs back to work with their attempts reset, and run waiting jobs now")
+      .argument("<ids...>", "job ids"),
+  );
+  cli.act(retry, async (session, ids, flags) => retryJobs(session, ids, whyOf(flags)));
   examples(retry, cli, ["jobs retry 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d"]);
   registerReschedule(cli);
 }
@@ -152,6 +154,7 @@ function registerCancel(cli: Cli): void {
   )
     .option("--all", "every job that waits or runs")
     .option("--yes", "do not ask for confirmation when filters or --all are used");
+  whyFlag(command);
   examples(command, cli, ["jobs cancel 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs cancel --type thumbnail --yes"]);
   cli.act(command, async (session, ids, flags) => {
     const target = oneTarget(ids, jobFilter(flags), flags.all === true);
@@ -160,7 +163,7 @@ function registerCancel(cli: Cli): void {
       session.answer({ cancelled: 0, requested: 0, finished: 0, missing: 0 }, () => "Nothing was cancelled.\n");
       return EXIT.ok;
     }
-    const sum = await redrive.jobs.cancel(target);
+    const sum = await redrive.jobs.cancel(target, whyOf(flags));
     answerChange(session, ids, sum, `${counted(sum.cancelled, "job")} cancelled`, [
       [sum.requested, "running and asked to stop"],
       [sum.finished, "had ended already"],
@@ -180,6 +183,7 @@ function registerReschedule(cli: Cli): void {
     .option("--delay <duration>", "run after this long, 0s for now")
     .option("--run-at <time>", "run at this time, e.g. 2027-01-31T08:00:00Z")
     .option("--priority <n>", "0 to 9, higher first");
+  whyFlag(command);
   examples(command, cli, ["jobs reschedule --state retrying --delay 0s", "jobs reschedule --type mail --priority 9"]);
   cli.act(command, async (session, ids, flags) => {
     const target = oneTarget(ids, jobFilter(flags), flags.all === true);
@@ -190,7 +194,7 @@ function registerReschedule(cli: Cli): void {
     const change = defined({ delay, runAt, priority: numeric(flags.priority) });
     if (Object.keys(change).length === 0)
       throw invalid("reschedule", "--delay, --run-at or --priority", "none of them", "pass at least one");
-    const sum = await (await session.openExisting()).jobs.reschedule(target, change);
+    const sum = await (await session.openExisting()).jobs.reschedule(target, { ...change, ...whyOf(flags) });
     answerChange(session, ids, sum, `${counted(sum.changed, "job")} changed`, [[sum.refused, "not waiting"]]);
     return Array.isArray(target) && sum.missing + sum.refused > 0 ? EXIT.failed : EXIT.ok;
   });

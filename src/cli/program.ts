@@ -50,6 +50,7 @@ export function emptyProgram(io: Io): Command {
     .helpCommand("help [command]", "show help for a command")
     .addHelpText("after", EXIT_HELP)
     .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent sets the level.")
+    .addHelpText("after", "The event log names who acts by REDRIVE_ACTOR, or by user and host.")
     .configureHelp({ showGlobalOptions: true, subcommandTerm: listed })
     .configureOutput({
       writeOut: (text) => void put(io.stdout, "text", text),

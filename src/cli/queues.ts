@@ -7,7 +7,7 @@ import { isoTime } from "../operate/json-form.ts";
 import type { QueueView } from "../operate/queue-views.ts";
 import type { Redrive } from "../redrive.ts";
 import type { Pause, PauseTarget } from "../store/store.ts";
-import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
+import { type Cli, defined, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
@@ -38,6 +38,7 @@ export function register(cli: Cli): void {
     .description("stop taking jobs of a queue, job type, service or tenant; running jobs continue")
     .option("--for <duration>", "resume automatically after this long (default: stay paused until resumed)")
     .option("--reason <text>", "reason, shown in lists");
+  whyFlag(pause);
   examples(pause, cli, ["queues pause mail --for 30m --reason deploy", "queues pause --tenant acme"]);
   cli.act(pause, async (session, [name], flags) => {
     const target = targetOf(name, flags);
@@ -45,7 +46,7 @@ export function register(cli: Cli): void {
     const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
     const redrive = await session.openExisting();
     const unknown = target.kind === "queue" ? await unknownQueue(redrive, target.name) : null;
-    await redrive.pause(target, defined({ for: span, reason: textual(flags.reason) }));
+    await redrive.pause(target, { ...defined({ for: span, reason: textual(flags.reason) }), ...whyOf(flags) });
     const { now } = await redrive.store.control();
     const until = isoTime(forMs === null ? null : now + forMs);
     session.answer({ ...target, paused: true, until }, () => {
@@ -55,11 +56,12 @@ export function register(cli: Cli): void {
     if (unknown !== null) session.say(unknown);
   });
   const resume = targetFlags(queues.command("resume")).description("end a pause");
+  whyFlag(resume);
   examples(resume, cli, ["queues resume mail", "queues resume --tenant acme"]);
   cli.act(resume, async (session, [name], flags) => {
     const target = targetOf(name, flags);
     const redrive = await session.openExisting();
-    const resumed = await redrive.resume(target);
+    const resumed = await redrive.resume(target, whyOf(flags));
     const paused = resumed ? [] : (await redrive.queues()).filter((view) => view.paused).map((view) => view.name);
     session.answer({ ...target, resumed }, () => {
       const what = safeLine(`${target.kind} ${target.name}`);

@@ -17,6 +17,8 @@ import {
   limitOptions,
   numeric,
   textual,
+  whyFlag,
+  whyOf,
 } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { safeLine } from "../core/safe-text.ts";
@@ -58,30 +60,33 @@ export function register(cli: Cli): void {
     ["resume", "continue with the next tick from now"],
   ] as const) {
     const command = schedules.command(verb).description(description).argument("<name>", "name of the schedule");
+    whyFlag(command);
     examples(command, cli, [`schedules ${verb} nightly`]);
-    cli.act(command, async (session, [name = ""]) => {
+    cli.act(command, async (session, [name = ""], flags) => {
       const redrive = await session.openExisting();
-      await tell(session, redrive, await redrive.schedules[verb](name));
+      await tell(session, redrive, await redrive.schedules[verb](name, whyOf(flags)));
     });
   }
   const run = schedules
     .command("run")
     .description("make one extra job now; the schedule does not change")
     .argument("<name>", "name of the schedule");
+  whyFlag(run);
   examples(run, cli, ["schedules run nightly"]);
-  cli.act(run, async (session, [name = ""]) => {
+  cli.act(run, async (session, [name = ""], flags) => {
     const redrive = await session.openExisting();
-    const { id } = await redrive.schedules.run(name);
+    const { id } = await redrive.schedules.run(name, whyOf(flags));
     session.answer({ name, id }, () => `${id} enqueued\n`);
   });
   const remove = schedules
     .command("remove")
     .description("remove a schedule; its jobs stay")
     .argument("<name>", "name of the schedule");
+  whyFlag(remove);
   examples(remove, cli, ["schedules remove nightly"]);
-  cli.act(remove, async (session, [name = ""]) => {
+  cli.act(remove, async (session, [name = ""], flags) => {
     const redrive = await session.openExisting();
-    const removed = await redrive.schedules.remove(name);
+    const removed = await redrive.schedules.remove(name, whyOf(flags));
     const names = removed ? [] : (await redrive.schedules.list()).filter(({ kind }) => kind === "schedule");
     session.answer({ name, removed }, () => {
       if (removed) return `The schedule ${safeLine(name)} is removed.\n`;
@@ -115,6 +120,7 @@ function registerAdd(cli: Cli, schedules: Cli["program"]): void {
     .option("--queue <name>", "queue of a type that --jobs does not define (default: default)")
     .addHelpText("after", NOTES);
   limitFlags(add);
+  whyFlag(add);
   examples(add, cli, [
     "schedules add nightly report '{\"full\":true}' --cron '0 2 * * *' --timezone Europe/Berlin",
     "schedules add poll fetch-feed --every 5m --overlap skip",
@@ -126,7 +132,7 @@ function registerAdd(cli: Cli, schedules: Cli["program"]): void {
     // Checks everything before a database file is created.
     await checkSchedule(name, options, typesByName(jobs, defaults));
     const redrive = await session.open({ jobs, defaults });
-    await tell(session, redrive, await redrive.schedules.set(name, options));
+    await tell(session, redrive, await redrive.schedules.set(name, options, whyOf(flags)));
   });
 }
 

@@ -2,7 +2,7 @@
 // environment, the environment overrides the config file.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
-import { JOB_BOUNDS } from "../core/new-job.ts";
+import { checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { redactJson } from "../core/redact.ts";
 import { openStore } from "../open-store.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -82,7 +82,7 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
   const address = addressOf(options.store, io, config);
   const progress = openProgressLine(io);
   const log = cliLog(io, wanted, (line) => progress.say(line));
-  const queue = openings({ address, config, log });
+  const queue = openings({ address, config, log }, actorFrom(io));
   const show = showing(io, { json, redact });
   return {
     io,
@@ -108,7 +108,10 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
 type Openings = Pick<Session, "open" | "openProducer" | "openExisting" | "close" | "abandon">;
 
 /** The ways to open and close the queue of a call; each loads only what it needs. */
-function openings({ address, config, log }: Pick<Session, "address" | "config" | "log">): Openings {
+function openings(
+  { address, config, log }: Pick<Session, "address" | "config" | "log">,
+  actor: { readonly actor?: string },
+): Openings {
   let closing: (() => Promise<void>) | null = null;
   const openHere = async (makesFolder: boolean, brief = false): Promise<Store> => {
     if (!makesFolder) (await address.inspect()).checkPlace();
@@ -122,7 +125,7 @@ function openings({ address, config, log }: Pick<Session, "address" | "config" |
     if (existing && !(await (await address.inspect()).isMade(store))) throw noStore(address);
     const { services, tenants } = config;
     const { createRedrive } = await import("../redrive.ts");
-    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log });
+    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log, ...actor });
     closing = async () => {
       await redrive.close();
       await store.close();
@@ -181,5 +184,18 @@ function addressOf(flag: string | undefined, io: Io, config: Config): StoreAddre
   } catch (error) {
     if (!isRedriveError(error)) throw error;
     throw new RedriveError("config_refused", error.message.replace(/^store/, "REDRIVE_STORE"), { cause: error });
+  }
+}
+
+/** Who acts, where the environment says so. */
+function actorFrom({ env }: Io): { readonly actor?: string } {
+  const actor = env.REDRIVE_ACTOR?.trim();
+  if (!actor) return {};
+  try {
+    checkText("REDRIVE_ACTOR", actor);
+    return { actor };
+  } catch (error) {
+    if (!isRedriveError(error)) throw error;
+    throw new RedriveError("config_refused", error.message, { cause: error });
   }
 }

@@ -2,7 +2,7 @@
 import { formatDuration } from "../core/duration.ts";
 import { isoTime } from "../operate/json-form.ts";
 import type { StuckFilter, StuckRun } from "../operate/stuck.ts";
-import { type Cli, defined, examples, type Flags, textual } from "./command.ts";
+import { type Cli, defined, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";
 import type { Command } from "commander";
 import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
@@ -31,11 +31,12 @@ export function register(cli: Cli): void {
         "end stuck runs now: their jobs are retried or dead-lettered, and later reports of the runs are refused",
       ),
   ).option("--dry-run", "only show what would be done");
+  whyFlag(fix);
   examples(fix, cli, ["stuck fix --dry-run", "stuck fix --type scrape --older-than 2h"]);
   cli.act(fix, async (session, _args, flags) => {
     const dryRun = flags.dryRun === true;
     const redrive = await session.openExisting();
-    const runs = await redrive.stuck.fix({ ...filterOf(flags), dryRun });
+    const runs = await redrive.stuck.fix({ ...filterOf(flags), ...whyOf(flags), dryRun });
     const { now } = await redrive.store.control();
     const fixed = runs.filter((run) => run.fixed).length;
     session.answer({ dryRun, fixed, items: runs.map(stuckForm) }, () => {

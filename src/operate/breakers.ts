@@ -1,6 +1,7 @@
 // Lists the breakers of a fleet, and opens, closes and resets them by hand.
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { callsOf, failuresInARow, witnessFrom } from "../core/evidence.ts";
+import { subjectOf } from "../core/event-log.ts";
 import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
@@ -14,6 +15,7 @@ import {
   type ServiceRecord,
 } from "../core/service-record.ts";
 import type { Cell, CellQuery, Control, Store } from "../store/store.ts";
+import type { ActionOptions, EventLog } from "../report/event-log.ts";
 import { livingAmong, type SaidSettings, settingsFrom, settingsOfServices } from "../services/holding.ts";
 import { changeService } from "../services/service-change.ts";
 
@@ -52,15 +54,26 @@ export interface Breakers {
   /** The breaker of a service; closed if nothing is known of it. */
   get(service: string): Promise<BreakerView>;
   /** Opens it by hand for a time (1 ms to 10 years), or until it is closed by hand. */
-  open(service: string, options: { readonly reason: string; readonly for?: Duration }): Promise<BreakerView>;
+  open(
+    service: string,
+    options: { readonly reason: string; readonly for?: Duration } & ActionOptions,
+  ): Promise<BreakerView>;
   /** Closes it; the load rises along the service's ramp. */
-  close(service: string): Promise<BreakerView>;
+  close(service: string, options?: ActionOptions): Promise<BreakerView>;
   /** Closes it at once and without a ramp, and forgets what the fleet has counted and any `Retry-After`. */
-  reset(service: string): Promise<BreakerView>;
+  reset(service: string, options?: ActionOptions): Promise<BreakerView>;
 }
 
 /** The breakers of a store. */
-export function openBreakers(store: Store, limits: Limits): Breakers {
+export function openBreakers({
+  store,
+  limits,
+  eventLog,
+}: {
+  readonly store: Store;
+  readonly limits: Limits;
+  readonly eventLog: EventLog;
+}): Breakers {
   const read = async (queries: readonly CellQuery[]) => {
     const [control, { cells }, workers] = await Promise.all([store.control(), store.cells(queries), store.workers()]);
     return { control, cells, settings: settingsFrom(cells, limits, livingAmong(workers, control.now)) };
@@ -70,9 +83,8 @@ export function openBreakers(store: Store, limits: Limits): Breakers {
     const { control, cells, settings } = await read(queriesFor(service));
     return viewOf(service, control, cells, settings);
   };
-  const change = async (service: string, next: Parameters<typeof changeService>[2]): Promise<BreakerView> => {
-    checkName("service", service);
-    await changeService(store, service, next);
+  const change = async (service: string, action: ByHand, next: NextRecord): Promise<BreakerView> => {
+    await changeByHand({ store, eventLog }, service, action, next);
     return get(service);
   };
   return {
@@ -88,20 +100,53 @@ export function openBreakers(store: Store, limits: Limits): Breakers {
     },
     get,
     async open(service, options) {
-      const { reason, for: span } = parseOptions(options, ["reason", "for"], "open");
+      const { reason, for: span, why = reason } = parseOptions(options, ["reason", "for", "why"], "open");
       checkText("reason", reason);
       const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
-      return change(service, (record, now) =>
+      return change(service, { kind: "breaker.open", why, details: { reason, forMs } }, (record, now) =>
         openedByHand(record, reason as string, forMs === null ? null : now + forMs, now),
       );
     },
-    async close(service) {
+    async close(service, options = {}) {
+      const { why } = parseOptions(options, ["why"], "close");
       checkName("service", service);
       const { settings } = await read(queriesFor(service));
-      return change(service, (record, now) => closed(record, settings.service(service).rampMs, now));
+      const { rampMs } = settings.service(service);
+      return change(service, { kind: "breaker.close", why }, (record, now) => closed(record, rampMs, now));
     },
-    reset: async (service) => change(service, resetAt),
+    async reset(service, options = {}) {
+      const { why } = parseOptions(options, ["why"], "reset");
+      return change(service, { kind: "breaker.reset", why }, resetAt);
+    },
   };
+}
+
+type NextRecord = Parameters<typeof changeService>[2];
+
+/** A change by hand, for the event log. */
+interface ByHand {
+  readonly kind: string;
+  readonly why: unknown;
+  readonly details?: object;
+}
+
+/** Changes the record of a service; the outcome in the event log has the states before and after. */
+async function changeByHand(
+  { store, eventLog }: { readonly store: Store; readonly eventLog: EventLog },
+  service: string,
+  action: ByHand,
+  next: NextRecord,
+): Promise<void> {
+  checkName("service", service);
+  const states: { before?: Breaker["state"]; after?: Breaker["state"] } = {};
+  await eventLog.act({ ...action, subject: subjectOf("service", service), outcome: () => states }, () =>
+    changeService(store, service, (record, now) => {
+      const after = next(record, now);
+      states.before = record.breaker.state;
+      states.after = after.breaker.state;
+      return after;
+    }),
+  );
 }
 
 function queriesFor(service: string): CellQuery[] {

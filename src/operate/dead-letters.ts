@@ -6,8 +6,9 @@ import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } f
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
 import type { DeadLetterQuery, LetterFilter, Reach, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
+import type { ActionOptions, EventLog } from "../report/event-log.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
-import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
+import { aboutTarget, checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import { everyItem, inChunks, LOOK_AT, PAGE } from "../enqueue/paging.ts";
 
@@ -60,9 +61,12 @@ export interface DeadLetters {
    * those that are dead when the call begins, in the order in which they were enqueued. Counts the `redriven`, those
    * `refused` because they are no longer dead, and ids that are `missing`.
    */
-  retry(target: DeadLetterTarget, options?: { readonly delay?: Duration }): Promise<Record<RedriveAnswer, number>>;
+  retry(
+    target: DeadLetterTarget,
+    options?: { readonly delay?: Duration } & ActionOptions,
+  ): Promise<Record<RedriveAnswer, number>>;
   /** Deletes dead jobs with their dead letters and history. */
-  remove(target: DeadLetterTarget): Promise<RemoveSummary>;
+  remove(target: DeadLetterTarget, options?: ActionOptions): Promise<RemoveSummary>;
   /**
    * Counts the dead letters that match by class, type, reason and cause. `lookAt` is the most letters that it looks at,
    * the newest first; a tally that could not look at all has `seenTo`.
@@ -92,7 +96,13 @@ const FILTER = namesOf<DeadLetterFilter>()([
 ]);
 
 /** The dead letters of a store. */
-export function openDeadLetters(store: Store): DeadLetters {
+export function openDeadLetters({
+  store,
+  eventLog,
+}: {
+  readonly store: Store;
+  readonly eventLog: EventLog;
+}): DeadLetters {
   const all = async function* ({
     oldest = false,
     ...filter
@@ -116,29 +126,20 @@ export function openDeadLetters(store: Store): DeadLetters {
       return { ...letter, history };
     },
     async retry(target, options = {}) {
-      const { delay = 0 } = parseOptions(options, ["delay"], "retry");
+      const { delay = 0, why } = parseOptions(options, ["delay", "why"], "retry");
       const delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+      const { subject, details } = aboutTarget(target, checkFilter);
       const sum = { redriven: 0, refused: 0, missing: 0 };
-      for await (const letters of chunks(target, store)) {
-        const found = letters.filter((letter) => letter !== null);
-        sum.missing += letters.length - found.length;
-        const requests = found.map(({ id, generation }) => ({ id, generation, delayMs }));
-        for (const answer of await store.redrive(requests)) sum[answer] += 1;
-      }
+      const action = { kind: "dead_letters.retry", subject, why, details: { ...details, delayMs }, outcome: () => sum };
+      await eventLog.act(action, () => redriveAll(chunks(target, store), delayMs, store, sum));
       return sum;
     },
-    async remove(target) {
+    async remove(target, options = {}) {
+      const { why } = parseOptions(options, ["why"], "remove");
+      const { subject, details } = aboutTarget(target, checkFilter);
       const sum = { removed: 0, refused: 0, missing: 0 };
-      for await (const letters of chunks(target, store)) {
-        const dead = letters.filter((letter) => letter?.dead === true) as Letter[];
-        const missing = letters.filter((letter) => letter === null).length;
-        const targets = dead.map(({ id, generation }) => ({ id, generation }));
-        // Jobs that were redriven since the read are not removed.
-        const removed = dead.length === 0 ? 0 : await store.remove(targets);
-        sum.removed += removed;
-        sum.missing += missing;
-        sum.refused += letters.length - missing - removed;
-      }
+      const action = { kind: "dead_letters.remove", subject, why, details, outcome: () => sum };
+      await eventLog.act(action, () => removeAll(chunks(target, store), store, sum));
       return sum;
     },
     stats: async ({ lookAt, ...filter } = {}) =>
@@ -154,6 +155,47 @@ interface Letter {
   readonly id: string;
   readonly generation: number;
   readonly dead: boolean;
+}
+
+type Chunks = AsyncIterable<(Letter | null)[]>;
+
+/** Sends letters back to work, and adds up the answers. */
+async function redriveAll(
+  chunked: Chunks,
+  delayMs: number,
+  store: Store,
+  sum: Record<RedriveAnswer, number>,
+): Promise<void> {
+  for await (const letters of chunked) {
+    const found = letters.filter((letter) => letter !== null);
+    sum.missing += letters.length - found.length;
+    const requests = found.map(({ id, generation }) => ({ id, generation, delayMs }));
+    for (const answer of await store.redrive(requests)) sum[answer] += 1;
+  }
+}
+
+/** Deletes dead jobs, and adds up what became of them. */
+async function removeAll(
+  chunked: Chunks,
+  store: Store,
+  sum: { -readonly [K in keyof RemoveSummary]: number },
+): Promise<void> {
+  for await (const letters of chunked) {
+    const dead = letters.filter((letter) => letter?.dead === true) as Letter[];
+    const missing = letters.filter((letter) => letter === null).length;
+    const targets = dead.map(({ id, generation }) => ({ id, generation }));
+    // Jobs that were redriven since the read are not removed.
+    const removed = dead.length === 0 ? 0 : await store.remove(targets);
+    sum.removed += removed;
+    sum.missing += missing;
+    sum.refused += letters.length - missing - removed;
+  }
+}
+
+/** Throws for a filter that names no letters. */
+function checkFilter(filter: DeadLetterFilter): void {
+  checkNarrow(filter, FILTER);
+  letterFilter(filter);
 }
 
 /**

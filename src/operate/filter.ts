@@ -1,4 +1,5 @@
 // The checks of filters, ids and cursors before a store is asked, for jobs and dead letters alike.
+import { subjectOf } from "../core/event-log.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 
 /** The id itself; throws for an invalid one. */
@@ -31,4 +32,21 @@ export function checkKinds(
 export function checkNarrow(filter: unknown, fields: readonly string[]): void {
   if (Object.keys(parseOptions(filter, fields, "filter")).length === 0)
     throw invalid("filter", "at least one field", "{}", "narrow it, or pass { all: true }");
+}
+
+/**
+ * What the event log says of a target: one job by its id, several by their number, or the filter. Throws for a bad one,
+ * so that it changes nothing.
+ */
+export function aboutTarget<F extends object>(
+  target: string | readonly string[] | F,
+  checkFilter: (filter: F) => void,
+): { readonly subject: string | null; readonly details: object } {
+  if (typeof target === "string" || Array.isArray(target)) {
+    const ids = [target].flat().map(checkId);
+    if (ids.length === 1) return { subject: subjectOf("job", ids[0]), details: {} };
+    return { subject: null, details: { ids, count: ids.length } };
+  }
+  checkFilter(target as F);
+  return { subject: null, details: { filter: target } };
 }

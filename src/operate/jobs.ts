@@ -8,9 +8,10 @@ import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
 import type { Limits } from "../core/service.ts";
 import type { CancelAnswer, JobQuery, Page, RescheduleAnswer, Store } from "../store/store.ts";
 import { cancelJobs } from "../enqueue/cancel-jobs.ts";
+import type { ActionOptions, EventLog } from "../report/event-log.ts";
 import type { Events } from "../report/events.ts";
 import { explainJob } from "./explain.ts";
-import { checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
+import { aboutTarget, checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import { everyItem, inChunks, LOOK_AT, PAGE } from "../enqueue/paging.ts";
 
@@ -24,7 +25,7 @@ export type JobFilter = Omit<JobQuery, "limit" | "cursor" | "sort" | "payloads" 
 export type JobTarget = string | readonly string[] | JobFilter;
 
 /** The changes to waiting jobs. */
-export interface RescheduleOptions {
+export interface RescheduleOptions extends ActionOptions {
   /** Due this long from now, at most 10 years; not together with `runAt`. */
   readonly delay?: Duration;
   /** Due at this time: a date, epoch milliseconds or an ISO 8601 text; a past time means at once. */
@@ -64,7 +65,7 @@ export interface Jobs {
    * Cancels waiting jobs and asks running ones to stop. Counts the `cancelled`, the running ones that were `requested`
    * to stop, those already `finished`, and ids that are `missing`.
    */
-  cancel(target: JobTarget): Promise<Record<CancelAnswer, number>>;
+  cancel(target: JobTarget, options?: ActionOptions): Promise<Record<CancelAnswer, number>>;
   /**
    * Changes the due time or the priority of waiting jobs. Counts the `changed`, those `refused` because they do not
    * wait, and ids that are `missing`.
@@ -73,10 +74,20 @@ export interface Jobs {
 }
 
 const FILTER = namesOf<JobFilter>()(["state", "type", "queue", "service", "tenant", "key", "due", "tried", "all"]);
-const CHANGES = namesOf<RescheduleOptions>()(["delay", "runAt", "priority"]);
+const CHANGES = namesOf<RescheduleOptions>()(["delay", "runAt", "priority", "why"]);
 
 /** The jobs of a store; listeners learn of the jobs cancelled here. */
-export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
+export function openJobs({
+  store,
+  events,
+  eventLog,
+  limits,
+}: {
+  readonly store: Store;
+  readonly events: Events;
+  readonly eventLog: EventLog;
+  readonly limits: Limits;
+}): Jobs {
   const all = async function* (filter: JobFilter = {}, payloads = true): AsyncGenerator<Job> {
     const query = jobQuery(filter);
     yield* everyItem((cursor) => store.list({ ...query, limit: PAGE, cursor, payloads }));
@@ -108,17 +119,25 @@ export function openJobs(store: Store, events: Events, limits: Limits): Jobs {
       return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), ...page });
     },
     count: (atMost) => store.count(atMost),
-    async cancel(target) {
+    async cancel(target, options = {}) {
+      const { why } = parseOptions(options, ["why"], "cancel");
+      const { subject, details } = aboutTarget(target, checkFilter);
       const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
-      for await (const ids of chunks(target, all, ["queued", "running"]))
-        for (const answer of await cancelJobs(ids, store, events)) sum[answer] += 1;
+      await eventLog.act({ kind: "jobs.cancel", subject, why, details, outcome: () => sum }, async () => {
+        for await (const ids of chunks(target, all, ["queued", "running"]))
+          for (const answer of await cancelJobs(ids, store, events)) sum[answer] += 1;
+      });
       return sum;
     },
     async reschedule(target, options) {
-      const change = await changeOf(options, store);
+      const { why, ...change } = await changeOf(options, store);
+      const { subject, details } = aboutTarget(target, checkFilter);
       const sum = { changed: 0, refused: 0, missing: 0 };
-      for await (const ids of chunks(target, all, ["queued"]))
-        for (const answer of await store.reschedule(ids.map((id) => ({ id, ...change })))) sum[answer] += 1;
+      const said = { ...details, ...change };
+      await eventLog.act({ kind: "jobs.reschedule", subject, why, details: said, outcome: () => sum }, async () => {
+        for await (const ids of chunks(target, all, ["queued"]))
+          for (const answer of await store.reschedule(ids.map((id) => ({ id, ...change })))) sum[answer] += 1;
+      });
       return sum;
     },
   };
@@ -140,16 +159,20 @@ function jobQuery(filter: JobFilter): Omit<JobQuery, "limit" | "cursor" | "sort"
   return query as Omit<JobQuery, "limit" | "cursor" | "sort">;
 }
 
+/** Throws for a filter that names no jobs. */
+function checkFilter(filter: JobFilter): void {
+  checkNarrow(filter, FILTER);
+  jobQuery(filter);
+}
+
 /** The ids of a target in chunks; a filter without a state selects only jobs that the change can affect. */
 async function* chunks(
   target: JobTarget,
   all: (filter: JobFilter, payloads: boolean) => AsyncIterable<Job>,
   states: readonly Job["state"][],
 ): AsyncGenerator<string[]> {
-  // All of them are checked before the first is changed: a bad one changes nothing.
   if (typeof target === "string" || Array.isArray(target)) return yield* inChunks([target].flat().map(checkId));
   const filter = target as JobFilter;
-  checkNarrow(filter, FILTER);
   for (const state of filter.state === undefined ? states : [filter.state])
     for await (const jobs of inChunks(all({ ...filter, state }, false))) yield jobs.map(({ id }) => id);
 }
@@ -158,13 +181,13 @@ async function* chunks(
 async function changeOf(
   options: RescheduleOptions,
   store: Store,
-): Promise<{ readonly delayMs?: number; readonly priority?: number }> {
-  const { delay, runAt, priority } = parseOptions(options, CHANGES, "reschedule");
+): Promise<{ readonly delayMs?: number; readonly priority?: number; readonly why?: unknown }> {
+  const { delay, runAt, priority, why } = parseOptions(options, CHANGES, "reschedule");
   if (delay === undefined && runAt === undefined && priority === undefined)
     throw invalid("reschedule", "delay, runAt or priority", "nothing", "pass at least one");
   if (delay !== undefined && runAt !== undefined)
     throw invalid("reschedule", "delay or runAt", "both", "give one of them");
-  const change: { delayMs?: number; priority?: number } = {};
+  const change: { delayMs?: number; priority?: number; why?: unknown } = { why };
   if (priority !== undefined) {
     checkPriority(priority);
     change.priority = priority as number;

@@ -2,6 +2,7 @@
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import type { Verdict } from "../core/verdict.ts";
+import type { ActionOptions, EventLog } from "../report/event-log.ts";
 import { settleJudged, type SettlingOptions } from "../upkeep/judged-runs.ts";
 import { judgedPages, type StuckJudge, type StuckJudgement } from "../upkeep/stuck-runs.ts";
 import { checkKinds } from "./filter.ts";
@@ -51,16 +52,19 @@ export interface Stuck {
    * Ends those runs now: the store refuses what they report later, and their jobs are retried or die as the limits of
    * each say. With `dryRun: true` it changes nothing.
    */
-  fix(options?: StuckFilter & { readonly dryRun?: boolean }): Promise<StuckRun[]>;
+  fix(options?: StuckFilter & { readonly dryRun?: boolean } & ActionOptions): Promise<StuckRun[]>;
+}
+
+/** Which runs to end; a dry run ends none. */
+interface Ending {
+  readonly ranMs: number | undefined;
+  readonly type: string | undefined;
+  readonly dryRun: boolean;
 }
 
 /** Stuck runs of a store. */
-export function openStuck(options: StuckJudge & SettlingOptions): Stuck {
-  const fix = async (given: Parameters<Stuck["fix"]>[0] = {}): Promise<StuckRun[]> => {
-    const { dryRun = false, olderThan, type } = parseOptions(given, ["dryRun", "olderThan", "type"], "stuck");
-    checkKinds({ type, dryRun }, { text: ["type"], yesOrNo: ["dryRun"] });
-    const ranMs = olderThan === undefined ? undefined : parseDuration(olderThan, "olderThan", { minMs: 1 });
-    const found: StuckRun[] = [];
+export function openStuck(options: StuckJudge & SettlingOptions & { readonly eventLog: EventLog }): Stuck {
+  const end = async ({ ranMs, type, dryRun }: Ending, found: StuckRun[]): Promise<StuckRun[]> => {
     const refused: unknown[] = [];
     for await (const page of judgedPages(ranMs === undefined ? {} : { ranMs }, options)) {
       const judged = page.filter(({ run }) => type === undefined || run.job.type === type);
@@ -69,6 +73,22 @@ export function openStuck(options: StuckJudge & SettlingOptions): Stuck {
     }
     if (refused.length > 0) throw refused[0];
     return found;
+  };
+  const fix = async (given: Parameters<Stuck["fix"]>[0] = {}): Promise<StuckRun[]> => {
+    const {
+      dryRun = false,
+      olderThan,
+      type,
+      why,
+    } = parseOptions(given, ["dryRun", "olderThan", "type", "why"], "stuck");
+    checkKinds({ type, dryRun }, { text: ["type"], yesOrNo: ["dryRun"] });
+    const ranMs = olderThan === undefined ? undefined : parseDuration(olderThan, "olderThan", { minMs: 1 });
+    const ending = { ranMs, type, dryRun } as Ending;
+    const found: StuckRun[] = [];
+    if (ending.dryRun) return end(ending, found);
+    const outcome = (): object => ({ fixed: found.filter(({ fixed }) => fixed).length, found: found.length });
+    const action = { kind: "stuck.fix", subject: null, why, details: { filter: { ranMs, type } }, outcome };
+    return options.eventLog.act(action, () => end(ending, found));
   };
   return {
     async list(filter = {}) {

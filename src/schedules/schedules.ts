@@ -1,7 +1,8 @@
 // Schedules as people handle them: set, list, pause, resume, run now, remove. Upkeep makes their jobs.
 import { RedriveError } from "../core/errors.ts";
+import { subjectOf } from "../core/event-log.ts";
 import { checkName } from "../core/new-job.ts";
-import { didYouMean, objectOf } from "../core/options.ts";
+import { didYouMean, objectOf, parseOptions } from "../core/options.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import {
   begun,
@@ -16,6 +17,7 @@ import type { Cell, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import type { ActionOptions, EventLog, OperatorAction } from "../report/event-log.ts";
 import type { Events } from "../report/events.ts";
 import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, typesByName } from "./schedule-jobs.ts";
 import { definitionFrom, type ScheduleOptions } from "./schedule-options.ts";
@@ -25,21 +27,21 @@ import { type AnyScheduleView, readSchedules, type ScheduleView, viewsOf } from 
 export interface Schedules {
   /**
    * Makes a schedule, or changes the one of this name. The same definition again changes nothing; if its times differ,
-   * it continues with the next tick from now.
+   * it continues with the next tick from now. `because.why` says why, for the event log.
    */
-  set<Input>(name: string, options: ScheduleOptions<Input>): Promise<ScheduleView>;
+  set<Input>(name: string, options: ScheduleOptions<Input>, because?: ActionOptions): Promise<ScheduleView>;
   /** Every schedule by name, followed by the upkeep services. */
   list(): Promise<AnyScheduleView[]>;
   /** The schedule; null if there is none of this name. */
   get(name: string): Promise<ScheduleView | null>;
   /** Pauses a schedule: it makes no jobs until `resume`, and ticks during the pause make none later either. */
-  pause(name: string): Promise<ScheduleView>;
+  pause(name: string, options?: ActionOptions): Promise<ScheduleView>;
   /** Ends the pause; the next tick is the next one from now. */
-  resume(name: string): Promise<ScheduleView>;
+  resume(name: string, options?: ActionOptions): Promise<ScheduleView>;
   /** Makes one extra job now, besides the planned ones; answers its id. */
-  run(name: string): Promise<{ readonly id: string }>;
+  run(name: string, options?: ActionOptions): Promise<{ readonly id: string }>;
   /** Removes the schedule; jobs that it has made stay. False if there was none. */
-  remove(name: string): Promise<boolean>;
+  remove(name: string, options?: ActionOptions): Promise<boolean>;
 }
 
 /** What schedules are handled with. */
@@ -47,6 +49,7 @@ export interface ScheduleParts {
   readonly store: Store;
   readonly system: System;
   readonly events: Events;
+  readonly eventLog: EventLog;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
 }
@@ -56,7 +59,7 @@ const TRIES = 10;
 
 /** The schedules of a store. */
 export function openSchedules(parts: ScheduleParts): Schedules {
-  const { store, system, events } = parts;
+  const { store, eventLog } = parts;
   const known = typesByName(parts.jobs, parts.defaults);
   const get = async (name: string): Promise<ScheduleView | null> => {
     checkName("schedule", name);
@@ -67,42 +70,82 @@ export function openSchedules(parts: ScheduleParts): Schedules {
     await change(store, name, next);
     return (await get(name)) ?? Promise.reject(await unknown(store, name));
   };
+  const act = acting(eventLog);
   return {
     get,
     list: () => readSchedules(store),
-    async set(name, options) {
+    async set(name, options, because) {
       const definition = await checkSchedule(name, options as ScheduleOptions, known);
-      return changed(name, (found, now) => setTo(found, definition, now));
+      const set = (): Promise<ScheduleView> => changed(name, (found, now) => setTo(found, definition, now));
+      // A program that sets its schedules at every start changes nothing, and leaves no event.
+      const found = (await cellsOf(store, name)).map(({ value }) => scheduleFrom(value))[0];
+      if (found && isSame(found.definition, definition)) return set();
+      const { job, cron, timezone, everyMs } = definition;
+      return act("set", name, because, set, { details: { job, cron, timezone, everyMs } });
     },
-    pause: (name) => changed(name, async (found) => pausedSchedule(found ?? (await missing(store, name)))),
-    resume: (name) =>
-      changed(name, async (found, now) => {
-        const { definition, state } = found ?? (await missing(store, name));
-        if (!state.paused) return { definition, state };
-        return resumedSchedule({ definition, state }, now, await ticksOf(definition, state.anchor));
-      }),
-    async run(name) {
-      const id = system.jobId();
-      const [cell] = await cellsOf(store, name);
-      const schedule = (cell && scheduleFrom(cell.value)) ?? (await missing(store, name));
-      const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
-      await store.enqueue([job]);
-      events.emit({ kind: "job.enqueued", id, type: job.type });
-      // It becomes the last job, for overlaps and for lists; the planned ticks do not change.
-      await change(store, name, async (found, now) => {
-        return found && { ...found, state: { ...found.state, lastJob: id, lastAt: now } };
-      });
-      return { id };
-    },
-    async remove(name) {
-      let there = false;
-      await change(store, name, async (_found, _now, cell) => {
-        there = cell !== undefined;
-        return null;
-      });
-      return there;
-    },
+    pause: (name, options) =>
+      act("pause", name, options, () =>
+        changed(name, async (found) => pausedSchedule(found ?? (await missing(store, name)))),
+      ),
+    resume: (name, options) =>
+      act("resume", name, options, () =>
+        changed(name, async (found, now) => {
+          const { definition, state } = found ?? (await missing(store, name));
+          if (!state.paused) return { definition, state };
+          return resumedSchedule({ definition, state }, now, await ticksOf(definition, state.anchor));
+        }),
+      ),
+    run: (name, options) =>
+      act("run", name, options, () => runNow(parts, known, name), { outcome: (made) => ({ job: made?.id }) }),
+    remove: (name, options) =>
+      act("remove", name, options, () => removed(store, name), { outcome: (was) => ({ removed: was }) }),
   };
+}
+
+type Act = <T>(
+  verb: string,
+  name: string,
+  options: ActionOptions | undefined,
+  work: () => Promise<T>,
+  rest?: Pick<OperatorAction<T>, "details" | "outcome">,
+) => Promise<T>;
+
+/** Carries out actions on schedules, each with its intent and its outcome in the event log. */
+function acting(eventLog: EventLog): Act {
+  return async (verb, name, options = {}, work, rest = {}) => {
+    const { why } = parseOptions(options, ["why"], verb);
+    checkName("schedule", name);
+    return eventLog.act({ kind: `schedule.${verb}`, subject: subjectOf("schedule", name), why, ...rest }, work);
+  };
+}
+
+/** Makes one extra job. */
+async function runNow(
+  { store, system, events }: ScheduleParts,
+  known: KnownTypes,
+  name: string,
+): Promise<{ readonly id: string }> {
+  const id = system.jobId();
+  const [cell] = await cellsOf(store, name);
+  const schedule = (cell && scheduleFrom(cell.value)) ?? (await missing(store, name));
+  const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
+  await store.enqueue([job]);
+  events.emit({ kind: "job.enqueued", id, type: job.type });
+  // It becomes the last job, for overlaps and for lists; the planned ticks do not change.
+  await change(store, name, async (found, now) => {
+    return found && { ...found, state: { ...found.state, lastJob: id, lastAt: now } };
+  });
+  return { id };
+}
+
+/** Removes a schedule; false if there was none. */
+async function removed(store: Store, name: string): Promise<boolean> {
+  let there = false;
+  await change(store, name, async (_found, _now, cell) => {
+    there = cell !== undefined;
+    return null;
+  });
+  return there;
 }
 
 /** The definition that the options describe; refuses anything wrong in it. */
@@ -147,9 +190,13 @@ async function cellsOf(store: Store, name: string): Promise<readonly Cell[]> {
   return (await store.cells([{ kind: SCHEDULE_CELLS, name }])).cells;
 }
 
+function isSame(a: ScheduleDefinition, b: ScheduleDefinition): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
 async function setTo(found: Schedule | null, definition: ScheduleDefinition, now: number): Promise<Schedule> {
   if (!found) return begun(definition, now, await ticksOf(definition, now));
-  if (JSON.stringify(found.definition) === JSON.stringify(definition)) return found;
+  if (isSame(found.definition, definition)) return found;
   const anchor = found.state.lastAt ?? found.state.anchor;
   const next = await ticksOf(definition, anchor);
   return redefined(found, definition, now, () => next);

@@ -13,6 +13,7 @@ import {
   type Witness,
   witnessFrom,
 } from "../core/evidence.ts";
+import { breakerChanged } from "../core/event-log.ts";
 import type { Limits } from "../core/service.ts";
 import { initialRecord, opened, recordFrom, type ServiceRecord } from "../core/service-record.ts";
 import { groupCommit } from "../store/group-commit.ts";
@@ -22,7 +23,7 @@ import { livingAmong } from "./holding.ts";
 
 /** What a watch needs. */
 export interface ServiceWatchOptions {
-  readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells" | "workers">;
+  readonly store: Pick<Store, "control" | "setService" | "cells" | "setCells" | "workers" | "record">;
   readonly system: System;
   readonly limits: Limits;
   /** The name under which evidence is written. */
@@ -187,11 +188,19 @@ export class ServiceWatch {
       const after = next(record, this.now);
       if (after === record) return false;
       const written = await attempt("service", () => store.setService(service, version, JSON.stringify(after)));
+      if (written) this.#record(service, record, after);
       await this.look();
       if (written) return true;
       if (written === null) return false;
     }
     return false;
+  }
+
+  /** Writes a change to the event log, which no call waits for. */
+  #record(service: string, before: ServiceRecord, after: ServiceRecord): void {
+    const { store, attempt, holder } = this.#options;
+    const event = breakerChanged(service, before.breaker, after.breaker, holder());
+    if (event) void attempt("record", () => store.record([event]));
   }
 
   /** Stops publishing. */

@@ -67,7 +67,7 @@ export function pageOf<Row extends readonly unknown[]>(
   found: readonly Row[],
   limit: number,
   at: number,
-  bound: { readonly seq: number; readonly at: number } | null,
+  bound: { readonly seq: number; readonly at: number } | null = null,
 ): { readonly rows: Row[]; readonly next: string | null; readonly seenTo?: number } {
   const rows = found.slice(0, limit);
   if (found.length > limit) return { rows, next: String(rows.at(-1)?.[at]) };

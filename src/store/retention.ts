@@ -1,6 +1,7 @@
 // How long ended jobs are kept, and what a prune does with expired ones. The same for every store, so that all of them
 // delete the same jobs.
 import { type Job, LATEST_INSTANT, type State } from "../core/job.ts";
+import { EVENT_MS } from "./event-log.ts";
 
 /** How long the ended jobs of a type are kept. */
 export interface Keep {
@@ -84,6 +85,8 @@ export interface Pruning {
   readonly bucketsUntil: number;
   /** Lanes that were not in use since then are deleted. */
   readonly lanesUntil: number;
+  /** Events as old as this are deleted. */
+  readonly eventsUntil: number;
   /** The expiry of a job that ended without one. */
   expiryOf(type: string, state: EndState, finishedAt: number): number;
   /** True for an expired job that is not deleted, because its letters must go through an archive. */
@@ -119,6 +122,7 @@ export function pruning({ keep, types, keyMs, laneMs = LANE_MS }: Retention, now
     cellsUntil: now - CELL_MS,
     bucketsUntil: now - BUCKET_MS,
     lanesUntil: now - laneMs,
+    eventsUntil: now - EVENT_MS,
     expiryOf(type, state, finishedAt) {
       const { finishedMs, deadMs } = keepOf(type);
       const keepMs = state === "dead" ? deadMs : finishedMs;

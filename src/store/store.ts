@@ -5,6 +5,7 @@
 // A verb either does everything it says, or throws and has done nothing (`store_unavailable`: try again later). When
 // the answer is lost, the caller does not know the result; that is why writes about runs carry their lease and new jobs
 // carry their id.
+import type { LoggedEvent, NewEvent } from "../core/event-log.ts";
 import type { AttemptRecord, DeadLetter, Job, Lease, State, Terms } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
@@ -21,6 +22,7 @@ import type {
   RedriveRequest,
   Tally,
 } from "./dead-letters.ts";
+import type { EventQuery } from "./event-log.ts";
 import type {
   Beat,
   BeatAnswer,
@@ -37,11 +39,13 @@ import type {
 import type { PruneAnswer, Retain, RetainAnswer, Retention } from "./retention.ts";
 import type { Signs } from "./signs.ts";
 
+export type { LoggedEvent, NewEvent } from "../core/event-log.ts";
 export type { Lease } from "../core/job.ts";
 export type { Cell, CellChange, CellKey, CellQuery } from "./cells.ts";
 export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
+export type { EventQuery } from "./event-log.ts";
 export type { Signs } from "./signs.ts";
 export type { FailurePage, FailureQuery, KeptFailure, NewFingerprint } from "./failures.ts";
 export type { Keep, PruneAnswer, Retain, RetainAnswer, Retention, TypeKeep } from "./retention.ts";
@@ -158,9 +162,19 @@ export interface Store {
   setCells(changes: readonly CellChange[]): Promise<boolean[]>;
 
   /**
+   * Adds events to the log, in this order; answers the number of each, or null for one that is written only once and was
+   * before. Numbers follow the order of commits: a reader that has seen a number has seen all before it, or finds them
+   * deleted.
+   */
+  record(events: readonly NewEvent[]): Promise<(number | null)[]>;
+  /** A page of the event log, newest first unless asked otherwise. */
+  events(query: EventQuery): Promise<Page<LoggedEvent>>;
+
+  /**
    * One step of deleting what has expired: gives up to `limit` jobs that ended without an expiry the one that the
-   * retention says, deletes up to `limit` expired jobs, the earliest expiry first, and up to `limit` keys of deleted
-   * jobs, once old enough. Dead jobs that must go through an archive are set aside instead. A job expires by its own
+   * retention says, deletes up to `limit` expired jobs, the earliest expiry first, up to `limit` keys of deleted jobs, once
+   * old enough, and up to `limit` events that are 90 days old, except the first sight of a release, or that are not
+   * among the last million. Dead jobs that must go through an archive are set aside instead. A job expires by its own
    * time, whichever process prunes, and the cost of a step depends only on its limit. The first step also deletes
    * given-up workers that hold nothing, and ended pauses, once they are as old as the dead of `keep` may get (30 days
    * where those stay forever), and cells with a holder that were not written for a day, or buckets of limits and notes

@@ -1,5 +1,6 @@
 // The facts about every verb of a store, in one table: what it refuses, whether it only reads, whether its answer
 // promises durability, and whether it may make work due. A new verb is a row here and its code in each store.
+import { checkNewEvent } from "../core/event-log.ts";
 import { DEATH_REASONS, LATEST_INSTANT } from "../core/job.ts";
 import {
   checkDelay,
@@ -16,7 +17,17 @@ import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor, readEnqueuedCursor } from "./cursor.ts";
 import { FAILURE_PLACES } from "./failures.ts";
-import type { Keep, LetterFilter, Reach, Retain, Retention, SettleRequest, Store, TypeKeep } from "./store.ts";
+import type {
+  EventQuery,
+  Keep,
+  LetterFilter,
+  Reach,
+  Retain,
+  Retention,
+  SettleRequest,
+  Store,
+  TypeKeep,
+} from "./store.ts";
 
 /** The verbs that reach the data. */
 export type Verb = Exclude<keyof Store, "name" | "remote" | "describe" | "pulse" | "within" | "onWake" | "close">;
@@ -255,6 +266,14 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
       for (const change of changes) checkCell(change);
     },
   },
+  record: {
+    promises: ALWAYS,
+    check: (events) => {
+      checkInteger("events", events.length, 0, SET_MOST);
+      events.forEach(checkNewEvent);
+    },
+  },
+  events: { reads: true, forPeople: true, check: (query) => checkEventQuery(query) },
   prune: { promises: ALWAYS, check: (retention) => checkRetention(retention) },
   retain: { promises: ALWAYS, check: (request) => checkRetain(request) },
 };
@@ -296,6 +315,17 @@ function checkFilter({ service, tenant, key, from, until, text, aside = false }:
   const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
   if (legal && isPlain(text)) return;
   throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
+}
+
+function checkEventQuery({ limit, cursor, oldest = false, kind, actor, subject, from, until }: EventQuery): void {
+  checkInteger("limit", limit, 1, PAGE_MOST);
+  readCursor(cursor);
+  checkBoolean("oldest", oldest);
+  if (kind !== undefined) checkName("kind", kind);
+  if (actor !== undefined) checkText("actor", actor);
+  if (subject !== undefined) checkCellName("subject", subject);
+  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
+  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
 }
 
 function checkKeepMs({ finishedMs, deadMs }: Keep): void {

@@ -1,4 +1,5 @@
 // The real clocks, timers and randomness of this machine.
+import { processActor } from "./actor.ts";
 import { ascendingId, randomNonce, randomWorkerId } from "./ids.ts";
 import type { System } from "./system.ts";
 
@@ -25,6 +26,7 @@ export const realSystem: System = {
   jobId: () => ascendingId(Date.now()),
   nonce: randomNonce,
   workerId: randomWorkerId,
+  actor: processActor,
 };
 
 function after(ms: number, callback: () => void): () => void {

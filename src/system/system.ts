@@ -1,4 +1,4 @@
-// Everything that waits, tells the time, draws random numbers or makes ids, as one parameter. Production passes
+// Everything that waits, tells the time, draws random numbers, makes ids or knows who runs the process, as one parameter. Production passes
 // `realSystem`; the simulation passes its own, and the code in between cannot tell the difference.
 
 /** Clock, timers, randomness and ids as the rest of the library uses them. */
@@ -19,4 +19,6 @@ export interface System {
   nonce(): string;
   /** A short random id for a worker. */
   workerId(): string;
+  /** Who runs this process, for the event log: `REDRIVE_ACTOR`, else the user and the host. */
+  actor(): string;
 }

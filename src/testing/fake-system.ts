@@ -61,5 +61,6 @@ export function fakeSystem(timeline: Timeline, dice: Dice, owner: EntryOwner = {
     },
     nonce: () => hex(32),
     workerId: () => hex(12),
+    actor: () => "test",
   };
 }

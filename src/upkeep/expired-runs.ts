@@ -1,5 +1,6 @@
 // Finds runs whose worker is gone, lets core judge them, and settles them under the lost lease. Every worker does this;
 // if two find the same run, the fence makes one of them stale.
+import { workerGivenUp } from "../core/event-log.ts";
 import type { Failure } from "../core/job.ts";
 import { lapsedWorkers, type TimeReading } from "../core/lapse.ts";
 import { type RetryPolicy, verdict } from "../core/verdict.ts";
@@ -55,10 +56,22 @@ export async function reap(
     const judged = runs.map((run) => judge(run, evidence, options));
     settled += (await settleJudged(judged, options, refused)).length;
   }
+  await noteGivenUp(
+    store,
+    workers.filter(({ id, givenUp }) => !givenUp && (gone.includes(id) || late.includes(id))),
+  );
   if (refused.length > 0) throw refused[0];
   // A worker that was given up and holds no run has no further use.
   for (const { id } of workers.filter((worker) => worker.givenUp && worker.running === 0)) await store.leave(id);
   return settled;
+}
+
+/** Writes to the event log which of these workers were given up; one that is gone by now was given up and cleared away. */
+async function noteGivenUp(store: Store, suspects: readonly WorkerRecord[]): Promise<void> {
+  if (suspects.length === 0) return;
+  const now = new Map((await store.workers()).map((worker) => [worker.id, worker]));
+  const lost = suspects.filter(({ id }) => now.get(id)?.givenUp ?? true);
+  if (lost.length > 0) await store.record(lost.map(({ id, ...about }) => workerGivenUp(id, about)));
 }
 
 /** Workers of this host whose process is gone. */

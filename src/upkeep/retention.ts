@@ -1,6 +1,7 @@
 // Deletes ended jobs that have expired, in small steps. A job carries its expiry, so that the deleting process need not
 // know its type. Listeners learn how many were deleted, and where an archive is set, the dead letters of the types
 // defined here are on disk before they are deleted.
+import { retentionPruned } from "../core/event-log.ts";
 import type { DeadLetter } from "../core/job.ts";
 import type { Policy } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -85,7 +86,10 @@ export async function applyRetention(options: RetentionOptions, signal?: AbortSi
     sum.dead += answer.dead;
     more = answer.more;
   }
-  if (sum.completed + sum.cancelled + sum.dead > 0) onPruned(sum);
+  if (sum.completed + sum.cancelled + sum.dead > 0) {
+    onPruned(sum);
+    await store.record([retentionPruned(sum)]);
+  }
   return sum;
 }
 

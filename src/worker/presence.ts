@@ -1,5 +1,6 @@
 // A worker's presence in the store: it registers, publishes what it serves, sends heartbeats, learns what to cancel,
 // and comes back under a new id when the fleet has given it up.
+import { releaseSeen } from "../core/event-log.ts";
 import { isRedriveError } from "../core/errors.ts";
 import type { BeatAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
@@ -71,6 +72,10 @@ export class Presence {
     if (!registered) return;
     // Stopped while we waited: the registration must not outlive the worker.
     if (ending.aborted) return void (await contact.attempt("leave", () => store.leave(id)));
+    if (isStart && release !== null)
+      void contact
+        .attempt("record", () => store.record([releaseSeen(release, id)]))
+        .catch((error: unknown) => contact.complain("record", error));
     this.#heardAt = system.monotonic();
     this.#heartbeat = startHeartbeat({
       store,

@@ -8,6 +8,7 @@ import { pauseFacts, serviceFacts } from "./control.ts";
 import { deadLetterFacts, historyFacts, redriveFacts } from "./dead-letters.ts";
 import { dueFacts } from "./due.ts";
 import { enqueueFacts } from "./enqueue.ts";
+import { eventFacts } from "./event-log.ts";
 import { failureFacts } from "./failures.ts";
 import { groupFacts, placeFacts } from "./groups.ts";
 import { enqueueOrderFacts, presentFailureFacts, releaseFacts, shownKeyFacts } from "./identity.ts";
@@ -64,6 +65,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["pause", pauseFacts],
   ["service", serviceFacts],
   ["cells", cellFacts],
+  ["event log", eventFacts],
   ["transitions", transitionFacts],
   ["bytes", byteFacts],
   ["bad input", badInputFacts],

@@ -7,6 +7,8 @@ import { add, end, finish, leaseOf, read, start, take, takeOne } from "../suppor
 import { cancel, complete, dead, failure, release, retry } from "../support/verdicts.ts";
 import { digestOf, newJob } from "../support/new-job.ts";
 import { walk } from "../support/letter-pages.ts";
+import { openEventLog } from "../../src/report/event-log.ts";
+import { collectLog } from "../../src/testing/collect-log.ts";
 import { openDeadLetters } from "../../src/operate/dead-letters.ts";
 import type { Suite } from "./suite.ts";
 
@@ -67,7 +69,7 @@ export function enqueueOrderFacts({ fact, timed }: Suite): void {
     const died = runs.toSorted((a, b) => (digestOf(a.id) < digestOf(b.id) ? -1 : 1));
     await store.settle({ settlements: died.map((run) => ({ ...leaseOf(run), verdict: dead() })) });
     let calls = 0;
-    const letters = openDeadLetters({
+    const slow: Store = {
       ...store,
       deadLetters: (query) => store.deadLetters(query),
       async redrive(requests) {
@@ -79,7 +81,9 @@ export function enqueueOrderFacts({ fact, timed }: Suite): void {
         await finish(store, dead(), { type: "late", tenant: String(calls) });
         return answers;
       },
-    });
+    };
+    const eventLog = openEventLog({ store, actor: "a test", log: collectLog() });
+    const letters = openDeadLetters({ store: slow, eventLog });
     expect(await letters.retry({ all: true })).toEqual({ redriven: 450, refused: 0, missing: 0 });
     expect((await take(store)).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
     expect(await walk(store, { limit: 200 })).toHaveLength(calls);

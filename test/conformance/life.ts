@@ -47,6 +47,8 @@ const VERBS: {
   prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, isFirst: true }),
   failures: (store) => store.failures({ after: 0, limit: 1 }),
   setFingerprints: (store) => store.setFingerprints([{ of: "job", seq: 1, at: 0, was: "a", fingerprint: "b" }]),
+  record: (store) => store.record([{ kind: "k", actor: null, why: null, subject: null, value: "{}" }]),
+  events: (store) => store.events({ limit: 1 }),
   retain: (store) => store.retain({ types: [], after: 0, limit: 1 }),
 };
 

@@ -7,6 +7,7 @@ import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../sr
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
 import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
+import { events, record } from "./model-events.ts";
 import { deadLetters, prune, retain, setFingerprints, tally } from "./model-letters.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
@@ -277,6 +278,8 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   weighted(6, note),
   weighted(3, setCells),
   cells,
+  weighted(2, record),
+  events,
   list,
   deadLetters,
   tally,

@@ -1,7 +1,7 @@
 // Everything that can be read from a store, in an order that all stores share, and what must hold for it at any time.
 import type { AttemptRecord, DeadLetter, Job, State } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
-import type { Cell, Control, Page, Store, WorkerRecord } from "../../src/store/store.ts";
+import type { Cell, Control, LoggedEvent, Page, Store, WorkerRecord } from "../../src/store/store.ts";
 
 /** The kinds of cells that commands write. */
 export const CELL_KINDS = ["k1", "k2"] as const;
@@ -24,6 +24,7 @@ export interface Dump {
   readonly workers: readonly WorkerRecord[];
   readonly control: Control;
   readonly cells: readonly Cell[];
+  readonly events: readonly LoggedEvent[];
 }
 
 /** A lane by what it holds: the number is each store's own affair. */
@@ -76,6 +77,7 @@ export async function dump(store: Store): Promise<Dump> {
     workers: (await store.workers()).toSorted(byText),
     control: { ...control, pauses: control.pauses.toSorted(byText) },
     cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS].map((kind) => ({ kind })))).cells,
+    events: await pages((cursor) => store.events({ limit: 7, cursor })),
   };
 }
 

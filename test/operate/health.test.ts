@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { queueFindings } from "../../src/cli/doctor-queue.ts";
 import { gatherHealth, type HealthFacts, judgeHealth } from "../../src/operate/health.ts";
+import { openEventLog } from "../../src/report/event-log.ts";
 import { openEvents } from "../../src/report/events.ts";
 import { openSchedules } from "../../src/schedules/schedules.ts";
 import { realSystem } from "../../src/system/real.ts";
@@ -190,7 +191,9 @@ describe("upkeep", () => {
   /** A store with a schedule every minute and a living worker that told of its upkeep. */
   async function attended() {
     const { store, clock } = await inlineStore();
-    const parts = { store, system: realSystem, events: openEvents(collectLog()), jobs: [], defaults: {} };
+    const log = collectLog();
+    const eventLog = openEventLog({ store, log, actor: "test" });
+    const parts = { store, system: realSystem, events: openEvents(log), eventLog, jobs: [], defaults: {} };
     const schedules = openSchedules(parts);
     await schedules.set("a", { every: "1m", job: "t" });
     await schedules.set("b", { every: "1h", job: "t" });

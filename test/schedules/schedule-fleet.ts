@@ -2,6 +2,7 @@
 // at any call of the store, before or after the call is carried out, and the store's clock can be stepped.
 import type { System } from "../../src/system/system.ts";
 import type { Job } from "../../src/core/job.ts";
+import { openEventLog } from "../../src/report/event-log.ts";
 import { openEvents } from "../../src/report/events.ts";
 import { openSchedules, type Schedules } from "../../src/schedules/schedules.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -45,7 +46,8 @@ export class Fleet {
     this.dice = createDice(seed, "fleet");
     this.#system = { ...realSystem, monotonic: () => this.#passed, random: () => this.dice.random() };
     const events = openEvents(this.log);
-    const parts = { store: world.store, system: this.#system, events, jobs: [], defaults: {} };
+    const eventLog = openEventLog({ store: world.store, log: this.log, actor: "test" });
+    const parts = { store: world.store, system: this.#system, events, eventLog, jobs: [], defaults: {} };
     this.schedules = openSchedules(parts);
   }
 

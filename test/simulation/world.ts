@@ -257,5 +257,6 @@ function createSystem(
     },
     nonce: () => dice.hex(32),
     workerId: () => `w-${dice.hex(10)}`,
+    actor: () => "simulation",
   };
 }

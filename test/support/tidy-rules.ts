@@ -47,8 +47,9 @@ const BANNED: readonly { use: RegExp; home: string; except?: readonly string[]; 
   {
     use: /^(node:)?process\.env$/,
     home: "cli",
-    // What children may see is picked by name from what is there; a child has the environment that its parent chose.
-    except: ["src/system/child-environment.ts", "src/isolated-child.ts"],
+    // What children may see is picked by name from what is there; a child has the environment that its parent chose. Who
+    // runs a process is a fact about the process, like its user and its host.
+    except: ["src/system/child-environment.ts", "src/isolated-child.ts", "src/system/actor.ts"],
     instead: "an option, which src/cli fills from the environment",
   },
 ];

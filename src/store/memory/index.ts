@@ -5,6 +5,7 @@ import { storeFrom, type Verbs } from "../verbs.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
+import { eventVerbs } from "./event-log.ts";
 import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
@@ -34,6 +35,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...retentionVerbs(tables),
     ...controlVerbs(tables),
     ...cellVerbs(tables),
+    ...eventVerbs(tables),
   };
 }
 

@@ -12,6 +12,7 @@ import {
 import type { PruneAnswer, Retain, RetainAnswer, Retention } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { laneName, laneOfKind } from "../../core/lane.ts";
+import { forgetEvents } from "./event-log.ts";
 import { belongingOf, type KeyRow, type Row, type Tables } from "./tables.ts";
 
 /** The verbs that delete. */
@@ -57,6 +58,7 @@ function prune(tables: Tables, retention: Retention): PruneAnswer {
     else if (forget(tables, row)) pruned[row.state] += 1;
   }
   freeOldKeys(tables, by, retention.limit);
+  forgetEvents(tables, by, retention.limit);
   if (retention.isFirst) clean(tables, by);
   if (retention.isFirst) forgetLanes(tables, by, retention.limit);
   return { ...pruned, more: Math.max(timeless.length, over.length) > retention.limit };

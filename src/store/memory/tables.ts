@@ -1,5 +1,6 @@
 // The tables of the memory store, and two things every verb needs: interned lanes, and waiting jobs in order of due
 // time.
+import type { LoggedEvent } from "../../core/event-log.ts";
 import type { AttemptRecord, Belonging, DeadLetter, Job } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
@@ -54,6 +55,10 @@ export interface Tables {
   readonly pauses: (Pause & { until: number | null })[];
   readonly services: Map<string, ServiceState>;
   readonly cells: Map<string, Cell>;
+  /** In the order of their numbers. */
+  readonly events: (LoggedEvent & { readonly once: boolean })[];
+  /** The number of the last event ever written. */
+  lastEvent: number;
   sequence: number;
   laneCount: number;
   controlVersion: number;
@@ -78,6 +83,8 @@ export function emptyTables(clock: () => number): Tables {
     pauses: [],
     services: new Map(),
     cells: new Map(),
+    events: [],
+    lastEvent: 0,
     sequence: 0,
     laneCount: 0,
     controlVersion: 1,

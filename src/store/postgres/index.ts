@@ -15,6 +15,7 @@ import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { loadPg } from "./driver.ts";
 import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
+import { eventVerbs } from "./event-log.ts";
 import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
@@ -162,6 +163,7 @@ function verbsOf(
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),
     ...cellVerbs(parts),
+    ...eventVerbs(parts),
   };
 }
 

@@ -15,6 +15,7 @@ import { UNREADABLE } from "../rows.ts";
 import type { DeadTarget, PruneAnswer, Store } from "../store.ts";
 import { goesAt, heldRuns, withLane } from "./columns.ts";
 import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
+import { eventCleaner } from "./event-log.ts";
 import { laneCleaner } from "./old-lanes.ts";
 import { orphanSweeper } from "./orphans.ts";
 
@@ -33,6 +34,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   const step = pruneStep(s);
   const clean = cleaner(s);
   const freeOldKeys = keyCleaner(s);
+  const forgetEvents = eventCleaner(s);
   const sweepOrphans = orphanSweeper(s);
   const forgetLanes = laneCleaner(s);
   const clock = { text: `select ${NOW}` };
@@ -56,6 +58,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
         const isLeft = await giveTimes(ask, by, retention.limit);
         const answer = await step(ask, by, retention.limit);
         await freeOldKeys(ask, by, retention.limit);
+        await forgetEvents(ask, by, retention.limit);
         if (retention.isFirst) {
           await clean(ask, by);
           await sweepOrphans(ask, retention.limit);

@@ -272,6 +272,35 @@ alter table ${s}.dead_letter add column release text;
 create index dead_letter_open on ${s}.dead_letter (fingerprint, job_seq) where redriven_at is null;
 `;
 
+/**
+ * What happened, and who did it: rows are added and, when they are old, deleted, and never changed. A sequence gives its
+ * numbers in the order of calls, not of commits: a reader could see number 8 while number 7 is not committed, go on after
+ * 8 and miss 7. So the last number is a row, which a writer holds until it commits.
+ */
+const eventTables = (s: string): string => `
+create table ${s}.event (
+  seq bigint primary key,
+  at bigint not null,
+  kind text collate "C" not null,
+  actor text collate "C",
+  why text,
+  subject text collate "C",
+  value text not null,
+  -- The only one of its kind about its subject.
+  once boolean not null default false
+);
+create unique index event_once on ${s}.event (kind, subject) where once;
+create index event_time on ${s}.event (at);
+create index event_kind on ${s}.event (kind, seq);
+create index event_actor on ${s}.event (actor, seq);
+create index event_subject on ${s}.event (subject, seq);
+
+create table ${s}.event_head (
+  one int primary key check (one = 1),
+  seq bigint not null
+) with (fillfactor = 50);
+`;
+
 /** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
 const STEPS: readonly Migration<(schema: string) => string>[] = [
   {
@@ -279,7 +308,7 @@ const STEPS: readonly Migration<(schema: string) => string>[] = [
       [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables].map((part) => part(s)).join(""),
     readableBy: 1,
   },
-  { sql: recovery, readableBy: 1 },
+  { sql: (s) => [recovery, eventTables].map((part) => part(s)).join(""), readableBy: 1 },
 ];
 
 /** The same with the columns that versions add to the jobs. */
@@ -294,4 +323,6 @@ export const MIGRATIONS = migrationsWith(JOB_COLUMNS);
 
 /** The tables that the migrations create. */
 export const TABLES: readonly string[] =
-  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control".split(" ");
+  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control event event_head".split(
+    " ",
+  );

@@ -8,6 +8,7 @@ import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
 import { type SqliteDatabase, openDatabase, sqliteCode } from "./driver.ts";
+import { eventVerbs } from "./event-log.ts";
 import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
@@ -141,6 +142,7 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...retentionVerbs(db, lanes, clock),
     ...controlVerbs(db, clock),
     ...cellVerbs(db, clock),
+    ...eventVerbs(db, clock),
   };
 }
 

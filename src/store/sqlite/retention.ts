@@ -15,6 +15,7 @@ import { UNREADABLE } from "../rows.ts";
 import type { PruneAnswer } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
+import { eventCleaner } from "./event-log.ts";
 import { RUNNING } from "./jobs.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { laneCleaner } from "./old-lanes.ts";
@@ -37,6 +38,7 @@ export function retentionVerbs(
   const clean = cleaner(db);
   const forgetLanes = laneCleaner(db, lanes, clock);
   const freeOldKeys = keyCleaner(db);
+  const forgetEvents = eventCleaner(db);
   return {
     remove: (targets) =>
       targets.reduce<number>((count, target) => {
@@ -58,6 +60,7 @@ export function retentionVerbs(
       if (gone.length > 0) forget.run(JSON.stringify(gone));
       if (aside.length > 0) setAside.run(JSON.stringify(aside));
       freeOldKeys(by, limit);
+      forgetEvents(by, limit);
       if (isFirst) {
         clean(by);
         forgetLanes(by, limit);

@@ -214,10 +214,31 @@ alter table dead_letter add column release text;
 create index dead_letter_open on dead_letter (fingerprint, job_seq) where redriven_at is null;
 `;
 
+/** What happened, and who did it: rows are added and, when they are old, deleted, and never changed. */
+const EVENTS = `
+create table event (
+  -- No number is used twice, so that a reader that pages by it misses none.
+  seq integer primary key autoincrement,
+  at integer not null,
+  kind text not null,
+  actor text,
+  why text,
+  subject text,
+  value text not null,
+  -- The only one of its kind about its subject.
+  once integer not null default 0 check (once in (0, 1))
+) strict;
+create unique index event_once on event (kind, subject) where once = 1;
+create index event_time on event (at);
+create index event_kind on event (kind, seq);
+create index event_actor on event (actor, seq);
+create index event_subject on event (subject, seq);
+`;
+
 /** SQL that leads from one version of the schema to the next. Version 1 is frozen: a change is a further entry. */
 const STEPS: readonly Migration<string>[] = [
   { sql: TABLES, readableBy: 1 },
-  { sql: RECOVERY, readableBy: 1 },
+  { sql: [RECOVERY, EVENTS].join(""), readableBy: 1 },
 ];
 
 /** The same with the columns that versions add to the jobs. */

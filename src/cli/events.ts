@@ -1,0 +1,134 @@
+// `redrive events`: the event log. With --json one item for each row; the table has one line for each action, with its
+// result, so that an action without an outcome stands out.
+import { parseDuration } from "../core/duration.ts";
+import { type ActionStep, type LoggedEvent, outcomesIn, stepOf } from "../core/event-log.ts";
+import { fieldsFrom } from "../core/options.ts";
+import { masked } from "../core/safe-text.ts";
+import { type EventFilter } from "../operate/event-log.ts";
+import { isoTime, rawJson } from "../operate/json-form.ts";
+import type { Redrive } from "../redrive.ts";
+import { type Cli, defined, examples, type Flags, numeric, textual } from "./command.ts";
+import { shortTime } from "./format.ts";
+import { stateStyle } from "./paint.ts";
+import type { Session } from "./session.ts";
+import { type Column, tableText } from "./table.ts";
+
+const NOTES = `
+An action of an operator is two events: the intent, and the outcome, whose
+value names the intent ("of"). The table shows both as one line. The result
+"unknown" is an intent without an outcome: the action is under way, its process
+ended, or the store did not answer. Events are kept for 90 days.`;
+
+/** Registers `events`. */
+export function register(cli: Cli): void {
+  const command = cli.command
+    .description("Show what operators did and why, and what workers noticed, newest first.")
+    .option("--kind <kind>", "events of this kind, e.g. pause or breaker.changed")
+    .option("--actor <name>", "what this person or program did")
+    .option("--subject <name>", "what happened to this, e.g. queue:mail or service:pricing")
+    .option("--since <time>", "from this time on, or from this long ago, e.g. 2h")
+    .option("--limit <n>", "events per page, 1 to 200", "50")
+    .option("--cursor <cursor>", "where the previous page ended")
+    .addHelpText("after", NOTES);
+  examples(command, cli, ["events --since 2h", "events --kind pause --json"]);
+  cli.act(command, async (session, _args, flags) => {
+    const redrive = await session.openExisting();
+    const { items, next } = await redrive.events(await filterOf(flags, redrive));
+    const lines = session.json ? [] : await linesOf(items, redrive);
+    session.show({ items: items.map(eventForm), next }, () =>
+      lines.length === 0 ? "No event matches.\n" : eventsTable(lines, session),
+    );
+    if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
+  });
+}
+
+async function filterOf(flags: Flags, { store }: Redrive): Promise<EventFilter> {
+  const since = numeric(flags.since);
+  const isSpan = typeof since === "string" && /^\d+(\.\d+)?[a-z]+$/i.test(since);
+  const from = isSpan ? Math.max(0, (await store.control()).now - parseDuration(since, "since")) : since;
+  return {
+    limit: numeric(flags.limit) ?? 50,
+    cursor: textual(flags.cursor) ?? null,
+    ...defined({ kind: textual(flags.kind), actor: textual(flags.actor), subject: textual(flags.subject), from }),
+  };
+}
+
+/** An event as it appears outside. */
+function eventForm({ seq, at, kind, actor, why, subject, value }: LoggedEvent): object {
+  return { seq, at: isoTime(at), kind, actor, why, subject, value: rawJson(value) };
+}
+
+type Result = Exclude<ActionStep, "intent"> | "unknown";
+
+/** One line of the table; the result is null for what is no action. */
+interface Line {
+  readonly event: LoggedEvent;
+  readonly result: Result | null;
+  /** The event with the details: the outcome of an action, where there is one. */
+  readonly last: LoggedEvent;
+}
+
+/** The events as lines, each action where its intent is; an outcome stands alone where its intent is not here. */
+async function linesOf(events: readonly LoggedEvent[], redrive: Redrive): Promise<Line[]> {
+  const outcomes = outcomesIn(events);
+  const numbers = new Set(events.map(({ seq }) => seq));
+  const lines: Line[] = [];
+  for (const event of events) {
+    const found = stepOf(event);
+    if (found === null) lines.push({ event, result: null, last: event });
+    else if (found.step === "intent") {
+      const outcome = outcomes.get(event.seq) ?? (await outcomeOf(event, redrive));
+      lines.push({ event, result: outcome ? resultOf(outcome) : "unknown", last: outcome ?? event });
+    } else if (!numbers.has(found.of)) lines.push({ event, result: resultOf(event), last: event });
+  }
+  return lines;
+}
+
+function resultOf(outcome: LoggedEvent): Result {
+  return stepOf(outcome)?.step === "done" ? "done" : "failed";
+}
+
+/** How many later events about the same are searched for the outcome of an intent. */
+const SEARCHED = 200;
+
+/** The outcome of an intent that is not on the same page. */
+async function outcomeOf(
+  { seq, kind, actor, subject }: LoggedEvent,
+  redrive: Redrive,
+): Promise<LoggedEvent | undefined> {
+  const about = defined({ actor: actor ?? undefined, subject: subject ?? undefined });
+  const { items } = await redrive.events({ kind, ...about, cursor: String(seq), oldest: true, limit: SEARCHED });
+  return outcomesIn(items).get(seq);
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "TIME" },
+  { title: "KIND" },
+  { title: "ACTOR", least: 8 },
+  { title: "SUBJECT", least: 8 },
+  { title: "RESULT" },
+  { title: "WHY", least: 8 },
+  { title: "DETAILS", least: 12, optional: true },
+];
+
+function eventsTable(lines: readonly Line[], { width, paint }: Session): string {
+  const rows = lines.map(({ event, result, last }) => [
+    shortTime(event.at),
+    event.kind,
+    event.actor ?? "-",
+    event.subject ?? "-",
+    result === null ? "" : { text: result, style: stateStyle(result) },
+    masked(event.why ?? ""),
+    masked(detailsOf(event, last)),
+  ]);
+  return tableText(COLUMNS, rows, { width, paint });
+}
+
+/** The details of an event and of its outcome in words: `filter {"type":"mail"}, redriven 12`. */
+function detailsOf(event: LoggedEvent, last: LoggedEvent): string {
+  const { step: _step, of: _of, ...rest } = { ...fieldsFrom(event.value), ...fieldsFrom(last.value) };
+  return Object.entries(rest)
+    .filter(([, field]) => field !== null && field !== "")
+    .map(([name, field]) => `${name} ${typeof field === "string" ? field : JSON.stringify(field)}`)
+    .join(", ");
+}
