@@ -16,6 +16,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   records   records through processRecords, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
   startup   whole calls of the command line, beside plain node
+  questions what people ask of a store with many dead letters, each with its time
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
@@ -23,6 +24,8 @@ const USAGE = `Usage: npm run bench -- [name] [options]
                postgres: only throughput, enqueue, pick-up, idle, retries or crowded
                tenants, records: only sqlite or postgres
   --records N  records: how many in the large run whose memory is compared (default 500000)
+  --letters N  questions: how many dead letters (default 200000)
+  --store S    questions: sqlite (default) or postgres
 `;
 
 /** Each benchmark with the folder its peers are installed in. */
@@ -34,6 +37,7 @@ const PEERS = {
   records: null,
   retryable: "peers",
   startup: null,
+  questions: null,
 };
 const NAMES = Object.keys(PEERS);
 
@@ -42,6 +46,8 @@ const OPTIONS = {
   "no-peers": { type: "boolean" },
   only: { type: "string" },
   records: { type: "string" },
+  letters: { type: "string" },
+  store: { type: "string" },
 };
 
 const args = process.argv.slice(2);

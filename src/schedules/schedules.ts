@@ -12,6 +12,7 @@ import {
   type ScheduleDefinition,
   scheduleFrom,
 } from "../core/schedule.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { Cell, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { ticksOf } from "./cron.ts";
@@ -47,6 +48,8 @@ export interface ScheduleParts {
   readonly store: Store;
   readonly system: System;
   readonly events: Events;
+  /** Counts new jobs for the store; absent where they are not counted. */
+  readonly flow?: FlowMeter;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
 }
@@ -56,7 +59,7 @@ const TRIES = 10;
 
 /** The schedules of a store. */
 export function openSchedules(parts: ScheduleParts): Schedules {
-  const { store, system, events } = parts;
+  const { store, system, events, flow } = parts;
   const known = typesByName(parts.jobs, parts.defaults);
   const get = async (name: string): Promise<ScheduleView | null> => {
     checkName("schedule", name);
@@ -88,6 +91,7 @@ export function openSchedules(parts: ScheduleParts): Schedules {
       const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
       await store.enqueue([job]);
       events.emit({ kind: "job.enqueued", id, type: job.type });
+      flow?.add(job.type, "enqueued");
       // It becomes the last job, for overlaps and for lists; the planned ticks do not change.
       await change(store, name, async (found, now) => {
         return found && { ...found, state: { ...found.state, lastJob: id, lastAt: now } };

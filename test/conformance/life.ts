@@ -46,6 +46,11 @@ const VERBS: {
   tally: (store) => store.tally({}),
   prune: (store) => store.prune({ keep: { finishedMs: 0, deadMs: 0 }, types: [], keyMs: 0, limit: 1, isFirst: true }),
   retain: (store) => store.retain({ types: [], after: 0, limit: 1 }),
+  addFlow: (store) => store.addFlow({ holder: "p", counts: [] }),
+  causes: (store) => store.causes({ limit: 1 }),
+  trend: (store) => store.trend({ from: 0, until: 60_000, stepMs: 60_000 }),
+  fold: (store) => store.fold({ limit: 1 }),
+  recount: (store) => store.recount({ after: "", limit: 1 }),
 };
 
 /** Tests of migrate and close. */

@@ -33,6 +33,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     workers: [],
     control,
     cells: [],
+    causes: [],
   };
   return { grouped, clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
 }

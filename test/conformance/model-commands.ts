@@ -7,6 +7,7 @@ import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../sr
 import { digestOf } from "../support/new-job.ts";
 import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, workerAt } from "./model-command.ts";
 import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
+import { addFlow, fold, recount, trend } from "./model-counts.ts";
 import { deadLetters, prune, retain, tally } from "./model-letters.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
@@ -279,4 +280,8 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   list,
   deadLetters,
   tally,
+  addFlow,
+  weighted(2, fold),
+  recount,
+  trend,
 );

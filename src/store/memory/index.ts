@@ -2,6 +2,7 @@
 // Nothing survives the process.
 import type { Store, StoreDescription } from "../store.ts";
 import { storeFrom, type Verbs } from "../verbs.ts";
+import { causeVerbs } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -32,6 +33,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...retentionVerbs(tables),
     ...controlVerbs(tables),
     ...cellVerbs(tables),
+    ...causeVerbs(tables),
   };
 }
 

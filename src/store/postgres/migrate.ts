@@ -29,7 +29,7 @@ function migrationSteps(s: string, found: Found, migrations: Migrations): string
     const schema = found.made ? "" : `create schema if not exists ${s};\n`;
     const before = version === 1 ? `${schema}${ledger(s)}\n` : "";
     // Claims name a version of `control`: those of workers that run now are refused until they have looked here.
-    const fence = version === 1 ? "" : `update ${s}.control set version = version + 1;\n`;
+    const fence = found.version === 0 ? "" : `update ${s}.control set version = version + 1;\n`;
     const note = `insert into ${s}.migration (version, readable_by) values (${version}, ${readableBy});\n`;
     return `${before}${sql(s).trim()}\n${note}${fence}`;
   });

@@ -4,6 +4,7 @@
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { newerNotice } from "../migrations.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
+import { causeVerbs } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -136,6 +137,7 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...retentionVerbs(db, lanes, clock),
     ...controlVerbs(db, clock),
     ...cellVerbs(db, clock),
+    ...causeVerbs(db, clock),
   };
 }
 
