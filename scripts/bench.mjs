@@ -17,14 +17,16 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   records   records through processRecords, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
   startup   whole calls of the command line, beside plain node
+  causes    counts of causes and flow, asked of a store with many dead letters
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory or killer
                postgres: only throughput, enqueue, pick-up, idle, retries or crowded
-               tenants, questions, records: only sqlite or postgres
+               tenants, questions, causes, records: only sqlite or postgres
   --jobs N     questions: how many jobs, and as many dead letters (default 100000; the goal is meant for 1000000)
   --records N  records: how many in the large run whose memory is compared (default 500000)
+  --letters N  causes: how many dead letters (default 200000)
 `;
 
 /** Each benchmark with the folder its peers are installed in. */
@@ -37,6 +39,7 @@ const PEERS = {
   records: null,
   retryable: "peers",
   startup: null,
+  causes: null,
 };
 const NAMES = Object.keys(PEERS);
 
@@ -46,6 +49,7 @@ const OPTIONS = {
   only: { type: "string" },
   records: { type: "string" },
   jobs: { type: "string" },
+  letters: { type: "string" },
 };
 
 const args = process.argv.slice(2);

@@ -9,10 +9,12 @@ import { type PolicyOptions, PRESETS, resolvePolicy } from "./core/policy.ts";
 import type { Limits } from "./core/service.ts";
 import type { JobDefinition } from "./jobs/define-job.ts";
 import type { Events } from "./report/events.ts";
+import type { FlowMeter } from "./store/flow-meter.ts";
 import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./operate/archive.ts";
+import { countBriefly, countsService } from "./upkeep/counts.ts";
 import { openRecords } from "./upkeep/upkeep-records.ts";
 import { fingerprintService } from "./upkeep/fingerprints.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
@@ -35,6 +37,8 @@ export interface WorkerSurroundings {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
+  /** Counts new jobs and runs for the store; absent where they are not counted. */
+  readonly flow?: FlowMeter;
   readonly events: Events;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
@@ -181,7 +185,8 @@ function openCompanions(
     const { name, notice } = store.describe();
     if (notice !== null) log.warn({ store: name }, notice);
     if (health) port = await serveHealth(health);
-    upkeep = startUpkeep([retentionService(retained), fingerprintService(around), ...services], around);
+    const shared = [retentionService(retained), countsService(around), fingerprintService(around)];
+    upkeep = startUpkeep([...shared, ...services], around);
   };
   return {
     get healthPort() {
@@ -198,10 +203,11 @@ function openCompanions(
         .step(new AbortController().signal)
         .catch(() => undefined);
     },
-    tidy: () =>
-      applyBriefly(retained).catch((error: unknown) =>
-        around.log.warn({ error: textOf(error) }, "expired jobs could not be removed now"),
-      ),
+    async tidy() {
+      const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
+      await applyBriefly(retained).catch(failed("expired jobs could not be removed now"));
+      await countBriefly(around).catch(failed("the counts of causes could not be folded now"));
+    },
     async stop() {
       // The caller of a failed start already has its error.
       await begun?.catch(() => undefined);

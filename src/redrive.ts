@@ -27,6 +27,7 @@ import { type QueueView, readPauses, readQueues } from "./operate/queue-views.ts
 import { openSchedules, type Schedules } from "./schedules/schedules.ts";
 import type { CircuitBreaker } from "./services/call-breaker.ts";
 import { openSharedBreakers } from "./services/shared-breaker.ts";
+import { type FlowMeter, openFlowMeter } from "./store/flow-meter.ts";
 import type { LoggedEvent, Page, Pause, PauseTarget, Store } from "./store/store.ts";
 import { VERBS } from "./store/verb-facts.ts";
 import { hostId, isAlive } from "./system/processes.ts";
@@ -171,7 +172,8 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   await migrateStore(store, settings.log, isOurs);
   const { system, events = openEvents(settings.log) } = surroundings;
   const eventLog = openEventLog({ store, log: settings.log, actor: actorOf(settings, system) });
-  const parts = { ...settings, store, system, events, eventLog };
+  const flow = openFlowMeter(store, system);
+  const parts = { ...settings, store, system, events, eventLog, flow };
   const producer = openProducer(parts);
   // A caller that waits for an answer wants it soon: the limits of the preset `handler` apply where the type sets none.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
@@ -184,6 +186,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     shared.stop();
     await Promise.all([...workers].map((worker) => worker.stop()));
     await Promise.all([producer.idle(), awaited.idle()]);
+    await flow.end();
     if (isOurs) await store.close();
   };
   const redrive: Redrive = {
@@ -265,17 +268,18 @@ type Parts = Omit<RedriveSettings, "store"> & {
   readonly system: System;
   readonly events: Events;
   readonly eventLog: EventLog;
+  readonly flow: FlowMeter;
 };
 
 /** What stuck runs are judged with; what is done about them is reported as a worker reports it. */
-function stuckParts({ store, jobs, system, log, events, eventLog }: Parts): Parameters<typeof openStuck>[0] {
+function stuckParts({ store, jobs, system, log, events, eventLog, flow }: Parts): Parameters<typeof openStuck>[0] {
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
   return {
     store: withTypeLimits(store, jobs),
     system,
     eventLog,
     policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
-    report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now }),
+    report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now, flow }),
   };
 }
 

@@ -5,6 +5,7 @@ import { readHolding } from "../services/holding.ts";
 import { letterForm } from "../operate/json-form.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, examples, numeric, textual } from "./command.ts";
+import { registerCauses } from "./dlq-causes.ts";
 import { registerRemove, registerRetry } from "./dlq-changes.ts";
 import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
@@ -54,6 +55,7 @@ export function register(cli: Cli): void {
   );
   cli.act(stats, async (session, _args, flags) => dlqStats(session, flags));
   examples(stats, cli, ["dlq stats", "dlq stats --service payments --json"]);
+  registerCauses(cli, dlq);
   registerRetry(cli, dlq);
   registerRemove(cli, dlq);
   registerExport(cli, dlq);

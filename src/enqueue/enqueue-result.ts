@@ -3,6 +3,7 @@ import { RedriveError } from "../core/errors.ts";
 import type { State } from "../core/job.ts";
 import type { NewJob } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { Events } from "../report/events.ts";
@@ -29,11 +30,14 @@ export function withinOf(store: Store, tx: unknown): Within {
     throw invalid("tx", "a Postgres store, which can share your transaction", store.name, "leave tx out");
   return store.within(tx);
 }
-/** Where results are reported; null inside a transaction, which may still roll back. */
-export type Teller = { readonly log: Log | null; readonly events: Events | null };
+/**
+ * Where results are reported. Events are null inside a transaction, which may still roll back; the flow counts such a job
+ * too.
+ */
+export type Teller = { readonly log: Log | null; readonly events: Events | null; readonly flow?: FlowMeter };
 
 /** Reports the result of an enqueue to the caller and the listeners. */
-export function enqueueResult({ log, events }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
+export function enqueueResult({ log, events, flow }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
   const { id, kind } = answer;
   const { type, key } = job;
   if (kind === "conflict") {
@@ -42,7 +46,10 @@ export function enqueueResult({ log, events }: Teller, job: NewJob, answer: Enqu
   }
   if (kind === "duplicate" && answer.state === "dead")
     log?.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
-  if (kind === "created") events?.emit({ kind: "job.enqueued", id, type });
+  if (kind === "created") {
+    events?.emit({ kind: "job.enqueued", id, type });
+    flow?.add(type, "enqueued");
+  }
   const state = kind === "duplicate" ? answer.state : "queued";
   return { id, type, duplicate: kind === "duplicate", replaced: kind === "replaced", state };
 }

@@ -3,6 +3,7 @@ import { checkText } from "../core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -62,6 +63,8 @@ export interface ProducerParts {
   readonly log: Log;
   /** Null where no code in this process can listen. */
   readonly events: Events | null;
+  /** Counts new jobs for the store; absent where they are not counted. */
+  readonly flow?: FlowMeter;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   readonly maxPayloadBytes: number;

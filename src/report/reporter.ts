@@ -7,6 +7,7 @@ import { isNextRound } from "../core/round.ts";
 import type { Breaker } from "../core/service-record.ts";
 import { settledJob, type Settled } from "../core/after-verdict.ts";
 import type { Verdict } from "../core/verdict.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { isLogged, type Log } from "../system/log.ts";
 import { aboutJob } from "./about-job.ts";
@@ -126,8 +127,15 @@ const FIELD = {
 /** The log level of each kind of verdict. */
 const LEVEL = { complete: "debug", release: "debug", cancel: "info", retry: "info", dead: "warn" } as const;
 
-/** Reports one judged run. */
-export type Reporter = (job: Job, verdict: Verdict, settled: Settled) => void;
+/** When a run was claimed, began and ended, on the monotonic clock. */
+export interface RunTimes {
+  readonly claimedMs: number;
+  readonly startedMs: number;
+  readonly endedMs: number;
+}
+
+/** Reports one judged run; without times for one that this process did not run. */
+export type Reporter = (job: Job, verdict: Verdict, settled: Settled, times?: RunTimes) => void;
 
 /** A reporter for one worker. */
 export function openReporter(options: {
@@ -136,10 +144,12 @@ export function openReporter(options: {
   readonly counts: WorkerCounts;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
   readonly now: () => number;
+  /** Absent where runs are not counted for the store. */
+  readonly flow?: FlowMeter;
 }): Reporter {
-  const { log, counts, definitions, now } = options;
+  const { log, counts, definitions, now, flow } = options;
   const events = unbreakable(options.events, log);
-  return (job, verdict, settled) => {
+  return (job, verdict, settled, times) => {
     if (settled === "unwritten") {
       return log.error(
         aboutJob(job),
@@ -162,10 +172,20 @@ export function openReporter(options: {
     }
     const field = FIELD[verdict.kind];
     counts[field] += 1;
+    if (flow) measure(flow, job, verdict.kind, times);
     describe(log, job, verdict);
     if (verdict.kind === "dead") callOnDead(definitions.get(job.type), settledJob(job, verdict, now()), log);
     events.emit(new JobEvent(`job.${field}`, job, verdict, now));
   };
+}
+
+/** Counts a run for the store. */
+function measure(flow: FlowMeter, job: Job, kind: Verdict["kind"], times: RunTimes | undefined): void {
+  if (kind === "cancel") return;
+  if (kind === "release" || times === undefined) return flow.add(job.type, FIELD[kind]);
+  const { claimedMs, startedMs, endedMs } = times;
+  const waitMs = Math.max(0, (job.startedAt ?? job.runAt) - job.runAt) + startedMs - claimedMs;
+  flow.add(job.type, FIELD[kind], endedMs - startedMs, waitMs);
 }
 
 /** A class, because there is one per run and most listeners never read its job. */

@@ -13,6 +13,7 @@ import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Events } from "../report/events.ts";
 import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, tickId, typesByName } from "./schedule-jobs.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { Cell, CellChange, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -24,6 +25,8 @@ export interface SchedulerOptions {
   readonly system: System;
   readonly log: Log;
   readonly events: Pick<Events, "emit" | "isHeard">;
+  /** Counts new jobs for the store; absent where they are not counted. */
+  readonly flow?: FlowMeter;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   /** A number that changes with every change of a schedule, and the store's time, where known without asking. */
@@ -254,6 +257,7 @@ class Scheduler {
       if (kind !== "created") return;
       this.#options.log.debug({ job: id, type, key }, "a schedule made a job");
       this.#options.events.emit({ kind: "job.enqueued", id, type });
+      this.#options.flow?.add(type, "enqueued");
     });
   }
 }

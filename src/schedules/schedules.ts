@@ -13,6 +13,7 @@ import {
   type ScheduleDefinition,
   scheduleFrom,
 } from "../core/schedule.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { Cell, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { ticksOf } from "./cron.ts";
@@ -50,6 +51,8 @@ export interface ScheduleParts {
   readonly system: System;
   readonly events: Events;
   readonly eventLog: EventLog;
+  /** Counts new jobs for the store; absent where they are not counted. */
+  readonly flow?: FlowMeter;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
 }
@@ -121,7 +124,7 @@ function acting(eventLog: EventLog): Act {
 
 /** Makes one extra job. */
 async function runNow(
-  { store, system, events }: ScheduleParts,
+  { store, system, events, flow }: ScheduleParts,
   known: KnownTypes,
   name: string,
 ): Promise<{ readonly id: string }> {
@@ -131,6 +134,7 @@ async function runNow(
   const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
   await store.enqueue([job]);
   events.emit({ kind: "job.enqueued", id, type: job.type });
+  flow?.add(job.type, "enqueued");
   // It becomes the last job, for overlaps and for lists; the planned ticks do not change.
   await change(store, name, async (found, now) => {
     return found && { ...found, state: { ...found.state, lastJob: id, lastAt: now } };

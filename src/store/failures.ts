@@ -1,5 +1,6 @@
 // Every failure that a store keeps, in pages, and the rewriting of their fingerprints: what upkeep needs when the rules
 // of fingerprints have changed. A failure is kept with the job (its last), in the history and in dead letters.
+import { ofGeneration } from "./columns.ts";
 import type { Failure } from "../core/job.ts";
 import type { Value } from "./columns.ts";
 import { failureFromText } from "./rows.ts";
@@ -58,8 +59,10 @@ export function fingerprintText(fingerprint: string): string {
 /** The query for the failures of the jobs after one number up to another; `prefix` is the schema with its dot. */
 export function failuresText(prefix: string, from: string, to: string): string {
   const range = (column: string): string => `${column} > ${from} and ${column} <= ${to}`;
+  // What a redrive has left behind is not shown, and stays as it is.
+  const own = ofGeneration("j", `${prefix}attempt`, "failure");
   const stack = `(select a.error_stack from ${prefix}attempt a where a.job_seq = j.seq order by a.epoch desc limit 1)`;
-  return `select 'job', j.seq, 0, j.failure, ${stack} from ${prefix}job j where ${range("j.seq")} and j.failure is not null
+  return `select 'job', j.seq, 0, j.failure, ${stack} from ${prefix}job j where ${range("j.seq")} and ${own} is not null
     union all select 'attempt', job_seq, epoch, failure, error_stack from ${prefix}attempt where ${range("job_seq")}
     union all select 'letter', job_seq, generation, failure, error_stack from ${prefix}dead_letter where ${range("job_seq")}`;
 }

@@ -11,6 +11,16 @@ import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
 import type { Quota } from "../core/plan.ts";
 import type { JudgedBy, Verdict } from "../core/verdict.ts";
+import type {
+  Cause,
+  CauseQuery,
+  FlowAddition,
+  FoldRequest,
+  RecountAnswer,
+  RecountRequest,
+  TrendPoint,
+  TrendQuery,
+} from "./causes.ts";
 import type { Cell, CellChange, CellQuery } from "./cells.ts";
 import type { FailurePage, FailureQuery, NewFingerprint } from "./failures.ts";
 import type { Control, PauseTarget } from "./control.ts";
@@ -42,6 +52,16 @@ import type { Signs } from "./signs.ts";
 export type { LoggedEvent, NewEvent } from "../core/event-log.ts";
 export type { Lease } from "../core/job.ts";
 export type { Cell, CellChange, CellKey, CellQuery } from "./cells.ts";
+export type {
+  Cause,
+  CauseQuery,
+  FlowAddition,
+  RecountAnswer,
+  RecountRequest,
+  TrendPoint,
+  TrendQuery,
+  TypeFlow,
+} from "./causes.ts";
 export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./presence.ts";
@@ -186,6 +206,30 @@ export interface Store {
    * sets the expiry of those of the types to the time given here, counted from their end.
    */
   retain(request: Retain): Promise<RetainAnswer>;
+  /**
+   * Adds to the counts per minute and type, in the present minute. A write may be lost in a power loss, like a claim; a
+   * caller whose answer was lost may count twice.
+   */
+  addFlow(addition: FlowAddition): Promise<void>;
+  /**
+   * A page of causes, those with the most live letters first. Every verb that writes a dead letter, sends one back to
+   * work or deletes one counts it in the same transaction.
+   */
+  causes(query: CauseQuery): Promise<Page<Cause>>;
+  /** Counts over time, of all types, one type or one cause: each step that has any, the oldest first. */
+  trend(query: TrendQuery): Promise<TrendPoint[]>;
+  /**
+   * One step of folding counts: closed minutes of all holders into one, minutes older than six hours into hours, hours
+   * older than 14 days into days, at most `limit` rows of each kind. Deletes counts older than 400 days. Beyond 10,000
+   * causes it counts rare ones together as `other` that were not seen for an hour and have no live letter. True for
+   * `more` if there may be more to do; false, too, while another process folds.
+   */
+  fold(request: FoldRequest): Promise<{ readonly more: boolean }>;
+  /**
+   * One step of comparing the counts of causes with their dead letters, in the order of fingerprints: corrects what
+   * programs of an older version, or people, have changed without counting. Right also while others write.
+   */
+  recount(request: RecountRequest): Promise<RecountAnswer>;
   /**
    * Calls back when work may have become due; only a hint. Calls `onDeaf` with the reason where no hint can come.
    * Returns a function that stops listening.
@@ -355,6 +399,8 @@ export interface SettleRequest {
   /** The worker that settles, with its progress; absent for a reaper. */
   readonly worker?: string;
   readonly startedThrough?: number;
+  /** Version of the program that ran the jobs; absent where it has none. */
+  readonly release?: string | null;
 }
 
 /** What was not applied; everything else was. */

@@ -1,6 +1,7 @@
 // The facts about every verb of a store, in one table: what it refuses, whether it only reads, whether its answer
 // promises durability, and whether it may make work due. A new verb is a row here and its code in each store.
 import { checkNewEvent } from "../core/event-log.ts";
+import { DAY, FLOW_COUNTS, MINUTE } from "../core/flow.ts";
 import { DEATH_REASONS, LATEST_INSTANT } from "../core/job.ts";
 import {
   checkDelay,
@@ -13,6 +14,7 @@ import {
   JOB_BOUNDS,
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
+import { readCauseCursor } from "./causes.ts";
 import { type CellChange, mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor, readEnqueuedCursor } from "./cursor.ts";
@@ -26,6 +28,7 @@ import type {
   Retention,
   SettleRequest,
   Store,
+  TrendQuery,
   TypeKeep,
 } from "./store.ts";
 
@@ -276,10 +279,50 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   events: { reads: true, forPeople: true, check: (query) => checkEventQuery(query) },
   prune: { promises: ALWAYS, check: (retention) => checkRetention(retention) },
   retain: { promises: ALWAYS, check: (request) => checkRetain(request) },
+  addFlow: {
+    check: ({ holder, counts }) => {
+      checkText("holder", holder);
+      for (const each of counts) {
+        checkName("type", each.type);
+        for (const count of FLOW_COUNTS) checkInteger(count, each[count], 0, Number.MAX_SAFE_INTEGER);
+      }
+    },
+  },
+  causes: {
+    reads: true,
+    check: ({ limit, cursor, fingerprint, idle = false }) => {
+      checkInteger("limit", limit, 1, PAGE_MOST);
+      readCauseCursor(cursor);
+      if (fingerprint !== undefined) checkText("fingerprint", fingerprint);
+      checkBoolean("idle", idle);
+    },
+  },
+  trend: { reads: true, check: (query) => checkTrend(query) },
+  fold: { check: ({ limit }) => checkInteger("limit", limit, 1, SET_MOST) },
+  recount: {
+    check: ({ after, limit }) => {
+      checkCellName("after", after);
+      checkInteger("limit", limit, 1, SET_MOST);
+    },
+  },
 };
 
 /** Every verb by name. */
 export const VERB_NAMES = Object.keys(VERBS) as Verb[];
+
+/** Most steps of one trend. */
+const STEPS_MOST = 1_000;
+
+function checkTrend({ fingerprint, type, from, until, stepMs }: TrendQuery): void {
+  if (fingerprint !== undefined) checkText("fingerprint", fingerprint);
+  if (type !== undefined) checkName("type", type);
+  checkInteger("from", from, 0, LATEST_INSTANT);
+  checkInteger("until", until, from, LATEST_INSTANT);
+  checkInteger("stepMs", stepMs, MINUTE, 366 * DAY);
+  if (stepMs % MINUTE !== 0) throw invalid("stepMs", "a number of full minutes", stepMs, "round it");
+  if ((until - from) / stepMs <= STEPS_MOST) return;
+  throw invalid("stepMs", `at most ${STEPS_MOST} steps between from and until`, stepMs, "use a longer step");
+}
 
 function checkCell({ kind, name, holder, version, value }: CellChange): void {
   checkName("kind", kind);

@@ -1,6 +1,7 @@
 // The parts of a worker. The composing code (the command line, a test, the simulation) supplies them.
 import type { Limits } from "../core/service.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import type { FlowMeter } from "../store/flow-meter.ts";
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -29,6 +30,8 @@ export interface WorkerDependencies {
   readonly limits: Limits;
   readonly log: Log;
   readonly events: WorkerEvents;
+  /** Counts runs for the store; absent where they are not counted. */
+  readonly flow?: FlowMeter;
   /** Records what upkeep does; absent where it is not published. */
   readonly records?: Records;
   readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };

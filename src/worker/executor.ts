@@ -173,12 +173,12 @@ function failed(run: Run, thrown: unknown, options: ExecutorOptions): Outcome {
  * The store's time, as far as it is known: the time of the claim, and what has passed since. Our own clock may be
  * wrong.
  */
-function storeNow({ job, claimedMs }: Run, { system }: ExecutorOptions): number {
-  return (job.startedAt ?? 0) + Math.round(system.monotonic() - claimedMs);
+function storeTime({ job, claimedMs }: Run, monotonicMs: number): number {
+  return (job.startedAt ?? 0) + Math.round(monotonicMs - claimedMs);
 }
 
 function isLate(run: Run, options: ExecutorOptions): boolean {
-  const now = storeNow(run, options);
+  const now = storeTime(run, options.system.monotonic());
   return pastDeadline(run.job, now, options.heldMs(run.job, now));
 }
 
@@ -238,13 +238,14 @@ export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): vo
   if (run.isSettled) return;
   run.isSettled = true;
   const { job, definition } = run;
-  const now = storeNow(run, options);
+  run.endedMs = options.system.monotonic();
+  const now = storeTime(run, run.endedMs);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
   // Never for progress, which is not sent from here.
   const done: Done = (settled, counted) => {
     run.onSettled?.();
-    options.report(job, counted as Verdict, settled);
+    options.report(job, counted as Verdict, settled, run);
   };
   options.settle(job, answer, done, run.completion);
 }

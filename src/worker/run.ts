@@ -27,6 +27,8 @@ export class Run {
   /** When the claim was answered and when the handler was called, on the monotonic clock. */
   readonly claimedMs: number;
   readonly startedMs: number;
+  /** When it was judged, on the same clock. */
+  endedMs = 0;
   /** The first reason given to stop; later ones change nothing. */
   stopped: StopReason | null = null;
   /** Its verdict was handed over; a later one is dropped. */

@@ -35,7 +35,7 @@ export class QueueWorker {
   #stopping: Promise<void> | null = null;
 
   constructor(given: WorkerDependencies) {
-    const { system, log, jobs, settings } = given;
+    const { system, log, jobs, settings, flow } = given;
     const events = unbreakable(given.events, log);
     const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
     const self: WorkerIdentity = { id: system.workerId(), startedThrough: 0, isStopping: false };
@@ -49,7 +49,14 @@ export class QueueWorker {
       contact: this.contact,
       signs: this.signs,
       counts: this.counts,
-      report: openReporter({ log, events: given.events, counts: this.counts, definitions, now: system.now }),
+      report: openReporter({
+        log,
+        events: given.events,
+        counts: this.counts,
+        definitions,
+        now: system.now,
+        ...(flow && { flow }),
+      }),
       sleep: new WakeableSleep(system),
       claiming: this.#claiming.signal,
       ending: this.#ending.signal,
@@ -142,7 +149,7 @@ export class QueueWorker {
       alone.letGo().catch(() => undefined),
       LAST_WORDS_MS,
     );
-    await atMost(system, presence.end(), LAST_WORDS_MS);
+    await atMost(system, Promise.all([presence.end(), this.#parts.flow?.end()]), LAST_WORDS_MS);
     events.emit({ kind: "worker.stopped", worker: this.id });
   }
 }

@@ -118,6 +118,17 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
     "  cockatiel, timeout",
   ],
   startup: ["node -e 0", "redrive --version", "redrive --help", "redrive enqueue, one job", "redrive stats"],
+  causes: [
+    "2000 letters of 40 causes",
+    "causes, a page of 50",
+    "causes, one of them",
+    "trend of a cause, an hour",
+    "trend of the flow, an hour",
+    "letters of a cause, a page of 50",
+    "fold with nothing to do",
+    "recount of one cause",
+    "recount of all causes",
+  ],
 };
 
 /** What is played: everything where it is to be proven, else what is over soon. */
@@ -128,6 +139,7 @@ const SOME: readonly [string, readonly string[]][] = [
   ["postgres", ["enqueue", "retries"]],
   ["retryable", []],
   ["startup", []],
+  ["causes", []],
 ];
 
 function rowsOf(name: string, only: readonly string[]): readonly string[] {

@@ -31,6 +31,40 @@ async function live(): Promise<{ database: Buffer; dead: string[] }> {
   return { database: readFileSync(join(bench.folder, "redrive.db")), dead };
 }
 
+describe("dlq causes", () => {
+  it("lists what letters died of, as the contract says, in pages", async () => {
+    const bench = await lived();
+    const { document } = await bench.json(["dlq", "causes"]);
+    const [{ failure }] = (await bench.json(["dlq", "list"])).document.items;
+    const minute = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z$/);
+    expect(document).toStrictEqual({
+      items: [
+        {
+          fingerprint: failure.fingerprint,
+          state: "open",
+          dead: 3,
+          firstSeen: minute,
+          lastSeen: minute,
+          types: ["broken"],
+          sample: { name: failure.name, message: failure.message },
+        },
+      ],
+      next: null,
+    });
+    const { out } = await bench.run(["dlq", "causes"]);
+    expect(out).toContain("CAUSE");
+    expect(out).toMatch(new RegExp(`${failure.fingerprint} +3 .* broken +${failure.name}`));
+    expect((await bench.run(["dlq", "causes", "--limit", "0"])).code).toBe(2);
+  });
+
+  it("says so where there is none", async () => {
+    const bench = await lived();
+    await bench.run(["dlq", "remove", "--all", "--yes"]);
+    expect((await bench.run(["dlq", "causes"])).out).toBe("No dead letters.\n");
+    expect((await bench.json(["dlq", "causes"])).document).toStrictEqual({ items: [], next: null });
+  });
+});
+
 describe("jobs list", () => {
   it("gives pages of jobs as the contract says", async () => {
     const bench = await lived();

@@ -2,6 +2,7 @@
 import { describe } from "vitest";
 import { badInputFacts } from "./bad-input.ts";
 import { byteFacts } from "./bytes.ts";
+import { causeFacts, flowFacts } from "./causes.ts";
 import { cellFacts } from "./cells.ts";
 import { claimFacts, laneFacts } from "./claim.ts";
 import { pauseFacts, serviceFacts } from "./control.ts";
@@ -51,6 +52,8 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["dead letters", deadLetterFacts],
   ["letters", filterFacts],
   ["tally", tallyFacts],
+  ["causes", causeFacts],
+  ["counts per minute", flowFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
   ["failures", failureFacts],

@@ -50,6 +50,11 @@ const VERBS: {
   record: (store) => store.record([{ kind: "k", actor: null, why: null, subject: null, value: "{}" }]),
   events: (store) => store.events({ limit: 1 }),
   retain: (store) => store.retain({ types: [], after: 0, limit: 1 }),
+  addFlow: (store) => store.addFlow({ holder: "p", counts: [] }),
+  causes: (store) => store.causes({ limit: 1 }),
+  trend: (store) => store.trend({ from: 0, until: 60_000, stepMs: 60_000 }),
+  fold: (store) => store.fold({ limit: 1 }),
+  recount: (store) => store.recount({ after: "", limit: 1 }),
 };
 
 /** Tests of migrate and close. */

@@ -34,6 +34,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     control,
     cells: [],
     events: [],
+    causes: [],
   };
   return { grouped, clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
 }

@@ -9,6 +9,7 @@ import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, work
 import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
 import { events, record } from "./model-events.ts";
 import { deadLetters, prune, retain, setFingerprints, tally } from "./model-letters.ts";
+import { addFlow, fold, recount, trend } from "./model-counts.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
@@ -283,4 +284,8 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   list,
   deadLetters,
   tally,
+  addFlow,
+  weighted(2, fold),
+  recount,
+  trend,
 );

@@ -1,7 +1,7 @@
 // Everything that can be read from a store, in an order that all stores share, and what must hold for it at any time.
 import type { AttemptRecord, DeadLetter, Job, State } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
-import type { Cell, Control, LoggedEvent, Page, Store, WorkerRecord } from "../../src/store/store.ts";
+import type { Cause, Cell, Control, LoggedEvent, Page, Store, WorkerRecord } from "../../src/store/store.ts";
 
 /** The kinds of cells that commands write. */
 export const CELL_KINDS = ["k1", "k2"] as const;
@@ -25,6 +25,7 @@ export interface Dump {
   readonly control: Control;
   readonly cells: readonly Cell[];
   readonly events: readonly LoggedEvent[];
+  readonly causes: readonly Cause[];
 }
 
 /** A lane by what it holds: the number is each store's own affair. */
@@ -78,6 +79,7 @@ export async function dump(store: Store): Promise<Dump> {
     control: { ...control, pauses: control.pauses.toSorted(byText) },
     cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS].map((kind) => ({ kind })))).cells,
     events: await pages((cursor) => store.events({ limit: 7, cursor })),
+    causes: await pages((cursor) => store.causes({ limit: 200, cursor, idle: true })),
   };
 }
 
@@ -113,10 +115,22 @@ export function violations(before: Dump, after: Dump): string[] {
     const listed = after.jobs.filter((job) => job.state === state).length;
     if (listed !== count) found.push(`${count} jobs are counted as ${state}, ${listed} are listed`);
   }
-  found.push(...misplaced(after));
+  found.push(...misplaced(after), ...miscounted(after));
   const running = after.workers.reduce((sum, worker) => sum + worker.running, 0);
   if (running !== after.counts.running) found.push(`${after.counts.running} jobs run, workers hold ${running}`);
   return found;
+}
+
+/** What is wrong with the counts of causes, beside a real count of their live letters. */
+function miscounted({ deadLetters, causes }: Dump): string[] {
+  const real = new Map<string, number>();
+  for (const { redrivenAt, failure } of deadLetters)
+    if (redrivenAt === null) real.set(failure.fingerprint, (real.get(failure.fingerprint) ?? 0) + 1);
+  const counted = new Map(causes.map(({ fingerprint, live }) => [fingerprint, live]));
+  return [...new Set([...real.keys(), ...counted.keys()])].flatMap((cause) => {
+    const [letters, live] = [real.get(cause) ?? 0, counted.get(cause) ?? 0];
+    return letters === live ? [] : [`${cause} has ${letters} live letters, ${live} are counted`];
+  });
 }
 
 /** What is wrong with the places of groups: who runs holds one, and so does who waits for its turn in a group of one. */

@@ -2,12 +2,14 @@
 import { plainText } from "../../core/failure.ts";
 import { type DeadLetter, type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { enqueuedCursor, readCursor, readEnqueuedCursor } from "../cursor.ts";
 import { lookThrough } from "./look.ts";
 import { withoutPayload } from "../rows.ts";
 import type { DeadLetterQuery, LetterFilter, Page, Reach } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
+import { placeOf, tick } from "./causes.ts";
 import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
 
 /** The fields of a job that is sent back to work. */
@@ -58,20 +60,25 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
       return tallyOf(groups, failureOf, last ? { at: last.diedAt } : null);
     },
     history: (id) => (tables.attempts.get(id) ?? []).map((record) => ({ ...record })),
-    redrive: (requests) =>
-      requests.map(({ id, generation, delayMs }) => {
+    redrive(requests) {
+      const changes = new CauseChanges();
+      const answers = requests.map(({ id, generation, delayMs }) => {
         const row = tables.jobs.get(id);
         if (!row) return "missing";
         if (row.state !== "dead" || row.generation !== generation) return "refused";
         const now = tables.clock();
         const death = tables.deaths.find((other) => other.jobId === id && other.generation === generation);
+        if (death?.redrivenAt === null) changes.add(placeOf(tables, death), { redriven: 1 });
         if (death) death.redrivenAt = now;
         const runAt = now + delayMs;
         Object.assign(row, FRESH, { state: "queued", generation: generation + 1, runAt, dueAt: runAt, updatedAt: now });
         row.lane = laneOfKind(row.lane, "first");
         startWaiting(tables, row);
         return "redriven";
-      }),
+      });
+      tick(tables, changes, NO_WORKER, tables.clock());
+      return answers;
+    },
   };
 }
 

@@ -1,7 +1,9 @@
 // The failures in memory, and the rewriting of their fingerprints.
 import type { FailurePlace, KeptFailure } from "../failures.ts";
+import { CauseChanges, moveLetter, NO_WORKER } from "../causes.ts";
 import type { Verbs } from "../verbs.ts";
-import type { Row, Tables } from "./tables.ts";
+import { placeOf, tick } from "./causes.ts";
+import type { DeathRow, Row, Tables } from "./tables.ts";
 
 /** The verbs about kept failures. */
 export function failureVerbs(tables: Tables): Pick<Verbs, "failures" | "setFingerprints"> {
@@ -15,14 +17,20 @@ export function failureVerbs(tables: Tables): Pick<Verbs, "failures" | "setFinge
         next: page.length === limit ? (page.at(-1)?.seq ?? null) : null,
       };
     },
-    setFingerprints: (changes) =>
-      changes.filter(({ was, fingerprint, ...place }) => {
+    setFingerprints(changes) {
+      const counts = new CauseChanges();
+      const done = changes.filter(({ was, fingerprint, ...place }) => {
         const row = jobOf(place.seq);
         const holder = row && holderOf(tables, row, place);
         if (!holder?.failure || holder.failure.fingerprint !== was) return false;
+        const letter = place.of === "letter" ? (holder as DeathRow) : null;
+        if (letter?.redrivenAt === null) moveLetter(counts, placeOf(tables, letter), fingerprint);
         Object.assign(holder, { failure: { ...holder.failure, fingerprint } });
         return true;
-      }).length,
+      });
+      tick(tables, counts, NO_WORKER, tables.clock());
+      return done.length;
+    },
   };
 }
 

@@ -2,6 +2,7 @@
 // Nothing survives the process.
 import type { Store, StoreDescription } from "../store.ts";
 import { storeFrom, type Verbs } from "../verbs.ts";
+import { causeVerbs } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -36,6 +37,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...controlVerbs(tables),
     ...cellVerbs(tables),
     ...eventVerbs(tables),
+    ...causeVerbs(tables),
   };
 }
 

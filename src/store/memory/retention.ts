@@ -9,10 +9,12 @@ import {
   pruning,
   retained,
 } from "../retention.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import type { PruneAnswer, Retain, RetainAnswer, Retention } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { laneName, laneOfKind } from "../../core/lane.ts";
 import { forgetEvents } from "./event-log.ts";
+import { placeOf, tick } from "./causes.ts";
 import { belongingOf, type KeyRow, type Row, type Tables } from "./tables.ts";
 
 /** The verbs that delete. */
@@ -38,6 +40,10 @@ function isFinished(row: Row): row is Finished {
 /** Deletes a finished job with everything that belongs to it. */
 export function forget(tables: Tables, row: Row | undefined): boolean {
   if (!row || !isFinished(row)) return false;
+  const changes = new CauseChanges();
+  for (const death of tables.deaths)
+    if (death.jobId === row.id && death.redrivenAt === null) changes.add(placeOf(tables, death), { removed: 1 });
+  tick(tables, changes, NO_WORKER, tables.clock());
   tables.jobs.delete(row.id);
   tables.attempts.delete(row.id);
   for (let i = tables.deaths.length - 1; i >= 0; i--)

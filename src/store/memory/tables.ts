@@ -3,6 +3,7 @@
 import type { LoggedEvent } from "../../core/event-log.ts";
 import type { AttemptRecord, Belonging, DeadLetter, Job } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
+import type { CauseRow, FlowRow, TickRow } from "./causes.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
 /** A job as stored: its fields, mutable, and those that only the store uses. */
@@ -52,6 +53,10 @@ export interface Tables {
   workersSeen: number;
   readonly attempts: Map<string, AttemptRecord[]>;
   readonly deaths: DeathRow[];
+  /** The folded counts of causes, and those per minute. */
+  readonly causes: Map<string, CauseRow>;
+  readonly ticks: Map<string, TickRow>;
+  readonly flow: Map<string, FlowRow>;
   readonly pauses: (Pause & { until: number | null })[];
   readonly services: Map<string, ServiceState>;
   readonly cells: Map<string, Cell>;
@@ -80,6 +85,9 @@ export function emptyTables(clock: () => number): Tables {
     workersSeen: 0,
     attempts: new Map(),
     deaths: [],
+    causes: new Map(),
+    ticks: new Map(),
+    flow: new Map(),
     pauses: [],
     services: new Map(),
     cells: new Map(),

@@ -2,8 +2,10 @@
 import type { Failure, Lease } from "../../core/job.ts";
 import { expiryOf } from "../../core/after-verdict.ts";
 import { type ActiveLane, kindOfLane, laneOfKind } from "../../core/lane.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import type { ClaimedJob, ClaimRequest, Settlement, Signs } from "../store.ts";
 import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";
+import { tick } from "./causes.ts";
 import { leavePlace, leavePlaceToWait, roomOf, takePlace } from "./groups.ts";
 import { forget } from "./retention.ts";
 import { belongingOf, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
@@ -34,17 +36,25 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
       if ([...tables.waiting.keys()].some((lane) => lane < unlessBefore)) return { jobs: [], now, refused: null };
       return { jobs: takeAll(tables, request, now), now, refused: null };
     },
-    settle({ settlements, worker: id, startedThrough = 0 }) {
+    settle({ settlements, worker: id, startedThrough = 0, release }) {
       const now = tables.clock();
       const worker = id === undefined ? undefined : tables.workers.get(id);
       if (worker) worker.startedThrough = Math.max(worker.startedThrough, startedThrough);
       const stale: Lease[] = [];
+      const changes = new CauseChanges();
       for (const settlement of settlements) {
         const row = isLease(settlement) ? tables.jobs.get(settlement.id) : undefined;
-        if (row && row.epoch === settlement.epoch && row.nonce === settlement.nonce)
+        if (row && row.epoch === settlement.epoch && row.nonce === settlement.nonce) {
+          const { verdict } = settlement;
+          if ("failure" in verdict)
+            changes.add(
+              { fingerprint: verdict.failure.fingerprint, type: row.type, release: release ?? "" },
+              { failures: 1, deaths: verdict.kind === "dead" ? 1 : 0 },
+            );
           apply(tables, row, settlement, now);
-        else stale.push({ id: settlement.id, epoch: settlement.epoch, nonce: settlement.nonce });
+        } else stale.push({ id: settlement.id, epoch: settlement.epoch, nonce: settlement.nonce });
       }
+      tick(tables, changes, id ?? NO_WORKER, now);
       return { stale, now };
     },
   };

@@ -17,6 +17,7 @@ import { postgresDialect } from "./dialect.ts";
 import { attemptFromRow, deadLetterFromRow, failureFromText, groupFromRow } from "../rows.ts";
 import type { DeadLetterQuery, LetterFilter, Reach, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
+import { tickLetters } from "./causes.ts";
 import { jobColumns, withLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import type { Waker } from "./wake.ts";
@@ -104,7 +105,10 @@ function redriver(s: string, waker: Waker): Redrive {
         updated_at = ${NOW}, lane = j.lane - j.lane % 4
       from u where j.id = u.id and j.state = 'dead' and j.generation = u.generation
       returning j.seq, j.lane, j.run_at, j.epoch, u.generation, u.n),
-    marked as (update ${s}.dead_letter d set redriven_at = ${NOW} from done where d.job_seq = done.seq and d.generation = done.generation),
+    marked as (update ${s}.dead_letter d set redriven_at = ${NOW} from done
+      where d.job_seq = done.seq and d.generation = done.generation and d.redriven_at is null
+      returning d.fingerprint, d.type, d.release),
+    ${tickLetters(s, "redriven", "marked")},
     wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from done)
     select array_agg(n), ${waker.notify} from done`,
   };

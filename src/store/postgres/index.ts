@@ -9,6 +9,7 @@ import { isNotReadable, type MigrationPlan, newerNotice } from "../migrations.ts
 import type { Store, Within } from "../store.ts";
 import { VERBS, type Verb } from "../verb-facts.ts";
 import { storeFrom } from "../verbs.ts";
+import { causeVerbs } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { type Ask, IMPATIENT_MS, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
@@ -164,6 +165,7 @@ function verbsOf(
     ...controlVerbs(parts, waker),
     ...cellVerbs(parts),
     ...eventVerbs(parts),
+    ...causeVerbs(parts),
   };
 }
 

@@ -1,5 +1,6 @@
 // Deletes rows of jobs that were deleted by hand. No foreign key deletes them, so they are searched for: a page of each
 // table at a time, from where the last search ended, and from the beginning after the end.
+import { tickLetters } from "./causes.ts";
 import type { Ask } from "./driver.ts";
 
 /** Rows checked per job that a prune checks: checking is far cheaper than deleting. */
@@ -7,13 +8,20 @@ const PAGE = 10;
 
 /** Deletes the orphans on the next page of each table. */
 export function orphanSweeper(s: string): (ask: Ask, limit: number) => Promise<void> {
-  const tables = [sweepOf(s, "attempt", ["job_seq", "epoch"]), sweepOf(s, "dead_letter", ["seq"])];
+  const counted = `returning fingerprint, type, release, redriven_at), ${tickLetters(s, "removed", "gone", "redriven_at is null")}`;
+  const tables = [sweepOf(s, "attempt", ["job_seq", "epoch"], ")"), sweepOf(s, "dead_letter", ["seq"], counted)];
   return async (ask, limit) => {
     for (const sweep of tables) await sweep(ask, limit * PAGE);
   };
 }
 
-function sweepOf(s: string, table: string, key: readonly string[]): (ask: Ask, limit: number) => Promise<void> {
+/** `then` ends the part that deletes; for letters it counts them too. */
+function sweepOf(
+  s: string,
+  table: string,
+  key: readonly string[],
+  then: string,
+): (ask: Ask, limit: number) => Promise<void> {
   const given = key.map((_, at) => `$${at + 1}::bigint`).join(", ");
   const keys = key.join(", ");
   const backwards = key.map((column) => `${column} desc`).join(", ");
@@ -24,7 +32,7 @@ function sweepOf(s: string, table: string, key: readonly string[]): (ask: Ask, l
       select ctid as place, job_seq as job, ${keys} from ${s}.${table} where (${keys}) > (${given}) order by ${keys} limit $${key.length + 1}),
     gone as (
       delete from ${s}.${table} where ctid = any(array(
-        select p.place from page p where not exists (select from ${s}.job j where j.seq = p.job offset 0))))
+        select p.place from page p where not exists (select from ${s}.job j where j.seq = p.job offset 0))) ${then}
     select (select count(*) from page), ${keys} from page order by ${backwards} limit 1`,
   };
   const start = key.map(() => 0);

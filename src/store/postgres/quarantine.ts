@@ -2,6 +2,7 @@
 // all their data, so that they neither block other jobs nor wait unseen forever.
 import { unreadableVerdict } from "../../core/verdict.ts";
 import { UNREADABLE } from "../rows.ts";
+import { tickLetters } from "./causes.ts";
 import { noteEnded } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import { freePlaces } from "./groups.ts";
@@ -18,11 +19,12 @@ export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
       from stray where j.seq = stray.seq and j.state = 'queued'
       returning j.seq, j.generation, j.attempts, j.crashes, j.max_attempts, j.expires_at),
     ${freePlaces(s, "stray")},
-    ended as (${noteEnded(s, "dead", "dead")})
-    insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint,
+    ended as (${noteEnded(s, "dead", "dead")}),
+    letter as (insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, fingerprint,
       attempts, crashes, max_attempts, died_at, failure)
     select seq, generation, $4, $7, $8, $5, $3, $6, attempts, crashes, max_attempts, ${NOW}, $2 from dead
-    on conflict do nothing`,
+    on conflict do nothing returning fingerprint, type, release),
+    ${tickLetters(s, "died", "letter")} select 1`,
   };
   return async () => {
     const laneOf = await lanes.intern([UNREADABLE]);

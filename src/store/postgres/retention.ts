@@ -13,6 +13,7 @@ import {
 } from "../retention.ts";
 import { UNREADABLE } from "../rows.ts";
 import type { DeadTarget, PruneAnswer, Store } from "../store.ts";
+import { tickLetters } from "./causes.ts";
 import { goesAt, heldRuns, withLane } from "./columns.ts";
 import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
 import { eventCleaner } from "./event-log.ts";
@@ -73,7 +74,12 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
 /** Deletes the rows of jobs that were just deleted; a separate statement, so that it sees all writes until then. */
 function burier(s: string): (ask: Ask, seqs: readonly number[]) => Promise<void> {
   const attempts = { name: "bury_attempts", text: `delete from ${s}.attempt where job_seq = any($1::bigint[])` };
-  const letters = { name: "bury_letters", text: `delete from ${s}.dead_letter where job_seq = any($1::bigint[])` };
+  const letters = {
+    name: "bury_letters",
+    text: `with letter as (
+      delete from ${s}.dead_letter where job_seq = any($1::bigint[]) returning fingerprint, type, release, redriven_at),
+    ${tickLetters(s, "removed", "letter", "redriven_at is null")} select 1`,
+  };
   return async (ask, seqs) => {
     if (seqs.length === 0) return;
     await ask(attempts, seqs);

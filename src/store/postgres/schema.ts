@@ -301,6 +301,63 @@ create table ${s}.event_head (
 ) with (fillfactor = 50);
 `;
 
+const COUNTED = `(fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)`;
+
+/** Counts per minute, by cause and by type, begun with the letters that are there (cause-queries.ts says how they fold). */
+const counts = (s: string): string => `
+create table ${s}.cause (
+  fingerprint text collate "C" not null,
+  type text collate "C" not null,
+  release text collate "C" not null,
+  failures bigint not null,
+  deaths bigint not null,
+  redriven bigint not null,
+  removed bigint not null,
+  first_at bigint,
+  last_at bigint,
+  primary key (fingerprint, type, release)
+) with ${COUNTED};
+
+create table ${s}.cause_tick (
+  fingerprint text collate "C" not null,
+  type text collate "C" not null,
+  release text collate "C" not null,
+  -- Its start; after some hours that of its hour, later that of its day.
+  minute bigint not null,
+  -- The worker that counts; empty once the row is in the sums of its cause.
+  holder text collate "C" not null,
+  failures bigint not null,
+  deaths bigint not null,
+  redriven bigint not null,
+  removed bigint not null,
+  primary key (fingerprint, type, release, minute, holder)
+) with ${COUNTED};
+create index cause_tick_open on ${s}.cause_tick (minute) where holder <> '';
+create index cause_tick_minutes on ${s}.cause_tick (minute) where holder = '' and minute % 3600000 <> 0;
+create index cause_tick_hours on ${s}.cause_tick (minute) where holder = '' and minute % 3600000 = 0 and minute % 86400000 <> 0;
+create index cause_tick_days on ${s}.cause_tick (minute) where holder = '' and minute % 86400000 = 0;
+create table ${s}.flow (
+  minute bigint not null,
+  type text collate "C" not null,
+  holder text collate "C" not null,
+  enqueued bigint not null,
+  completed bigint not null,
+  retried bigint not null,
+  dead bigint not null,
+  released bigint not null,
+  run_ms bigint not null,
+  wait_ms bigint not null,
+  primary key (minute, type, holder)
+) with ${COUNTED};
+create index flow_open on ${s}.flow (minute) where holder <> '';
+create index flow_minutes on ${s}.flow (minute) where holder = '' and minute % 3600000 <> 0;
+create index flow_hours on ${s}.flow (minute) where holder = '' and minute % 3600000 = 0 and minute % 86400000 <> 0;
+create index flow_days on ${s}.flow (minute) where holder = '' and minute % 86400000 = 0;
+insert into ${s}.cause select fingerprint, type, '', count(*), count(*), count(redriven_at), 0,
+    min(died_at) - min(died_at) % 60000, max(died_at) - max(died_at) % 60000
+  from ${s}.dead_letter group by fingerprint, type;
+`;
+
 /** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
 const STEPS: readonly Migration<(schema: string) => string>[] = [
   {
@@ -308,7 +365,7 @@ const STEPS: readonly Migration<(schema: string) => string>[] = [
       [laneTables, jobTables, scheduleTables, keyTables, historyTables, fleetTables].map((part) => part(s)).join(""),
     readableBy: 1,
   },
-  { sql: (s) => [recovery, eventTables].map((part) => part(s)).join(""), readableBy: 1 },
+  { sql: (s) => [recovery, eventTables, counts].map((part) => part(s)).join(""), readableBy: 1 },
 ];
 
 /** The same with the columns that versions add to the jobs. */
@@ -323,6 +380,6 @@ export const MIGRATIONS = migrationsWith(JOB_COLUMNS);
 
 /** The tables that the migrations create. */
 export const TABLES: readonly string[] =
-  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control event event_head".split(
+  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control event event_head cause cause_tick flow".split(
     " ",
   );

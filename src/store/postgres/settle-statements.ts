@@ -5,6 +5,7 @@
 // others of its group would wait with it.
 import { TERM_COLUMNS } from "../columns.ts";
 import { HISTORY_TAIL } from "../verbs.ts";
+import { tickFailures } from "./causes.ts";
 import { noteEnded, PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
 import type { PostgresStatement } from "./driver.ts";
@@ -174,24 +175,34 @@ function releaseStatement(s: string, wake: string) {
   );
 }
 
+/** The parameters after such columns: the worker that settles, and its release. */
+function byWorker(columns: Readonly<Record<string, string>>): [worker: string, release: string] {
+  const last = 4 + Object.keys(columns).length;
+  return [`$${last + 1}`, `$${last + 3}`];
+}
+
 /** Verdicts about failed runs. */
 function blameStatements(s: string, wake: string, says: Says) {
+  const retryColumns = { delay: "bigint", kind: "int", most: "int", ...BLAME, ...says.columns };
+  const deadColumns = { place: "int", reason: "text", ...BLAME, ...says.columns };
   return {
     retry: named(
       `retry${says.name}`,
-      `with ${given(s, { delay: "bigint", kind: "int", most: "int", ...BLAME, ...says.columns })},
+      `with ${given(s, retryColumns)},
       done as (update ${s}.job j set ${CHARGED}, ${BATCH_MOST}, ${STOPPED(says)}${says.set},
           lane = case when j.cancel_requested then j.lane else j.lane - j.lane % 4 + u.kind end,
           last_delay_ms = case when j.cancel_requested then j.last_delay_ms else u.delay end
         from u where ${LEASE} returning ${DONE}, u.delay),
+      ${tickFailures(s, "retry", ...byWorker(retryColumns))},
       ${record(s, "delay")}, ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), ${LONG}${wake} from done`,
     ),
     dead: named(
       `dead${says.name}`,
-      `with ${given(s, { place: "int", reason: "text", ...BLAME, ...says.columns })},
+      `with ${given(s, deadColumns)},
       done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}, expires_at = ${says.dead}${says.set}
         from u where ${LEASE} returning ${DONE}, u.place, u.reason),
+      ${tickFailures(s, "dead", ...byWorker(deadColumns))},
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
       buried as (
         insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,

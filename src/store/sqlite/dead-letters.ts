@@ -1,6 +1,7 @@
 // Dead letters on SQLite: lists them, counts them, sends them back to work.
 import type { Failure } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { pageOf } from "../dialect.ts";
 import {
   type Bound,
@@ -16,6 +17,7 @@ import type { DeadLetterQuery, LetterFilter, Reach, Tally } from "../store.ts";
 import { SQLITE } from "./dialect.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
+import { ticker } from "./causes.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
 import { type RowPage, WITH_LANE } from "./jobs.ts";
@@ -80,15 +82,21 @@ function redriver(db: SqliteDatabase, clock: () => number): Verbs["redrive"] {
      where id = ? and state = 'dead' and generation = ?`,
   );
   const mark = db.prepare(
-    "update dead_letter set redriven_at = ? where job_seq = (select seq from job where id = ?) and generation = ?",
+    `update dead_letter set redriven_at = ? where job_seq = (select seq from job where id = ?) and generation = ?
+       and redriven_at is null returning fingerprint, type, coalesce(release, '')`,
   );
+  const tick = ticker(db);
   return (requests) => {
     const now = clock();
-    return requests.map(({ id, generation, delayMs }) => {
+    const changes = new CauseChanges();
+    const answers = requests.map(({ id, generation, delayMs }) => {
       if (revive.run(now + delayMs, now + delayMs, now, id, generation) === 0)
         return exists.all(id).length > 0 ? "refused" : "missing";
-      mark.run(now, id, generation);
+      for (const [fingerprint, type, release] of mark.all(now, id, generation) as [string, string, string][])
+        changes.add({ fingerprint, type, release }, { redriven: 1 });
       return "redriven";
     });
+    tick(changes, NO_WORKER, now);
+    return answers;
   };
 }

@@ -4,6 +4,7 @@
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { newerNotice } from "../migrations.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
+import { causeVerbs } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -138,11 +139,12 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...groupVerbs(db, lanes),
     ...workerVerbs(db, clock),
     ...deadLetterVerbs(db, clock),
-    ...failureVerbs(db),
+    ...failureVerbs(db, clock),
     ...retentionVerbs(db, lanes, clock),
     ...controlVerbs(db, clock),
     ...cellVerbs(db, clock),
     ...eventVerbs(db, clock),
+    ...causeVerbs(db, clock),
   };
 }
 

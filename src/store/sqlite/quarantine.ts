@@ -2,7 +2,9 @@
 // their data, so that one of them never blocks the claim of others. A damaged row that already ran is repaired just
 // enough for its verdict to be written.
 import { unreadableVerdict } from "../../core/verdict.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { UNREADABLE } from "../rows.ts";
+import { ticker } from "./causes.ts";
 import { type SqliteDatabase, sqliteCode } from "./driver.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 
@@ -35,6 +37,7 @@ export function quarantine(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: 
        crashes, max_attempts, died_at, failure)
      select seq, generation, ?, ?, ?, ?, ?, ?, attempts, crashes, max_attempts, ?, ? from job where seq = ?`,
   );
+  const tick = ticker(db);
   const setAside = (seq: number, why: string): void => {
     const now = clock();
     const { reason, failure } = unreadableVerdict(why);
@@ -42,7 +45,11 @@ export function quarantine(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: 
     const text = JSON.stringify(failure);
     lanes.refresh();
     end.run(lanes.intern(UNREADABLE), now, now, text, message, seq);
-    bury.run(UNREADABLE.type, reason, failure.class, name, message, failure.fingerprint, now, text, seq);
+    const { fingerprint } = failure;
+    const buried = bury.run(UNREADABLE.type, reason, failure.class, name, message, fingerprint, now, text, seq);
+    const changes = new CauseChanges();
+    if (buried > 0) changes.add({ fingerprint, type: UNREADABLE.type, release: "" }, { failures: 1, deaths: 1 });
+    tick(changes, NO_WORKER, now);
   };
   return {
     strays: () => strays.all().forEach(([seq]) => setAside(seq as number, "names a lane that does not exist")),

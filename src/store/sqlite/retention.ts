@@ -11,9 +11,11 @@ import {
   pruning,
   retained,
 } from "../retention.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { UNREADABLE } from "../rows.ts";
 import type { PruneAnswer } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
+import { removals, ticker } from "./causes.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import { eventCleaner } from "./event-log.ts";
 import { RUNNING } from "./jobs.ts";
@@ -28,6 +30,9 @@ export function retentionVerbs(
 ): Pick<Verbs, "remove" | "prune" | "retain"> {
   const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
   const removeDead = db.prepare("delete from job where id = ? and state = 'dead' and generation = ?");
+  const seqOf = db.prepare("select seq from job where id = ? and state = 'dead' and (? is null or generation = ?)");
+  const addRemoved = removals(db);
+  const tick = ticker(db);
   const typeOf = (lane: number): string => lanes.belonging(lane)?.type ?? UNREADABLE.type;
   const giveTimes = timer(db, typeOf);
   const look = onlooker(db, typeOf);
@@ -40,11 +45,18 @@ export function retentionVerbs(
   const freeOldKeys = keyCleaner(db);
   const forgetEvents = eventCleaner(db);
   return {
-    remove: (targets) =>
-      targets.reduce<number>((count, target) => {
-        const gone = typeof target === "string" ? remove.run(target) : removeDead.run(target.id, target.generation);
-        return count + gone;
-      }, 0),
+    remove(targets) {
+      const changes = new CauseChanges();
+      let count = 0;
+      for (const target of targets) {
+        const [id, generation] = typeof target === "string" ? [target, null] : [target.id, target.generation];
+        const seqs = seqOf.all(id, generation, generation).map(([seq]) => seq as number);
+        addRemoved(seqs, changes);
+        count += generation === null ? remove.run(id) : removeDead.run(id, generation);
+      }
+      tick(changes, NO_WORKER, clock());
+      return count;
+    },
     prune(retention): PruneAnswer {
       const { limit, isFirst } = retention;
       const by = pruning(retention, clock());
@@ -57,6 +69,9 @@ export function retentionVerbs(
         (by.isAside(each) ? aside : gone).push(each.seq);
         if (!by.isAside(each)) pruned[each.state] += 1;
       }
+      const changes = new CauseChanges();
+      if (pruned.dead > 0) addRemoved(gone, changes);
+      tick(changes, NO_WORKER, by.now);
       if (gone.length > 0) forget.run(JSON.stringify(gone));
       if (aside.length > 0) setAside.run(JSON.stringify(aside));
       freeOldKeys(by, limit);

@@ -235,10 +235,65 @@ create index event_actor on event (actor, seq);
 create index event_subject on event (subject, seq);
 `;
 
+/** Counts per minute, by cause and by type, begun with the letters that are there (cause-queries.ts says how they fold). */
+const COUNTS = `
+create table cause (
+  fingerprint text not null,
+  type text not null,
+  release text not null,
+  failures integer not null,
+  deaths integer not null,
+  redriven integer not null,
+  removed integer not null,
+  first_at integer,
+  last_at integer,
+  primary key (fingerprint, type, release)
+) strict, without rowid;
+
+create table cause_tick (
+  fingerprint text not null,
+  type text not null,
+  release text not null,
+  -- Its start; after some hours that of its hour, later that of its day.
+  minute integer not null,
+  -- The worker that counts; empty once the row is in the sums of its cause.
+  holder text not null,
+  failures integer not null,
+  deaths integer not null,
+  redriven integer not null,
+  removed integer not null,
+  primary key (fingerprint, type, release, minute, holder)
+) strict;
+create index cause_tick_open on cause_tick (minute) where holder <> '';
+create index cause_tick_minutes on cause_tick (minute) where holder = '' and minute % 3600000 <> 0;
+create index cause_tick_hours on cause_tick (minute) where holder = '' and minute % 3600000 = 0 and minute % 86400000 <> 0;
+create index cause_tick_days on cause_tick (minute) where holder = '' and minute % 86400000 = 0;
+create table flow (
+  minute integer not null,
+  type text not null,
+  holder text not null,
+  enqueued integer not null,
+  completed integer not null,
+  retried integer not null,
+  dead integer not null,
+  released integer not null,
+  run_ms integer not null,
+  wait_ms integer not null,
+  primary key (minute, type, holder)
+) strict;
+create index flow_open on flow (minute) where holder <> '';
+create index flow_minutes on flow (minute) where holder = '' and minute % 3600000 <> 0;
+create index flow_hours on flow (minute) where holder = '' and minute % 3600000 = 0 and minute % 86400000 <> 0;
+create index flow_days on flow (minute) where holder = '' and minute % 86400000 = 0;
+insert into cause select fingerprint, type, '', count(*), count(*), count(redriven_at), 0,
+    min(died_at) - min(died_at) % 60000, max(died_at) - max(died_at) % 60000
+  from dead_letter group by fingerprint, type;
+`;
+
 /** SQL that leads from one version of the schema to the next. Version 1 is frozen: a change is a further entry. */
 const STEPS: readonly Migration<string>[] = [
   { sql: TABLES, readableBy: 1 },
-  { sql: [RECOVERY, EVENTS].join(""), readableBy: 1 },
+  { sql: [RECOVERY, EVENTS, COUNTS].join(""), readableBy: 1 },
 ];
 
 /** The same with the columns that versions add to the jobs. */

@@ -4,8 +4,10 @@ import { plainText } from "../../core/failure.ts";
 import { keepsPlace } from "../../core/group.ts";
 import type { Failure, Lease, Terms } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
+import { CauseChanges, NO_WORKER } from "../causes.ts";
 import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
+import { ticker } from "./causes.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import { SET_TERMS, termValues, type Value } from "../columns.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
@@ -27,6 +29,7 @@ export function settler(
   const mend = mender(db);
   const other = otherVerdicts(db, lanes, mend);
   const allCompleted = manyCompleted(db);
+  const tick = ticker(db);
   const completed = (result: Value, now: number, { id, epoch, nonce }: Lease): boolean => {
     let changed = 0;
     const write = (): void => {
@@ -38,8 +41,13 @@ export function settler(
     }
     return changed === 1;
   };
-  return ({ flat, others, worker, startedThrough }) => {
+  return ({ flat, others, worker, startedThrough, release }) => {
     const now = clock();
+    const changes = new CauseChanges();
+    const blamed: Blamed = (lane, { kind, failure }) => {
+      const place = { fingerprint: failure.fingerprint, type: lanes.belonging(lane)?.type ?? "", release };
+      changes.add(place, { failures: 1, deaths: kind === "dead" ? 1 : 0 });
+    };
     if (worker !== null) progress(worker, startedThrough);
     const stale: Lease[] = [];
     for (let from = 0; from < flat.length; from += TOGETHER * 4) {
@@ -51,14 +59,18 @@ export function settler(
         const current =
           isLease(lease) &&
           (typeof result === "number"
-            ? other(lease, others[result] as OtherVerdict, now)
+            ? other(lease, others[result] as OtherVerdict, now, blamed)
             : completed(result, now, lease));
         if (!current) stale.push(lease);
       }
     }
+    tick(changes, worker ?? NO_WORKER, now);
     return { stale, now };
   };
 }
+
+/** Counts a failed run of a job in this lane. */
+type Blamed = (lane: number, verdict: BadVerdict) => void;
 
 /** Completions written by one statement, which costs half of one statement for each. */
 const TOGETHER = 50;
@@ -102,7 +114,7 @@ interface Row {
 }
 
 type Completion = Extract<OtherVerdict, { readonly kind: "complete" }>;
-type Other = (lease: Lease, verdict: OtherVerdict, now: number) => boolean;
+type Other = (lease: Lease, verdict: OtherVerdict, now: number, blamed: Blamed) => boolean;
 
 /** Every verdict except a plain completion; these are rare enough to read the row first. */
 function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: string) => void): Other {
@@ -120,7 +132,7 @@ function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: 
   const again = retrier(db, keeps);
   const find = finder(db, mend);
   const blame = blamer(db);
-  return (lease, verdict, now) => {
+  return (lease, verdict, now, blamed) => {
     const isKept = verdict.kind === "complete" && verdict.keep !== false;
     let isCurrent = false;
     if (isKept && unlessBroken(() => (isCurrent = complete(lease, verdict, now)))) return isCurrent;
@@ -132,6 +144,7 @@ function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: 
     if (verdict.kind === "complete") return forget.run(seq) === 1;
     if (verdict.kind !== "release" && verdict.said) say(verdict.said, seq);
     const released = verdict.kind === "release" ? 1 : 0;
+    if (verdict.kind === "retry" || verdict.kind === "dead") blamed(lane, verdict);
     if (verdict.kind === "retry" && !row.cancelRequested) return again(row, lease.epoch, verdict, now);
     if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, lease.epoch, verdict, now);
     if (verdict.kind === "dead") end("dead", now, released, seq);

@@ -1,0 +1,78 @@
+// Keeps the counts of causes and types small and right: folds them every minute, and compares the counts of causes with
+// their dead letters once a day, because a program of an older version changes letters without counting.
+import type { Store } from "../store/store.ts";
+import type { Log } from "../system/log.ts";
+import type { System } from "../system/system.ts";
+import type { Service } from "./upkeep.ts";
+
+/** What the service needs. */
+export interface CountsOptions {
+  readonly store: Pick<Store, "fold" | "recount" | "cells" | "setCells">;
+  readonly system: Pick<System, "random" | "monotonic" | "after">;
+  readonly log: Log;
+}
+
+const EVERY_MS = 60_000;
+/** Rows folded in one step, of each kind. */
+const FOLD = 1_000;
+/** Causes compared in one step; each is one count over an index. */
+const RECOUNT = 20;
+/** A worker looks this often whether the recount of the day was begun. */
+const LOOK_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+/** A one-shot does it for at most this long; the next one continues. */
+const BRIEF_MS = 2_000;
+
+/** When the last recount began, for all processes. */
+const BEGUN = { kind: "recount", name: "causes", holder: "" } as const;
+
+/** The service. */
+export function countsService(options: CountsOptions): Service {
+  const { system } = options;
+  const waitMs = (): number => EVERY_MS * (0.5 + system.random());
+  let nextLookMs = Number.NEGATIVE_INFINITY;
+  return {
+    name: "counts",
+    firstMs: waitMs(),
+    async step(signal) {
+      await foldAll(options, signal);
+      if (system.monotonic() < nextLookMs) return waitMs();
+      nextLookMs = system.monotonic() + LOOK_MS;
+      await recountDaily(options, signal);
+      return waitMs();
+    },
+  };
+}
+
+/** The same once and briefly, for a process that ends: no worker may come to do it. */
+export async function countBriefly(options: CountsOptions): Promise<void> {
+  const enough = new AbortController();
+  const forget = options.system.after(BRIEF_MS, () => enough.abort());
+  await countsService(options).step(enough.signal).finally(forget);
+}
+
+async function foldAll({ store }: CountsOptions, signal: AbortSignal): Promise<void> {
+  for (let more = true; more && !signal.aborted; ) ({ more } = await store.fold({ limit: FOLD }));
+}
+
+/** Recounts unless a process has begun to within the last day; the first to say so does it. */
+async function recountDaily({ store, log }: CountsOptions, signal: AbortSignal): Promise<void> {
+  const { cells, now } = await store.cells([{ kind: BEGUN.kind }]);
+  const last = cells.find(({ name }) => name === BEGUN.name);
+  if (last && now - last.at < DAY_MS) return;
+  const [isOurs] = await store.setCells([{ ...BEGUN, version: last?.version ?? 0, value: "{}" }]);
+  if (!isOurs) return;
+  let sum = 0;
+  for (let after: string | null = ""; after !== null; ) {
+    // Not done: the next process to look begins again.
+    if (signal.aborted) return void (await store.setCells([{ ...BEGUN, version: null, value: null }]));
+    const { mended, next } = await store.recount({ after, limit: RECOUNT });
+    sum += mended;
+    after = next;
+  }
+  if (sum > 0)
+    log.info(
+      { letters: sum },
+      "the counts of causes differed from the dead letters, and were corrected: a program of an older version, or SQL by hand, had changed letters",
+    );
+}
