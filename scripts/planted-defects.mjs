@@ -1,6 +1,8 @@
 // Defects that were there once: how each is switched on again, and the tests that notice it. Those of the store's and the
 // worker's rules stand in test/simulation/planted*.ts, those of statements that meet in test/interleavings.
 
+import { EVENT_DEFECTS } from "./planted-events.mjs";
+
 /** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`. */
 export const DEFECTS = [
   {
@@ -360,4 +362,5 @@ export const DEFECTS = [
     is: "",
     tests: ["test/package.test.ts"],
   },
+  ...EVENT_DEFECTS,
 ];

@@ -238,11 +238,11 @@ describe.each(KINDS)("pauses on %s", (kind) => {
   it("end by themselves when they were given a time", async () => {
     const redrive = await openRedrive(kind, { jobs: [double] });
     await redrive.worker({ poll: 20 }).start();
-    await redrive.pause({ kind: "type", name: "double" }, { for: "300ms" });
+    await redrive.pause({ kind: "type", name: "double" }, { for: "2s" });
     const { id } = await redrive.enqueue(double, { n: 1 });
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect((await redrive.jobs.get(id))?.state).toBe("queued");
-    await expect.poll(async () => (await redrive.jobs.get(id))?.state).toBe("completed");
+    await expect.poll(async () => (await redrive.jobs.get(id))?.state, { timeout: 20_000 }).toBe("completed");
   });
 
   it("refuse targets and times that cannot be", async () => {

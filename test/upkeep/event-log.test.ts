@@ -2,6 +2,8 @@
 // and close, and what retention deletes; each once, however many workers see it.
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { defineJob, fixed, PermanentError } from "../../src/index.ts";
+import { PRESETS } from "../../src/core/policy.ts";
+import { reap } from "../../src/upkeep/expired-runs.ts";
 import { assemble } from "../../src/redrive.ts";
 import type { LoggedEvent, Store } from "../../src/store/store.ts";
 import { realSystem } from "../../src/system/real.ts";
@@ -96,6 +98,44 @@ describe("a fleet", () => {
     const events = await eventsOf(bench.store, "worker.given_up");
     expect(events.map(({ subject }) => subject)).toEqual([`worker:${gone}`]);
     expect(valueOf(events[0] as LoggedEvent)).toMatchObject({ release: "1.0", running: 1 });
+  });
+});
+
+describe.each(WORLDS)("two reapers on %s", (_name, open) => {
+  it("that give up a worker at the same moment leave one event", async () => {
+    const world = await open();
+    onTestFinished(() => world.close());
+    const { store, clock } = world;
+    await store.register({ id: "lost", leaseMs: 1_000, pid: 7, host: "there", release: "1.0" });
+    clock.now += 1_001;
+    await store.register({ id: "living", leaseMs: 1_000, pid: 8, host: "there", release: null });
+    // Each has seen the worker before either gives it up.
+    let looks = 0;
+    let onBoth = (): void => undefined;
+    const both = new Promise<void>((resolve) => (onBoth = resolve));
+    const workers = async (): ReturnType<Store["workers"]> => {
+      const found = await store.workers();
+      if (++looks === 2) onBoth();
+      await both;
+      return found;
+    };
+    const reaper = (self: string): Promise<number> =>
+      reap({
+        store: { ...store, workers },
+        system: realSystem,
+        self,
+        host: "here",
+        isAlive: () => true,
+        policyOf: () => PRESETS.default,
+        leaseMs: 1_000,
+        hasLasted: () => true,
+        onTold: () => undefined,
+        report: () => undefined,
+      });
+    await Promise.all([reaper("a"), reaper("b")]);
+    const events = await eventsOf(store, "worker.given_up");
+    expect(events).toMatchObject([{ actor: null, subject: "worker:lost" }]);
+    expect(events.map(valueOf)).toMatchObject([{ host: "there", pid: 7, release: "1.0", running: 0 }]);
   });
 });
 
