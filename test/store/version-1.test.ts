@@ -87,6 +87,11 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
     await redrive.breakers.reset("bank");
     await redrive.resume({ kind: "queue", name: "slow" });
     expect((await drain()).toSorted()).toEqual(["parked by the open breaker", "waits in a paused queue"]);
+    const { items: events } = await redrive.events({ oldest: true });
+    expect(events.map(({ kind }) => kind)).toEqual([
+      "worker.given_up",
+      ...["breaker.reset", "resume"].flatMap((kind) => [kind, kind]),
+    ]);
     pass(HOUR);
     expect((await drain()).toSorted()).toEqual(["by the schedule", "due, of a paused tenant", "later"]);
     expect(await redrive.deadLetters.retry({ all: true })).toMatchObject({ redriven: 4 });
