@@ -105,19 +105,7 @@ export function openJobs({
       if (!job) throw noJob(id);
       return explainJob(store, job, limits);
     },
-    async list(query = {}) {
-      const {
-        limit = 50,
-        cursor = null,
-        sort,
-        payloads = true,
-        lookAt = LOOK_AT,
-        ...filter
-      } = objectOf(query, "query");
-      checkCursor(cursor);
-      const page = { limit, cursor, payloads, lookAt };
-      return store.list({ ...jobQuery(filter), ...(sort !== undefined && { sort }), ...page });
-    },
+    list: async (query = {}) => store.list(pageQuery(query)),
     count: (atMost) => store.count(atMost),
     async cancel(target, options = {}) {
       const { why } = parseOptions(options, ["why"], "cancel");
@@ -147,6 +135,13 @@ export function openJobs({
 export function noJob(id: string): RedriveError {
   const message = `There is no job ${JSON.stringify(id.slice(0, 80))}. Check the id; finished jobs are removed after their retention.`;
   return new RedriveError("not_found", message, { details: { id } });
+}
+
+/** The query of a page. */
+function pageQuery(query: Partial<JobQuery>): JobQuery {
+  const { limit = 50, cursor = null, sort, payloads = true, lookAt = LOOK_AT, ...filter } = objectOf(query, "query");
+  checkCursor(cursor);
+  return { ...jobQuery(filter), ...(sort !== undefined && { sort }), limit, cursor, payloads, lookAt };
 }
 
 /** A checked filter without `all`. */

@@ -1,8 +1,8 @@
 // The facts about every verb of a store, in one table: what it refuses, whether it only reads, whether its answer
 // promises durability, and whether it may make work due. A new verb is a row here and its code in each store.
 import { checkNewEvent } from "../core/event-log.ts";
-import { DAY, FLOW_COUNTS, MINUTE } from "../core/flow.ts";
-import { DEATH_REASONS, LATEST_INSTANT } from "../core/job.ts";
+import { FLOW_COUNTS } from "../core/flow.ts";
+import { DEATH_REASONS } from "../core/job.ts";
 import {
   checkDelay,
   checkInteger,
@@ -15,22 +15,25 @@ import {
 } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import { readCauseCursor } from "./causes.ts";
-import { type CellChange, mustLast } from "./cells.ts";
+import { mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor, readEnqueuedCursor } from "./cursor.ts";
 import { FAILURE_PLACES } from "./failures.ts";
-import type {
-  EventQuery,
-  Keep,
-  LetterFilter,
-  Reach,
-  Retain,
-  Retention,
-  SettleRequest,
-  Store,
-  TrendQuery,
-  TypeKeep,
-} from "./store.ts";
+import {
+  checkBoolean,
+  checkCell,
+  checkCellName,
+  checkEventQuery,
+  checkFilter,
+  checkLook,
+  checkRetain,
+  checkRetention,
+  checkTrend,
+  LOOK_MOST,
+  PAGE_MOST,
+  SET_MOST,
+} from "./verb-checks.ts";
+import type { SettleRequest, Store } from "./store.ts";
 
 /** The verbs that reach the data. */
 export type Verb = Exclude<keyof Store, "name" | "remote" | "describe" | "pulse" | "within" | "onWake" | "close">;
@@ -64,13 +67,6 @@ function freesWork({ settlements }: SettleRequest): boolean {
 }
 
 const LEASE_MS_MOST = 86_400_000;
-const PAGE_MOST = 200;
-const SET_MOST = 10_000;
-const TEXT_MOST = 200;
-/** The most rows that a question may be told to look at. */
-const LOOK_MOST = 1_000_000;
-/** Room for a word and the longest tenant name. */
-const CELL_NAME_MOST = 300;
 
 /** The table. */
 export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
@@ -290,6 +286,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   },
   causes: {
     reads: true,
+    forPeople: true,
     check: ({ limit, cursor, fingerprint, idle = false }) => {
       checkInteger("limit", limit, 1, PAGE_MOST);
       readCauseCursor(cursor);
@@ -297,7 +294,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
       checkBoolean("idle", idle);
     },
   },
-  trend: { reads: true, check: (query) => checkTrend(query) },
+  trend: { reads: true, forPeople: true, check: (query) => checkTrend(query) },
   fold: { check: ({ limit }) => checkInteger("limit", limit, 1, SET_MOST) },
   recount: {
     check: ({ after, limit }) => {
@@ -309,99 +306,3 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
 
 /** Every verb by name. */
 export const VERB_NAMES = Object.keys(VERBS) as Verb[];
-
-/** Most steps of one trend. */
-const STEPS_MOST = 1_000;
-
-function checkTrend({ fingerprint, type, from, until, stepMs }: TrendQuery): void {
-  if (fingerprint !== undefined) checkText("fingerprint", fingerprint);
-  if (type !== undefined) checkName("type", type);
-  checkInteger("from", from, 0, LATEST_INSTANT);
-  checkInteger("until", until, from, LATEST_INSTANT);
-  checkInteger("stepMs", stepMs, MINUTE, 366 * DAY);
-  if (stepMs % MINUTE !== 0) throw invalid("stepMs", "a number of full minutes", stepMs, "round it");
-  if ((until - from) / stepMs <= STEPS_MOST) return;
-  throw invalid("stepMs", `at most ${STEPS_MOST} steps between from and until`, stepMs, "use a longer step");
-}
-
-function checkCell({ kind, name, holder, version, value }: CellChange): void {
-  checkName("kind", kind);
-  checkCellName("name", name);
-  checkCellName("holder", holder);
-  if (version !== null) checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
-  if (value === null || (typeof value === "string" && isPlain(value))) return;
-  throw invalid("value", "null or well-formed text without U+0000", value, "send JSON text");
-}
-
-function checkCellName(field: string, value: unknown): void {
-  if (typeof value === "string" && value.length <= CELL_NAME_MOST && isPlain(value)) return;
-  const expected = `well-formed text of up to ${CELL_NAME_MOST} characters without U+0000`;
-  throw invalid(field, expected, value, "correct it; nothing was written");
-}
-
-function isPlain(text: string): boolean {
-  return text.isWellFormed() && !text.includes("\0");
-}
-
-function checkLook({ lookAt = 1 }: Reach): void {
-  checkInteger("lookAt", lookAt, 1, LOOK_MOST);
-}
-
-function checkFilter({ service, tenant, key, from, until, text, aside = false }: LetterFilter): void {
-  checkBoolean("aside", aside);
-  if (key !== undefined) checkText("key", key);
-  if (service !== undefined) checkText("service", service);
-  if (tenant !== undefined) checkText("tenant", tenant);
-  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
-  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
-  if (text === undefined) return;
-  const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
-  if (legal && isPlain(text)) return;
-  throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
-}
-
-function checkEventQuery({ limit, cursor, oldest = false, kind, actor, subject, from, until }: EventQuery): void {
-  checkInteger("limit", limit, 1, PAGE_MOST);
-  readCursor(cursor);
-  checkBoolean("oldest", oldest);
-  if (kind !== undefined) checkName("kind", kind);
-  if (actor !== undefined) checkText("actor", actor);
-  if (subject !== undefined) checkCellName("subject", subject);
-  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
-  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
-}
-
-function checkKeepMs({ finishedMs, deadMs }: Keep): void {
-  checkInteger("finishedMs", finishedMs, 0, JOB_BOUNDS.keepMs);
-  if (deadMs !== null) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
-}
-
-function checkTypes(types: readonly TypeKeep[]): void {
-  types.forEach(checkKeepMs);
-  const seen = new Set<string>();
-  for (const { type } of types) {
-    checkName("type", type);
-    if (seen.has(type)) throw invalid("types", "each type once", type, "leave one of the two out");
-    seen.add(type);
-  }
-}
-
-function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst }: Retention): void {
-  checkKeepMs(keep);
-  checkTypes(types);
-  checkInteger("keyMs", keyMs, 0, Number.MAX_SAFE_INTEGER);
-  checkInteger("laneMs", laneMs, 0, Number.MAX_SAFE_INTEGER);
-  checkInteger("limit", limit, 1, SET_MOST);
-  checkBoolean("isFirst", isFirst);
-}
-
-function checkRetain({ types, after, limit }: Retain): void {
-  checkTypes(types);
-  for (const { deadMs } of types) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
-  checkInteger("after", after, 0, Number.MAX_SAFE_INTEGER);
-  checkInteger("limit", limit, 1, SET_MOST);
-}
-
-function checkBoolean(field: string, value: unknown): void {
-  if (typeof value !== "boolean") throw invalid(field, "true or false", value, "use one of these");
-}

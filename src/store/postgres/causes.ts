@@ -79,7 +79,7 @@ const LETTER_COUNTS = {
 
 /** The verbs about counts. */
 export function causeVerbs(context: Context): Pick<Store, "addFlow" | "causes" | "trend" | "fold" | "recount"> {
-  const { db, s } = context;
+  const { db, questions, s } = context;
   const dialect = postgresDialect(s);
   const add = addFlowStatement(s);
   return {
@@ -93,7 +93,7 @@ export function causeVerbs(context: Context): Pick<Store, "addFlow" | "causes" |
     async trend(query) {
       const { text, values } = trendList(dialect, query);
       const names: readonly string[] = query.fingerprint === undefined ? FLOW_COUNTS : CAUSE_COUNTS;
-      return (await db.ask({ text }, ...values)).map(([at, ...counts]) => ({
+      return (await questions.ask({ text }, ...values)).map(([at, ...counts]) => ({
         at: at as number,
         counts: Object.fromEntries(names.map((name, index) => [name, counts[index] as number])),
       }));
@@ -116,7 +116,7 @@ function addFlowStatement(s: string): PostgresStatement {
   };
 }
 
-function lister({ db, s }: Context): Store["causes"] {
+function lister({ questions, s }: Context): Store["causes"] {
   const dialect = postgresDialect(s);
   const sightings = { name: "cause_sightings", text: sightingsText(dialect, "fingerprint = any($1::text[])") };
   const samples = {
@@ -126,11 +126,13 @@ function lister({ db, s }: Context): Store["causes"] {
   };
   return async (query) => {
     const { text, values } = causeList(dialect, query);
-    const found = (await db.ask({ text }, ...values)) as CauseColumns[];
+    const found = (await questions.ask({ text }, ...values)) as CauseColumns[];
     const page = found.slice(0, query.limit);
     const names = page.map(([fingerprint]) => fingerprint);
     const [seen, newest] =
-      page.length === 0 ? [[], []] : await Promise.all([db.ask(sightings, names), db.ask(samples, names)]);
+      page.length === 0
+        ? [[], []]
+        : await Promise.all([questions.ask(sightings, names), questions.ask(samples, names)]);
     const failures = new Map(newest as [string, string][]);
     const items = page.map(([fingerprint, live, deaths, failed, firstAt, lastAt]): Cause => {
       const own = (seen as Sighting[]).filter(([name]) => name === fingerprint);

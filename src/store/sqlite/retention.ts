@@ -28,9 +28,6 @@ export function retentionVerbs(
   lanes: SqliteLaneNumbers,
   clock: () => number,
 ): Pick<Verbs, "remove" | "prune" | "retain"> {
-  const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
-  const removeDead = db.prepare("delete from job where id = ? and state = 'dead' and generation = ?");
-  const seqOf = db.prepare("select seq from job where id = ? and state = 'dead' and (? is null or generation = ?)");
   const addRemoved = removals(db);
   const tick = ticker(db);
   const typeOf = (lane: number): string => lanes.belonging(lane)?.type ?? UNREADABLE.type;
@@ -45,18 +42,7 @@ export function retentionVerbs(
   const freeOldKeys = keyCleaner(db);
   const forgetEvents = eventCleaner(db);
   return {
-    remove(targets) {
-      const changes = new CauseChanges();
-      let count = 0;
-      for (const target of targets) {
-        const [id, generation] = typeof target === "string" ? [target, null] : [target.id, target.generation];
-        const seqs = seqOf.all(id, generation, generation).map(([seq]) => seq as number);
-        addRemoved(seqs, changes);
-        count += generation === null ? remove.run(id) : removeDead.run(id, generation);
-      }
-      tick(changes, NO_WORKER, clock());
-      return count;
-    },
+    remove: remover(db, clock),
     prune(retention): PruneAnswer {
       const { limit, isFirst } = retention;
       const by = pruning(retention, clock());
@@ -83,6 +69,26 @@ export function retentionVerbs(
       return { ...pruned, more: left || over.length > limit };
     },
     retain: retainer(db, typeOf),
+  };
+}
+
+function remover(db: SqliteDatabase, clock: () => number): Verbs["remove"] {
+  const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
+  const removeDead = db.prepare("delete from job where id = ? and state = 'dead' and generation = ?");
+  const seqOf = db.prepare("select seq from job where id = ? and state = 'dead' and (? is null or generation = ?)");
+  const addRemoved = removals(db);
+  const tick = ticker(db);
+  return (targets) => {
+    const changes = new CauseChanges();
+    let count = 0;
+    for (const target of targets) {
+      const [id, generation] = typeof target === "string" ? [target, null] : [target.id, target.generation];
+      const seqs = seqOf.all(id, generation, generation).map(([seq]) => seq as number);
+      addRemoved(seqs, changes);
+      count += generation === null ? remove.run(id) : removeDead.run(id, generation);
+    }
+    tick(changes, NO_WORKER, clock());
+    return count;
   };
 }
 

@@ -1,0 +1,121 @@
+// The checks of arguments that several verbs share, or that are long.
+import { DAY, MINUTE } from "../core/flow.ts";
+import { LATEST_INSTANT } from "../core/job.ts";
+import { checkInteger, checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
+import { invalid } from "../core/options.ts";
+import type { CellChange } from "./cells.ts";
+import { readCursor } from "./cursor.ts";
+import type { EventQuery, Keep, LetterFilter, Reach, Retain, Retention, TrendQuery, TypeKeep } from "./store.ts";
+
+export const PAGE_MOST = 200;
+export const SET_MOST = 10_000;
+const TEXT_MOST = 200;
+/** The most rows that a question may be told to look at. */
+export const LOOK_MOST = 1_000_000;
+/** Room for a word and the longest tenant name. */
+const CELL_NAME_MOST = 300;
+
+/** Most steps of one trend. */
+const STEPS_MOST = 1_000;
+
+export function checkTrend({ fingerprint, type, from, until, stepMs }: TrendQuery): void {
+  if (fingerprint !== undefined) checkText("fingerprint", fingerprint);
+  if (type !== undefined) checkName("type", type);
+  checkInteger("from", from, 0, LATEST_INSTANT);
+  checkInteger("until", until, from, LATEST_INSTANT);
+  checkInteger("stepMs", stepMs, MINUTE, 366 * DAY);
+  if (stepMs % MINUTE !== 0) throw invalid("stepMs", "a number of full minutes", stepMs, "round it");
+  if ((until - from) / stepMs <= STEPS_MOST) return;
+  throw invalid("stepMs", `at most ${STEPS_MOST} steps between from and until`, stepMs, "use a longer step");
+}
+
+export function checkCell({ kind, name, holder, version, value }: CellChange): void {
+  checkName("kind", kind);
+  checkCellName("name", name);
+  checkCellName("holder", holder);
+  if (version !== null) checkInteger("version", version, 0, Number.MAX_SAFE_INTEGER);
+  if (value === null || (typeof value === "string" && isPlain(value))) return;
+  throw invalid("value", "null or well-formed text without U+0000", value, "send JSON text");
+}
+
+export function checkCellName(field: string, value: unknown): void {
+  if (typeof value === "string" && value.length <= CELL_NAME_MOST && isPlain(value)) return;
+  const expected = `well-formed text of up to ${CELL_NAME_MOST} characters without U+0000`;
+  throw invalid(field, expected, value, "correct it; nothing was written");
+}
+
+function isPlain(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+export function checkLook({ lookAt = 1 }: Reach): void {
+  checkInteger("lookAt", lookAt, 1, LOOK_MOST);
+}
+
+export function checkFilter({ service, tenant, key, from, until, text, aside = false }: LetterFilter): void {
+  checkBoolean("aside", aside);
+  if (key !== undefined) checkText("key", key);
+  if (service !== undefined) checkText("service", service);
+  if (tenant !== undefined) checkText("tenant", tenant);
+  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
+  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
+  if (text === undefined) return;
+  const legal = typeof text === "string" && text.length >= 1 && text.length <= TEXT_MOST;
+  if (legal && isPlain(text)) return;
+  throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
+}
+
+export function checkEventQuery({
+  limit,
+  cursor,
+  oldest = false,
+  kind,
+  actor,
+  subject,
+  from,
+  until,
+}: EventQuery): void {
+  checkInteger("limit", limit, 1, PAGE_MOST);
+  readCursor(cursor);
+  checkBoolean("oldest", oldest);
+  if (kind !== undefined) checkName("kind", kind);
+  if (actor !== undefined) checkText("actor", actor);
+  if (subject !== undefined) checkCellName("subject", subject);
+  if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
+  if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
+}
+
+function checkKeepMs({ finishedMs, deadMs }: Keep): void {
+  checkInteger("finishedMs", finishedMs, 0, JOB_BOUNDS.keepMs);
+  if (deadMs !== null) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
+}
+
+function checkTypes(types: readonly TypeKeep[]): void {
+  types.forEach(checkKeepMs);
+  const seen = new Set<string>();
+  for (const { type } of types) {
+    checkName("type", type);
+    if (seen.has(type)) throw invalid("types", "each type once", type, "leave one of the two out");
+    seen.add(type);
+  }
+}
+
+export function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst }: Retention): void {
+  checkKeepMs(keep);
+  checkTypes(types);
+  checkInteger("keyMs", keyMs, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("laneMs", laneMs, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("limit", limit, 1, SET_MOST);
+  checkBoolean("isFirst", isFirst);
+}
+
+export function checkRetain({ types, after, limit }: Retain): void {
+  checkTypes(types);
+  for (const { deadMs } of types) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
+  checkInteger("after", after, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("limit", limit, 1, SET_MOST);
+}
+
+export function checkBoolean(field: string, value: unknown): void {
+  if (typeof value !== "boolean") throw invalid(field, "true or false", value, "use one of these");
+}
