@@ -7,7 +7,9 @@ import type { CellChange } from "./cells.ts";
 import { readCursor } from "./cursor.ts";
 import type { EventQuery, Keep, LetterFilter, Reach, Retain, Retention, TrendQuery, TypeKeep } from "./store.ts";
 
+/** Most items of a page. */
 export const PAGE_MOST = 200;
+/** Most items of one call. */
 export const SET_MOST = 10_000;
 const TEXT_MOST = 200;
 /** The most rows that a question may be told to look at. */
@@ -18,6 +20,7 @@ const CELL_NAME_MOST = 300;
 /** Most steps of one trend. */
 const STEPS_MOST = 1_000;
 
+/** Refuses a trend that is no question about steps. */
 export function checkTrend({ fingerprint, type, from, until, stepMs }: TrendQuery): void {
   if (fingerprint !== undefined) checkText("fingerprint", fingerprint);
   if (type !== undefined) checkName("type", type);
@@ -29,6 +32,7 @@ export function checkTrend({ fingerprint, type, from, until, stepMs }: TrendQuer
   throw invalid("stepMs", `at most ${STEPS_MOST} steps between from and until`, stepMs, "use a longer step");
 }
 
+/** Refuses a cell that cannot be stored. */
 export function checkCell({ kind, name, holder, version, value }: CellChange): void {
   checkName("kind", kind);
   checkCellName("name", name);
@@ -38,6 +42,7 @@ export function checkCell({ kind, name, holder, version, value }: CellChange): v
   throw invalid("value", "null or well-formed text without U+0000", value, "send JSON text");
 }
 
+/** Refuses a name that cannot be one of a cell. */
 export function checkCellName(field: string, value: unknown): void {
   if (typeof value === "string" && value.length <= CELL_NAME_MOST && isPlain(value)) return;
   const expected = `well-formed text of up to ${CELL_NAME_MOST} characters without U+0000`;
@@ -48,10 +53,12 @@ function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
+/** Refuses a look at nothing, or without a bound. */
 export function checkLook({ lookAt = 1 }: Reach): void {
   checkInteger("lookAt", lookAt, 1, LOOK_MOST);
 }
 
+/** Refuses a filter of letters that means nothing. */
 export function checkFilter({ service, tenant, key, from, until, text, aside = false }: LetterFilter): void {
   checkBoolean("aside", aside);
   if (key !== undefined) checkText("key", key);
@@ -65,6 +72,7 @@ export function checkFilter({ service, tenant, key, from, until, text, aside = f
   throw invalid("text", `well-formed text of 1 to ${TEXT_MOST} characters without U+0000`, text, "change it");
 }
 
+/** Refuses a question about events that means nothing. */
 export function checkEventQuery({
   limit,
   cursor,
@@ -100,6 +108,7 @@ function checkTypes(types: readonly TypeKeep[]): void {
   }
 }
 
+/** Refuses a retention that means nothing. */
 export function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst }: Retention): void {
   checkKeepMs(keep);
   checkTypes(types);
@@ -109,6 +118,7 @@ export function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst 
   checkBoolean("isFirst", isFirst);
 }
 
+/** Refuses a move of expiries that means nothing. */
 export function checkRetain({ types, after, limit }: Retain): void {
   checkTypes(types);
   for (const { deadMs } of types) checkInteger("deadMs", deadMs, 0, JOB_BOUNDS.keepMs);
@@ -116,6 +126,7 @@ export function checkRetain({ types, after, limit }: Retain): void {
   checkInteger("limit", limit, 1, SET_MOST);
 }
 
+/** Refuses what is neither true nor false. */
 export function checkBoolean(field: string, value: unknown): void {
   if (typeof value !== "boolean") throw invalid(field, "true or false", value, "use one of these");
 }
