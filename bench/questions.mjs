@@ -104,7 +104,7 @@ async function killHolder(kind, address) {
 }
 
 const QUESTIONS = {
-  "count, at most 100,000 of each": (store) => store.count(100_000),
+  "count, at most 10,000 of each": (store) => store.count(10_000),
   jobs: (store) => store.list({ limit: 50, lookAt: 10_000 }),
   ...Object.fromEntries(
     ["queued", "running", "completed", "dead", "cancelled"].map((state) => [

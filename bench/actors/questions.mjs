@@ -22,7 +22,7 @@ async function hold() {
 
 function view() {
   const questions = [
-    () => store.count(100_000),
+    () => store.count(10_000),
     () => store.list({ limit: 50, lookAt: 10_000 }),
     () => store.list({ limit: 50, state: "dead", lookAt: 10_000 }),
     () => store.deadLetters({ limit: 50, lookAt: 10_000 }),

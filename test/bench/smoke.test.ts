@@ -88,7 +88,7 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
   ]),
   questions: ["sqlite: 2000 jobs", "postgres: 2000 jobs"].flatMap((store) => [
     store,
-    "count, at most 100,000 of each",
+    "count, at most 10,000 of each",
     "jobs, cancelled",
     "tally of a service",
     "health",

@@ -47,8 +47,9 @@ export const withLane = (s: string): string => `left join ${s}.lane l on l.base 
 /** Running jobs with their run `h`: those that a claim names under the epoch after theirs. */
 export const heldRuns = (
   s: string,
+  order = "",
 ): string => `(select c.worker, c.nonce, c.at, c.ticket + e.place - 1 as ticket, e.seq, e.epoch
-    from ${s}.claim c cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place)) h
+    from ${s}.claim c cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place) ${order}) h
   join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
 
 /** True for a job that is queued by its row but claimed. */

@@ -61,7 +61,7 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
     return clock ? withClock(real, clock) : real;
   };
   const db = open(pool);
-  const questions = place.pool ? db : open(openPool(config, QUESTIONS_MOST));
+  const questions = place.pool ? db : open(openPool(forQuestions(config, place.pooler), QUESTIONS_MOST));
   const s = place.schema;
   const names = wakeNames(s);
   const live = config !== null && !clock;
@@ -70,6 +70,17 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
   const ways = { place, config, threadConfig: config && plain(config), live, prepares, names };
   return { db, questions, s, migrations, ...ways, ...own, floors };
+}
+
+/**
+ * Questions want the first rows in the order of an index. Before the first ANALYZE, and right after a crash, the planner
+ * takes large tables for small ones and would rather read and sort all of them.
+ */
+const FIRST_ROWS = ["bitmapscan", "hashjoin", "mergejoin", "sort"].map((way) => `-c enable_${way}=off`).join(" ");
+
+function forQuestions(config: pg.ClientConfig | null, pooler: boolean): pg.ClientConfig | null {
+  if (config === null || pooler) return config;
+  return { ...config, options: `${config.options ?? ""} ${FIRST_ROWS}` };
 }
 
 /** The config of our own connections; null where a pool does not show it. */

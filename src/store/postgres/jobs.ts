@@ -25,7 +25,7 @@ import {
   withRun,
 } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./context.ts";
-import type { PostgresStatement, PostgresValue } from "./driver.ts";
+import type { PostgresDatabase, PostgresStatement, PostgresValue } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { belongingFrom } from "./lane-numbers.ts";
 import { postgresDialect, time } from "./dialect.ts";
@@ -36,6 +36,8 @@ export type PostgresJobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" |
 
 /** How long a cancel waits for jobs that another transaction holds. */
 const WAIT_MS = 2_000;
+/** Rows of `waiting` that are sorted for a list. */
+const FEW = 5_000;
 /** Most lost races with a claim in a row. */
 const TURNS = 5;
 
@@ -254,7 +256,7 @@ function rescheduleStatements(
 }
 
 /** The source of a list, chosen so that few jobs are read in vain. */
-function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
+function sourceOf(s: string, { key, state, due }: JobQuery, fewWait: boolean): JobSource {
   const of = (from: string, run = NO_RUN, where = "true", time = "j.created_at"): JobSource => ({
     from: `${from} ${run}`,
     where,
@@ -262,25 +264,31 @@ function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
     walk: [from, time],
   });
   if (key !== undefined) return of(`${s}.job j`, withRun(s), "j.key is not null");
-  // Neither is in the order of the list, so that all are read.
-  if (state === "running") return { ...of(heldRuns(s), ""), walk: null };
+  if (state === "running") return { ...of(heldRuns(s, "order by e.seq desc"), ""), seq: "h.seq", walk: null };
   if (state === "dead") {
     const letters = `${s}.dead_letter d`;
     const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
     return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: [letters, "d.died_at"] };
   }
-  if (state === "queued" || due !== undefined)
-    return { ...of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`), walk: null };
+  if (state === "queued" || due !== undefined) {
+    // Few are sorted, and looked up in that order; of many, most of the newest jobs wait.
+    if (fewWait)
+      return { ...of(`(select * from ${s}.waiting order by seq desc) w join ${s}.job j on j.seq = w.seq`), walk: null };
+    return {
+      ...of(`${s}.job j join ${s}.waiting w on w.seq = j.seq and w.lane = j.lane and w.run_at = j.run_at`),
+      walk: [`${s}.job j`, "j.created_at"],
+    };
+  }
   return of(`${s}.job j`, state === undefined ? withRun(s) : NO_RUN);
 }
 
-const wordsOf = (s: string): JobWords => ({
+const wordsOf = (s: string, fewWait: boolean): JobWords => ({
   dialect: postgresDialect(s),
   columns: jobColumns(s),
   withLane: withLane(s),
   state: STATE,
   isQueued: "h.seq is null and j.state = 'queued'",
-  sourceOf: (query) => sourceOf(s, query),
+  sourceOf: (query) => sourceOf(s, query, fewWait),
 });
 
 async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Job>> {
@@ -293,12 +301,23 @@ async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Jo
     const items = rows.map((row) => jobFromRow(row as Value[]));
     return { items, next: place && found.length > query.limit ? dueCursor(place) : null };
   }
-  const words = wordsOf(s);
+  const words = wordsOf(s, await doFewWait(questions, s, query));
   const bounded = jobBound(words, query);
   const bound = bounded && boundFrom(await questions.ask({ text: bounded.text }, ...bounded.values));
   const { text, values } = jobList(words, query, NOW, bound);
   const { rows, ...page } = pageOf(await questions.ask({ text }, ...values), query.limit, JOB_WIDTH, bound);
   return { items: rows.map((row) => jobFromRow(row as Value[])), ...page };
+}
+
+/** True if so few jobs wait that sorting them costs less than looking for them among all jobs. */
+async function doFewWait(
+  { ask }: PostgresDatabase,
+  s: string,
+  { state, due, key, lookAt }: JobQuery,
+): Promise<boolean> {
+  if ((state !== "queued" && due === undefined) || key !== undefined || lookAt === undefined) return true;
+  const [row] = await ask({ text: `select count(*) from (select from ${s}.waiting limit $1) w` }, FEW + 1);
+  return (row?.[0] as number) <= FEW;
 }
 
 /** Waiting jobs by due time, the earliest first; for retries an index has that order. */
