@@ -44,11 +44,10 @@ export function tickFailures(s: string, kind: "retry" | "dead", worker: string, 
   // The lane of each cause is looked up once, not for every job.
   return `ticked as (${tickText(
     s,
-    `select d.fingerprint, coalesce(l.type, '') as type, coalesce(${release}::text, '') as release,
+    `select d.fingerprint, coalesce((select l.type from ${s}.lane l where l.base = d.base limit 1), '') as type, coalesce(${release}::text, '') as release,
       coalesce(${worker}::text, '${NO_WORKER}') || '${kind === "dead" ? " dead" : ""}' as holder,
       d.n as failures, ${kind === "dead" ? "d.n" : "0"} as deaths, 0 as redriven, 0 as removed
-    from (select fingerprint, lane - lane % 4 as base, count(*) as n from done group by 1, 2) d
-    left join ${s}.lane l on l.base = d.base`,
+    from (select fingerprint, lane - lane % 4 as base, count(*) as n from done group by 1, 2) d`,
   )})`;
 }
 

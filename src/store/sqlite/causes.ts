@@ -66,13 +66,13 @@ export function ticker(db: SqliteDatabase): Ticker {
 /** Adds the live letters of jobs that are about to be deleted. */
 export function removals(db: SqliteDatabase): (seqs: readonly number[], changes: CauseChanges) => void {
   const live = db.prepare(
-    `select d.fingerprint, d.type, coalesce(d.release, ''), count(*) from json_each(?) as gone
-     cross join dead_letter d on d.job_seq = gone.value and d.redriven_at is null group by 1, 2, 3`,
+    `select d.fingerprint, d.type, coalesce(d.release, '') from json_each(?) as gone
+     cross join dead_letter d on d.job_seq = gone.value and d.redriven_at is null`,
   );
   return (seqs, changes) => {
     if (seqs.length === 0) return;
-    const rows = live.all(JSON.stringify(seqs)) as [string, string, string, number][];
-    for (const [fingerprint, type, release, removed] of rows) changes.add({ fingerprint, type, release }, { removed });
+    const rows = live.all(JSON.stringify(seqs)) as [string, string, string][];
+    for (const [fingerprint, type, release] of rows) changes.add({ fingerprint, type, release }, { removed: 1 });
   };
 }
 
