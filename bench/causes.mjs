@@ -108,7 +108,11 @@ await inScratch(async (folder) => {
   try {
     await inDatabase(server, async (url) => {
       const opened = createPostgresStore({ url });
-      await ask(opened).finally(() => opened.close());
+      try {
+        await ask(opened);
+      } finally {
+        await opened.close();
+      }
     });
   } finally {
     await server.stop();

@@ -73,7 +73,7 @@ export function aheadSince(since: number): { readonly least: number; readonly mo
 export function spansOf(text: string): Span[] {
   let spans: Span[] = [{ ahead: 0, from: 0, until: Number.POSITIVE_INFINITY }];
   for (const line of text.split("\n").slice(0, -1)) {
-    const [word, at = 0, ahead = 0] = line.split(" ").map((each, n) => (n === 0 ? each : Number(each))) as [
+    const [word, at, ahead] = line.split(" ").map((each, n) => (n === 0 ? each : Number(each))) as [
       string,
       number,
       number,
