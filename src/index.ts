@@ -12,7 +12,7 @@ export {
 } from "./core/backoff.ts";
 export type { BreakerOptions } from "./core/breaker.ts";
 export type { BudgetOptions } from "./core/budget.ts";
-export type { ClassifyContext, ClassifyFunction, ClassifyRule, MatchRule } from "./core/classify.ts";
+export type { ClassifyContext, ClassifyFunction, ClassifyRule, MatchRule } from "./core/classify-rules.ts";
 export type { Duration } from "./core/duration.ts";
 export type { Explanation, Reason, ReasonKind } from "./core/explain.ts";
 export type { ShownState } from "./core/holding.ts";

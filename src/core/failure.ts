@@ -1,7 +1,7 @@
 // The stored form of any thrown value: name, message and stack as bounded text, and the fingerprint of its cause. It
 // must never throw and never be slow: a failure that cannot be written would be a lost job.
 
-import type { Judged } from "./classify.ts";
+import type { Judged } from "./classify-rules.ts";
 import { linksOf, messageOf, nameOf, readText } from "./error-shape.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { isFailed } from "./item-outcome.ts";

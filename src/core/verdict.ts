@@ -20,7 +20,7 @@
 //          ──────────────────────────────────► dead      permanent
 //   unreadable: its row cannot be used ──────► dead      permanent, nothing charged
 import { type Backoff, delayBefore } from "./backoff.ts";
-import { isRetryable } from "./classify.ts";
+import { isRetryable } from "./classify-rules.ts";
 import { formatDuration } from "./duration.ts";
 import { fingerprint } from "./fingerprint.ts";
 import type { DeathReason, Failure, Job, Terms } from "./job.ts";

@@ -1,7 +1,7 @@
 // A job type: its name, its handler and its limits. Definitions are branded with a registered symbol, so that a global
 // command line and a local library recognise each other's.
-import type { ClassifyRule } from "../core/classify.ts";
-import { resolveRules } from "../core/classify.ts";
+import type { ClassifyRule } from "../core/classify-rules.ts";
+import { resolveRules } from "../core/classify-rules.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { GROUP_CONCURRENCY } from "../core/group.ts";

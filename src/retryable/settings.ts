@@ -1,7 +1,7 @@
 // The options of `retryable`, and the complete settings made from them. Everything is checked here, once, when a
 // function is wrapped; no call sees an optional or a bad value.
 import { type BreakerOptions, type BreakerSettings, resolveBreaker } from "../core/breaker.ts";
-import { type ClassifyRule, resolveRules } from "../core/classify.ts";
+import { type ClassifyRule, resolveRules } from "../core/classify-rules.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { Failure } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";

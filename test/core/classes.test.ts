@@ -2,7 +2,8 @@
 // numbers that mean different things in different protocols.
 
 import { describe, expect, test } from "vitest";
-import { classify, type ClassifyRule } from "../../src/core/classify.ts";
+import { type ClassifyRule } from "../../src/core/classify-rules.ts";
+import { classify } from "../../src/core/classify.ts";
 import type { FailureClass } from "../../src/core/job.ts";
 import { cpuMs } from "../support/cpu-time.ts";
 import { judgeCase, share } from "../support/judged-cases.ts";

@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ClassifyRule, classify, DEFAULT_SEVERITY, isRetryable, resolveRules } from "../../src/core/classify.ts";
+import { type ClassifyRule, DEFAULT_SEVERITY, isRetryable, resolveRules } from "../../src/core/classify-rules.ts";
+import { classify } from "../../src/core/classify.ts";
 import { PermanentError, RedriveError, RetryAfterError } from "../../src/core/errors.ts";
 import { FAILURE_CLASSES, type FailureClass } from "../../src/core/job.ts";
 import { cpuMs } from "../support/cpu-time.ts";

@@ -2,7 +2,7 @@
 // the loader makes the values that were thrown. `npm run prove -- classes` says how many of them the rules get right.
 
 import { describe, expect, test } from "vitest";
-import { isRetryable } from "../../src/core/classify.ts";
+import { isRetryable } from "../../src/core/classify-rules.ts";
 import { FAILURE_CLASSES } from "../../src/core/job.ts";
 import { allowedClasses, revive, thrownCases } from "../support/thrown.ts";
 

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Backoff, custom, exponential, fixed, immediate, linear, MAX_DELAY_MS } from "../../src/core/backoff.ts";
-import { isRetryable } from "../../src/core/classify.ts";
+import { isRetryable } from "../../src/core/classify-rules.ts";
 import { FAILURE_CLASSES } from "../../src/core/job.ts";
 import {
   type JudgedJob,

@@ -130,7 +130,8 @@ describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
   });
 
   it("recovers exactly the jobs whose files were missing", () => {
-    const sql = "select status, last_error like 'no such object: %' from jobs where generation = 2";
+    const sql =
+      "select j.status, d.last_error like 'no such object: %' from jobs j join dead_letters d on d.job_id = j.id where j.generation = 2";
     expect(ask(sql)).toEqual(Array.from({ length: missing }, () => ["completed", 1]));
     expect(ask("select max(generation), count(*) from jobs")).toEqual([[2, jobs]]);
   });

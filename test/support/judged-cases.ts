@@ -1,7 +1,8 @@
 // The rules applied to the list of errors that libraries throw, for the test that holds the figures and the command
 // that prints them.
 
-import { classify, isRetryable } from "../../src/core/classify.ts";
+import { isRetryable } from "../../src/core/classify-rules.ts";
+import { classify } from "../../src/core/classify.ts";
 import type { FailureClass } from "../../src/core/job.ts";
 import { allowedClasses, revive, type ThrownCase } from "./thrown.ts";
 
