@@ -12,6 +12,7 @@ describe("stats", () => {
     await bench.run(["enqueue", "thing", "-"], { stdin: "1\n2\n" });
     expect((await bench.json(["stats"])).document).toEqual({
       jobs: { queued: 2, running: 0, completed: 0, dead: 0, cancelled: 0 },
+      countedTo: 10_000,
       workers: 0,
       deadLetters: { total: 0, byClass: {}, byType: {}, byReason: {} },
     });
@@ -241,7 +242,7 @@ describe("help", () => {
 
   it("names the commands of a group where one is missing or unknown, also in JSON", async () => {
     const bench = createBench();
-    const commands = "of dlq: list, show, stats, retry, remove, export";
+    const commands = "of dlq: list, show, stats, causes, retry, remove, export";
     const missing = await bench.json(["dlq"]);
     expect(missing).toMatchObject({ code: 2, err: expect.stringContaining(commands) });
     const message = `expected a command ${commands}; got none`;
