@@ -255,11 +255,11 @@ function rescheduleStatements(
 
 /** The source of a list, chosen so that few jobs are read in vain. */
 function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
-  const of = (from: string, run = NO_RUN, where = "true", time = "j.created_at"): JobSource => ({
+  const of = (from: string, run = NO_RUN, where = "true"): JobSource => ({
     from: `${from} ${run}`,
     where,
     seq: "j.seq",
-    walk: [from, time],
+    walk: from,
   });
   if (key !== undefined) return of(`${s}.job j`, withRun(s), "j.key is not null");
   // Neither is in the order of the list, so that all are read.
@@ -267,7 +267,7 @@ function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
   if (state === "dead") {
     const letters = `${s}.dead_letter d`;
     const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
-    return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: [letters, "d.died_at"] };
+    return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: letters };
   }
   if (state === "queued" || due !== undefined)
     return { ...of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`), walk: null };
