@@ -13,8 +13,8 @@ export interface JobSource {
   readonly from: string;
   readonly where: string;
   readonly seq: string;
-  /** The part of it that has its rows and positions, and the column with the time of a row; null where all are read. */
-  readonly walk: readonly [from: string, time: string] | null;
+  /** The part of it that has its rows and positions; null where all are read. */
+  readonly walk: string | null;
 }
 
 /** How far a page looks: the last position, and the time of what is there. */
@@ -38,7 +38,9 @@ export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Quer
   const where = new Conditions(dialect);
   where.add(`${seq} < ${where.of(readCursor(query.cursor))}`);
   where.add(own);
-  const text = `select ${seq}, ${walk[1]} from ${walk[0]} where ${where.text} order by 1 desc limit 1 offset ${where.of(query.lookAt - 1)}`;
+  const last = `select ${seq} as seq from ${walk} where ${where.text} order by 1 desc limit 1 offset ${where.of(query.lookAt - 1)}`;
+  // The order is that of enqueue, so the time is too, whatever is walked.
+  const text = `select last.seq, (select created_at from ${dialect.table("job")} where seq = last.seq) from (${last}) last`;
   return { text, values: where.values };
 }
 

@@ -1,6 +1,6 @@
 // Keeps the counts of causes and types small and right: folds them every minute, and compares the counts of causes with
 // their dead letters once a day, because a program of an older version changes letters without counting.
-import type { Store } from "../store/store.ts";
+import type { RecountAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Service } from "./upkeep.ts";
@@ -62,17 +62,28 @@ async function recountDaily({ store, log }: CountsOptions, signal: AbortSignal):
   if (last && now - last.at < DAY_MS) return;
   const [isOurs] = await store.setCells([{ ...BEGUN, version: last?.version ?? 0, value: "{}" }]);
   if (!isOurs) return;
-  let sum = 0;
-  for (let after: string | null = ""; after !== null; ) {
+  let sum: number | null = null;
+  try {
+    sum = await recountAll(store, signal);
+  } finally {
     // Not done: the next process to look begins again.
-    if (signal.aborted) return void (await store.setCells([{ ...BEGUN, version: null, value: null }]));
-    const { mended, next } = await store.recount({ after, limit: RECOUNT });
-    sum += mended;
-    after = next;
+    if (sum === null) await store.setCells([{ ...BEGUN, version: null, value: null }]);
   }
-  if (sum > 0)
+  if (sum !== null && sum > 0)
     log.info(
       { letters: sum },
       "the counts of causes differed from the dead letters, and were corrected: a program of an older version, or SQL by hand, had changed letters",
     );
+}
+
+/** Compares all causes with their letters; answers how many letters were wrong, null where it was interrupted. */
+async function recountAll(store: CountsOptions["store"], signal: AbortSignal): Promise<number | null> {
+  let sum = 0;
+  for (let after: string | null = ""; after !== null; ) {
+    if (signal.aborted) return null;
+    const { mended, next }: RecountAnswer = await store.recount({ after, limit: RECOUNT });
+    sum += mended;
+    after = next;
+  }
+  return sum;
 }

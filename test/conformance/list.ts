@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { STATES } from "../../src/core/job.ts";
 import type { JobQuery, Store } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
-import { add, end, finish, inState, start } from "../support/runs.ts";
+import { add, end, finish, inState, leaseOf, start, take } from "../support/runs.ts";
 import { complete, dead, retry } from "../support/verdicts.ts";
 import type { Suite } from "./suite.ts";
 
@@ -83,6 +83,23 @@ export function listFacts({ fact, timed }: Suite): void {
     // A full page says where it ended, and nothing about its look.
     const full = await store.list({ limit: 1, tenant: "rare", lookAt: 8 });
     expect([full.items.length, full.next === null, "seenTo" in full]).toEqual([1, false, false]);
+  });
+
+  timed("says of dead jobs, too, when the last one it looked at was enqueued", async ({ store, clock }) => {
+    const began = clock.now;
+    const ids: string[] = [];
+    for (let more = 0; more < 4; more++) {
+      clock.now = began + more;
+      ids.push(await add(store, { tenant: `t${more}` }));
+    }
+    // The first to be enqueued dies last.
+    const jobs = [...(await take(store))].sort((a, b) => b.createdAt - a.createdAt);
+    for (const job of jobs) {
+      clock.now += 100;
+      await store.settle({ settlements: [{ ...leaseOf(job), verdict: dead() }] });
+    }
+    const page = await store.list({ limit: 10, state: "dead", tenant: "t3", lookAt: 4 });
+    expect([page.items.map(({ id }) => id), page.next !== null, page.seenTo]).toEqual([[ids[3]], true, began]);
   });
 
   fact("finds the same jobs however little it may look at", async ({ store }) => {

@@ -1,6 +1,6 @@
 // The counts of causes beside what people and older programs do to letters: filled at the migration, mended by a recount,
 // bounded by folding.
-import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it, onTestFinished, vi } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { connect, inlineStore } from "../support/database-file.ts";
 import { FIXTURES } from "../support/fixtures.ts";
@@ -119,6 +119,20 @@ describe.each(KINDS)("the counts of causes on %s", (_name, open) => {
 });
 
 describe("the counts of causes on postgres", () => {
+  it("are compared to the end though another process folds meanwhile", async () => {
+    const { store, client, s } = await storeBeside(inject("postgres18"));
+    for (const cause of ["a", "b"]) await finish(store, by(cause), { type: "mail" });
+    await client.query(`delete from ${s}.cause_tick`);
+    await client.query("begin");
+    await client.query(`select pg_advisory_xact_lock(hashtext('redrive fold'), hashtext('${s}'))`);
+    let isOver = false;
+    const mended = recount(store).finally(() => (isOver = true));
+    const waiting = `select from pg_locks where locktype = 'advisory' and not granted and objid = hashtext('${s}')::oid`;
+    await vi.waitUntil(async () => isOver || (await client.query(waiting)).rowCount === 1, { timeout: 10_000 });
+    await client.query("commit");
+    expect(await mended).toBe(2);
+  });
+
   it("need no mending while workers, operators and folds are at work", async () => {
     const { store, client, s } = await storeBeside(inject("postgres18"));
     const worker = await signUp(store);

@@ -64,4 +64,18 @@ describe("the upkeep of counts", () => {
     await countsService({ store, log, system: system(clock) }).step(new AbortController().signal);
     expect(calls).toContain("recount bb");
   });
+
+  it("leaves a recount that the store has refused to the next that looks", async () => {
+    const { store, calls, clock } = noted();
+    const log = collectLog();
+    const refusing = {
+      ...store,
+      fold: async () => ({ more: false }),
+      recount: async () => Promise.reject(new Error("The store does not answer.")),
+    };
+    const never = new AbortController().signal;
+    await expect(countsService({ store: refusing, log, system: system(clock) }).step(never)).rejects.toThrow("answer");
+    await countsService({ store, log, system: system(clock) }).step(never);
+    expect(calls).toContain("recount bb");
+  });
 });

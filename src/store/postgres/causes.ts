@@ -154,11 +154,8 @@ function lister({ questions, s }: Context): Store["causes"] {
 type CauseColumns = [string, number, number, number, number | null, number | null];
 type Sighting = [fingerprint: string, type: string, release: string, at: number | null];
 
-/** True while this transaction is the only one that folds or recounts; it does not wait for another. */
-const aloneStatement = (s: string): PostgresStatement => ({
-  name: "fold_alone",
-  text: `select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('redrive fold'), pg_catalog.hashtext('${s}'))`,
-});
+/** The lock of the one transaction that folds or recounts. */
+const lockOf = (s: string): string => `(pg_catalog.hashtext('redrive fold'), pg_catalog.hashtext('${s}'))`;
 
 /** The rows that a fold takes; one that another transaction writes stays until later. */
 const taken = (s: string, { name }: TickTable, where: string): string =>
@@ -191,7 +188,8 @@ function folder({ db, s }: Context): Store["fold"] {
       .map(({ name, where, cut }) => `exists (select from ${s}.${name} where ${where} and minute < ${cutText(cut)})`)
       .join(", ")}]::int[], (select count(*) from ${s}.cause) > ${CAUSES_MOST}`,
   };
-  const alone = aloneStatement(s);
+  // Does not wait for another that folds: that one does the same.
+  const alone = { name: "fold_alone", text: `select pg_catalog.pg_try_advisory_xact_lock${lockOf(s)}` };
   const foldRare = rareFolder(s);
   return async ({ limit }) => {
     const [row] = await db.ask(look);
@@ -278,10 +276,11 @@ function recounter({ db, s }: Context): Store["recount"] {
     select (select coalesce(sum(abs(missing)), 0)::bigint from wrong), (select max(fingerprint) from wrong),
       (select count(fingerprint) > $2 from name)`,
   };
-  const alone = aloneStatement(s);
+  // Waits for another that folds, which takes one step: otherwise the rest of the causes would wait for a day.
+  const alone = { name: "recount_alone", text: `select pg_catalog.pg_advisory_xact_lock${lockOf(s)}` };
   return ({ after: from, limit }) =>
     db.together(async (ask) => {
-      if ((await ask(alone))[0]?.[0] !== true) return { mended: 0, next: null };
+      await ask(alone);
       const [row] = await ask(recount, from, limit);
       const [mended, last, more] = row as [number, string | null, boolean];
       return { mended, next: more ? last : null };

@@ -257,18 +257,18 @@ function rescheduleStatements(
 
 /** The source of a list, chosen so that few jobs are read in vain. */
 function sourceOf(s: string, { key, state, due }: JobQuery, fewWait: boolean): JobSource {
-  const of = (from: string, run = NO_RUN, where = "true", time = "j.created_at"): JobSource => ({
+  const of = (from: string, run = NO_RUN, where = "true"): JobSource => ({
     from: `${from} ${run}`,
     where,
     seq: "j.seq",
-    walk: [from, time],
+    walk: from,
   });
   if (key !== undefined) return of(`${s}.job j`, withRun(s), "j.key is not null");
   if (state === "running") return { ...of(heldRuns(s, "order by e.seq desc"), ""), seq: "h.seq", walk: null };
   if (state === "dead") {
     const letters = `${s}.dead_letter d`;
     const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
-    return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: [letters, "d.died_at"] };
+    return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: letters };
   }
   if (state === "queued" || due !== undefined) {
     // Few are sorted, and looked up in that order; of many, most of the newest jobs wait.
@@ -276,7 +276,7 @@ function sourceOf(s: string, { key, state, due }: JobQuery, fewWait: boolean): J
       return { ...of(`(select * from ${s}.waiting order by seq desc) w join ${s}.job j on j.seq = w.seq`), walk: null };
     return {
       ...of(`${s}.job j join ${s}.waiting w on w.seq = j.seq and w.lane = j.lane and w.run_at = j.run_at`),
-      walk: [`${s}.job j`, "j.created_at"],
+      walk: `${s}.job j`,
     };
   }
   return of(`${s}.job j`, state === undefined ? withRun(s) : NO_RUN);

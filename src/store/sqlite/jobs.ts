@@ -101,7 +101,7 @@ const ofJobs = (from: string, where: string): JobSource => ({
   from,
   where,
   seq: "j.seq",
-  walk: [from, "j.created_at"],
+  walk: from,
 });
 const ANY = ofJobs("job j", "1");
 const OF_KEY = ofJobs("job j indexed by job_keyed", "j.key is not null");
@@ -115,7 +115,7 @@ const OF_STATE: ReadonlyMap<State | undefined, JobSource> = new Map([
       from: "dead_letter d indexed by dead_letter_live cross join job j on j.seq = d.job_seq",
       where: "d.redriven_at is null",
       seq: "d.job_seq",
-      walk: ["dead_letter d indexed by dead_letter_live", "d.died_at"],
+      walk: "dead_letter d indexed by dead_letter_live",
     },
   ],
   ["cancelled", ofJobs("job j indexed by job_ended", "j.state = 'cancelled' and j.state <> 'queued'")],
