@@ -4,6 +4,7 @@ import type { Store, WorkerRecord } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { lostProcesses } from "../upkeep/expired-runs.ts";
+import type { WorkerCounts } from "../report/reporter.ts";
 import type { Look } from "../core/next-step.ts";
 import type { Contact } from "../store/store-contact.ts";
 import type { WorkerIdentity } from "./dependencies.ts";
@@ -27,6 +28,7 @@ export interface DrainOptions {
   readonly reaping: Pick<Reaping, "isolated">;
   readonly process: { readonly host: string; readonly isAlive: (pid: number) => boolean };
   readonly sleep: Pick<WakeableSleep, "wake">;
+  readonly counts: Readonly<Pick<WorkerCounts, "claimed">>;
   /** Fires when the worker is stopped during the drain. */
   readonly signal: AbortSignal;
 }
@@ -35,7 +37,7 @@ const CHECK_EVERY_MS = 20;
 
 /** Resolves when there is nothing left to do. */
 export async function drained(options: DrainOptions, graceMs: number): Promise<void> {
-  const { system, settings, log, hands, loop, sleep } = options;
+  const { system, settings, log, hands, loop } = options;
   let orphansSince: number | null = null;
   while (!options.signal.aborted) {
     await system.sleep(CHECK_EVERY_MS, options.signal);
@@ -57,9 +59,7 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
       const patience = Math.max(settings.leaseMs, ...lost.map(leaseOf)) + 2_000;
       if (system.monotonic() - orphansSince < patience) continue;
     }
-    // The look may be older than the last retry that was written; only a fresh one counts.
-    sleep.wake();
-    if (await staysQuiet(options, seen, graceMs)) return;
+    if (await staysQuiet(options, graceMs)) return;
   }
 }
 
@@ -68,15 +68,29 @@ function busy({ hands, settler, reaping }: DrainOptions): number {
   return hands.jobs + settler.size + reaping.isolated;
 }
 
-/** True if the next look at the lanes finds nothing either. */
-async function staysQuiet(options: DrainOptions, before: Look, graceMs: number): Promise<boolean> {
-  for (let waited = 0; waited < 5_000; waited += 5) {
-    const seen = options.loop.look;
-    if (seen && seen !== before) {
+/**
+ * True if a fresh look at the lanes finds nothing either. A look is fresh if it began while this worker held nothing, and
+ * this worker has claimed nothing since: during a run the job behind it in its group is not due. The look in progress may
+ * have begun before, so only the second one counts.
+ */
+async function staysQuiet(options: DrainOptions, graceMs: number): Promise<boolean> {
+  const { loop, sleep, counts, system, signal } = options;
+  const { claimed } = counts;
+  const isBusy = (): boolean => busy(options) > 0 || counts.claimed !== claimed;
+  let last = loop.look;
+  let looks = 0;
+  sleep.wake();
+  for (let waited = 0; waited < 5_000 && !isBusy() && !signal.aborted; waited += 5) {
+    const seen = loop.look;
+    if (seen && seen !== last) {
       const soon = seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs;
-      return !seen.due && !soon && busy(options) === 0;
+      if (seen.due || soon) return false;
+      looks += 1;
+      if (looks === 2) return true;
+      last = seen;
+      sleep.wake();
     }
-    await options.system.sleep(5);
+    await system.sleep(5);
   }
   return false;
 }
