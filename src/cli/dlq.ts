@@ -10,10 +10,9 @@ import { registerRemove, registerRetry } from "./dlq-changes.ts";
 import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
-import { lookAt, lookFlag, pageForm, sayMore } from "./look.ts";
+import { lookAt, lookFlag, noneText, pageForm, sayMore } from "./look.ts";
 import { showLetter } from "./jobs-show.ts";
 import { noMatchHint } from "./no-match-hint.ts";
-import { safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
 import { KEY_COLUMN, tableOf } from "./table.ts";
 import { errorLine, relativeTime } from "./format.ts";
@@ -36,7 +35,7 @@ export function register(cli: Cli): void {
     const [page, holding] = await Promise.all([redrive.deadLetters.list(query), readHolding(redrive.store)]);
     const { items } = page;
     const forms = session.json ? await formsOf(items, redrive, holding) : [];
-    const none = items.length === 0 && !session.json ? `${safeLine(await noMatchHint(redrive, flags))}.\n` : "";
+    const none = items.length === 0 && !session.json ? noneText(page, await noMatchHint(redrive, flags)) : "";
     session.show({ items: forms, ...pageForm(page) }, () =>
       items.length === 0 ? none : lettersTable(items, holding.now, session),
     );

@@ -19,9 +19,8 @@ import { showHistory } from "./jobs-history.ts";
 import { retryJobs } from "./jobs-retry.ts";
 import { showJob } from "./jobs-show.ts";
 import { noJobHint } from "./no-match-hint.ts";
-import { lookAt, lookFlag, pageForm, sayMore } from "./look.ts";
+import { lookAt, lookFlag, noneText, pageForm, sayMore } from "./look.ts";
 import { stateStyle } from "./paint.ts";
-import { safeLine } from "../core/safe-text.ts";
 import { isNextRound } from "../core/round.ts";
 import type { Session } from "./session.ts";
 import { type Column, KEY_COLUMN, tableText } from "./table.ts";
@@ -90,7 +89,7 @@ function registerList(cli: Cli): void {
     const page = await (state === null ? redrive.jobs.list(query) : listHeld(redrive, query, state, holding));
     const { items } = page;
     session.show({ items: items.map((job) => jobForm(job, holding)), ...pageForm(page) }, () =>
-      items.length === 0 ? `${safeLine(noJobHint(flags))}.\n` : jobsTable(items, holding, session),
+      items.length === 0 ? noneText(page, noJobHint(flags)) : jobsTable(items, holding, session),
     );
     sayMore(session, page, flags, "job", holding.now);
   });

@@ -1,6 +1,7 @@
 // How far a list or a count has looked, for people.
 import type { Command } from "commander";
 import { LOOK_AT } from "../enqueue/paging.ts";
+import { safeLine } from "../core/safe-text.ts";
 import { isoTime } from "../operate/json-form.ts";
 import type { Page } from "../store/store.ts";
 import { type Flags, numeric } from "./command.ts";
@@ -23,6 +24,11 @@ export function pageForm({ next, seenTo }: Page<unknown>): object {
 /** `Looked at 10,000 jobs, back to 2h ago.` */
 export function lookedText(flags: Flags, one: string, seenTo: number, now: number): string {
   return `Looked at ${counted(lookAt(flags), one)}, up to one from ${relativeTime(seenTo, now)}.`;
+}
+
+/** The text instead of an empty table; nothing is said about what was not looked at. */
+export function noneText({ seenTo }: Page<unknown>, hint: string): string {
+  return seenTo === undefined ? `${safeLine(hint)}.\n` : "None so far.\n";
 }
 
 /** Tells people how the next page is asked for, where there is one. */
