@@ -1,6 +1,7 @@
 // How all commands are built: a session around the action, repeatable flags, numbers as numbers, examples, and the flags
 // that several commands share.
 import type { Command } from "commander";
+import { checkWhy } from "../core/event-log.ts";
 import type { JobLimitOptions } from "../core/policy.ts";
 import type { LogLevel } from "../system/log.ts";
 import type { Io } from "./io.ts";
@@ -102,7 +103,9 @@ export function whyFlag(command: Command): Command {
   return command.option("--why <text>", "why you do it, for the event log");
 }
 
-/** The reason that the flags give. */
+/** The reason that the flags give; throws for a bad one, so that a command refuses it before it says what it does. */
 export function whyOf(flags: Flags): { why?: string } {
-  return defined({ why: textual(flags.why) });
+  const why = textual(flags.why);
+  if (why !== undefined) checkWhy(why);
+  return defined({ why });
 }

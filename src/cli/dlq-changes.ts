@@ -30,6 +30,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
   cli.act(command, async (session, ids, flags) => {
     const delay = textual(flags.delay) ?? "0s";
     parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
+    const because = whyOf(flags);
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
     const target = oneTarget(ids, filter, flags.all === true);
@@ -42,7 +43,7 @@ export function registerRetry(cli: Cli, dlq: Command): void {
       }
       session.say(`Sending ${counted(total, "dead letter")} back to work.`);
     }
-    const sum = await redrive.deadLetters.retry(target, { delay, ...whyOf(flags) });
+    const sum = await redrive.deadLetters.retry(target, { delay, ...because });
     answerChange(session, ids, sum, `${counted(sum.redriven, "job")} sent back to work`, [[sum.refused, "not dead"]]);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });
@@ -61,6 +62,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
   whyFlag(command);
   examples(command, cli, ["dlq remove --older-than 30d", "dlq remove --type thumbnail --yes --json"]);
   cli.act(command, async (session, ids, flags) => {
+    const because = whyOf(flags);
     const redrive = await session.openExisting();
     const filter = await letterFilter(flags, async () => redrive.store);
     const target = oneTarget(ids, filter, flags.all === true);
@@ -74,7 +76,7 @@ export function registerRemove(cli: Cli, dlq: Command): void {
       session.answer({ removed: 0, refused: 0, missing: 0 }, () => "Nothing was removed.\n");
       return EXIT.ok;
     }
-    const sum = await redrive.deadLetters.remove(target, whyOf(flags));
+    const sum = await redrive.deadLetters.remove(target, because);
     answerChange(session, ids, sum, `${counted(sum.removed, "dead letter")} removed`, [[sum.refused, "not dead"]]);
     return Array.isArray(target) && sum.refused + sum.missing > 0 ? EXIT.failed : EXIT.ok;
   });

@@ -5,6 +5,7 @@ import { type ActionStep, type LoggedEvent, outcomesIn, stepOf } from "../core/e
 import { fieldsFrom } from "../core/options.ts";
 import { masked } from "../core/safe-text.ts";
 import { type EventFilter } from "../operate/event-log.ts";
+import { instantOf } from "../enqueue/new-jobs.ts";
 import { isoTime, rawJson } from "../operate/json-form.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, defined, examples, type Flags, numeric, textual } from "./command.ts";
@@ -44,8 +45,10 @@ export function register(cli: Cli): void {
 
 async function filterOf(flags: Flags, { store }: Redrive): Promise<EventFilter> {
   const since = numeric(flags.since);
-  const isSpan = typeof since === "string" && /^\d+(\.\d+)?[a-z]+$/i.test(since);
-  const from = isSpan ? Math.max(0, (await store.control()).now - parseDuration(since, "since")) : since;
+  const isSpan = typeof since === "string" && /^(\d+(\.\d+)?[a-z]+)+$/i.test(since);
+  const ago = isSpan ? parseDuration(since, "since") : null;
+  const at = ago === null && since !== undefined ? instantOf(since, "since") : undefined;
+  const from = ago === null ? at : Math.max(0, (await store.control()).now - ago);
   return {
     limit: numeric(flags.limit) ?? 50,
     cursor: textual(flags.cursor) ?? null,

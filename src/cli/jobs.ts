@@ -157,12 +157,13 @@ function registerCancel(cli: Cli): void {
   examples(command, cli, ["jobs cancel 0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", "jobs cancel --type thumbnail --yes"]);
   cli.act(command, async (session, ids, flags) => {
     const target = oneTarget(ids, jobFilter(flags), flags.all === true);
+    const because = whyOf(flags);
     const redrive = await session.openExisting();
     if (!Array.isArray(target) && !(await mayGoOn(session.io, flags, "cancel", "every job that matches"))) {
       session.answer({ cancelled: 0, requested: 0, finished: 0, missing: 0 }, () => "Nothing was cancelled.\n");
       return EXIT.ok;
     }
-    const sum = await redrive.jobs.cancel(target, whyOf(flags));
+    const sum = await redrive.jobs.cancel(target, because);
     answerChange(session, ids, sum, `${counted(sum.cancelled, "job")} cancelled`, [
       [sum.requested, "running and asked to stop"],
       [sum.finished, "had ended already"],

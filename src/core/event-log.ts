@@ -60,7 +60,7 @@ export function checkNewEvent({ kind, actor, why, subject, value, once = false }
   checkName("kind", kind);
   if (actor !== null) checkText("actor", actor);
   if (why !== null) checkWhy(why);
-  if (subject !== null) checkEventText("subject", subject, EVENT_BOUNDS.subject);
+  if (subject !== null) checkSubject(subject);
   const { valueBytes } = EVENT_BOUNDS;
   if (typeof value !== "string" || !isPlain(value) || byteLength(value) > valueBytes)
     throw invalid("value", `JSON text of up to ${valueBytes} bytes without U+0000`, value, "shorten it");
@@ -71,6 +71,11 @@ export function checkNewEvent({ kind, actor, why, subject, value, once = false }
 /** Throws unless the value is a reason that an actor may give. */
 export function checkWhy(value: unknown): void {
   checkEventText("why", value, EVENT_BOUNDS.why);
+}
+
+/** Throws unless the value may be the subject of an event. */
+export function checkSubject(value: unknown): void {
+  checkEventText("subject", value, EVENT_BOUNDS.subject);
 }
 
 function checkEventText(field: string, value: unknown, most: number): void {

@@ -6,6 +6,7 @@ import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } f
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
 import type { DeadLetterQuery, LetterFilter, Reach, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
+import { checkFilter as checkLetterFilter } from "../store/verb-checks.ts";
 import type { ActionOptions, EventLog } from "../report/event-log.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
 import { aboutTarget, checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
@@ -235,11 +236,14 @@ function letterFilter(filter: DeadLetterFilter): LetterFilter {
   });
   oneOf("class", FAILURE_CLASSES);
   oneOf("reason", DEATH_REASONS);
-  return {
+  const checked = {
     ...(rest as LetterFilter),
     ...(from !== undefined && { from: instantOf(from, "from") }),
     ...(until !== undefined && { until: instantOf(until, "until") }),
   };
+  // The store refuses the same, but only after the event log has the intent.
+  checkLetterFilter(checked);
+  return checked;
 }
 
 function noLetter(id: string): RedriveError {

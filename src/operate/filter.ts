@@ -14,17 +14,19 @@ export function checkCursor(cursor: unknown): void {
     throw invalid("cursor", 'the "next" of an earlier page', cursor, "leave it out for the first page");
 }
 
-/** Throws for a field of a filter that has the wrong type. */
+/** Throws for a field of a filter that has the wrong type, or is a text that no store can hold. */
 export function checkKinds(
   filter: Readonly<Record<string, unknown>>,
   { text, yesOrNo }: { readonly text: readonly string[]; readonly yesOrNo: readonly string[] },
 ): void {
-  for (const [fields, kind, expected] of [
-    [text, "string", "text"],
-    [yesOrNo, "boolean", "true or false"],
+  const isText = (value: unknown): boolean =>
+    typeof value === "string" && value.isWellFormed() && !value.includes("\0");
+  for (const [fields, isRight, expected] of [
+    [text, isText, "well-formed text without U+0000"],
+    [yesOrNo, (value: unknown): boolean => typeof value === "boolean", "true or false"],
   ] as const)
     for (const field of fields)
-      if (filter[field] !== undefined && typeof filter[field] !== kind)
+      if (filter[field] !== undefined && !isRight(filter[field]))
         throw invalid(`filter.${field}`, expected, filter[field], "change it");
 }
 

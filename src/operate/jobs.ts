@@ -191,6 +191,8 @@ async function changeOf(
   if (runAt !== undefined) {
     const { now } = await store.control();
     change.delayMs = Math.max(0, instantOf(runAt, "runAt") - now);
+    if (change.delayMs > JOB_BOUNDS.delayMs)
+      throw invalid("runAt", "a time within 10 years", runAt, "use a sooner one");
   }
   return change;
 }

@@ -1,4 +1,5 @@
 // The checks of arguments that several verbs share, or that are long.
+import { checkSubject } from "../core/event-log.ts";
 import { DAY, MINUTE } from "../core/flow.ts";
 import { LATEST_INSTANT } from "../core/job.ts";
 import { checkInteger, checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
@@ -88,7 +89,7 @@ export function checkEventQuery({
   checkBoolean("oldest", oldest);
   if (kind !== undefined) checkName("kind", kind);
   if (actor !== undefined) checkText("actor", actor);
-  if (subject !== undefined) checkCellName("subject", subject);
+  if (subject !== undefined) checkSubject(subject);
   if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
   if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
 }

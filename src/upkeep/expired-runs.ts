@@ -71,7 +71,10 @@ async function noteGivenUp(store: Store, suspects: readonly WorkerRecord[]): Pro
   if (suspects.length === 0) return;
   const now = new Map((await store.workers()).map((worker) => [worker.id, worker]));
   const lost = suspects.filter(({ id }) => now.get(id)?.givenUp ?? true);
-  if (lost.length > 0) await store.record(lost.map(({ id, ...about }) => workerGivenUp(id, about)));
+  if (lost.length > 0)
+    await store.record(
+      lost.map(({ id, host, pid, release, running }) => workerGivenUp(id, { host, pid, release, running })),
+    );
 }
 
 /** Workers of this host whose process is gone. */

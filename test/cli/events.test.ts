@@ -80,7 +80,7 @@ describe.each<[string, () => readonly string[]]>([
     expect(await numbers("--kind", "pause")).toEqual([4, 3]);
     expect(await numbers("--actor", "a")).toEqual([2, 1]);
     expect(await numbers("--subject", "queue:mail")).toEqual([4, 3]);
-    expect(await numbers("--since", "1h")).toEqual([4, 3, 2, 1]);
+    for (const ago of ["1h", "1h30m", "1.5h"]) expect(await numbers("--since", ago)).toEqual([4, 3, 2, 1]);
     expect(await numbers("--since", "2100-01-01T00:00:00Z")).toEqual([]);
     expect((await bench.run(["events", "--kind", "none", ...store])).out).toBe("No event matches.\n");
     for (const bad of [
@@ -88,6 +88,7 @@ describe.each<[string, () => readonly string[]]>([
       ["--since", "yesterday"],
       ["--cursor", "x"],
       ["--kind", "a b"],
+      ["--subject", ""],
     ])
       expect((await bench.run(["events", ...bad, ...store])).code, bad.join(" ")).toBe(2);
   });
@@ -119,6 +120,18 @@ describe("who and why", () => {
     expect(long.err).toMatch(/^error: why: expected well-formed text of 1 to 1000 characters/);
     expect(bench.sql("select count(*) from event")).toEqual([[0]]);
     expect(bench.sql("select count(*) from pause")).toEqual([[0]]);
+  });
+
+  it.each([
+    ["dlq", "retry", "--all"],
+    ["dlq", "remove", "--all"],
+    ["jobs", "cancel", "--all"],
+  ])("%s %s refuses a bad --why before it says or asks anything", async (...command) => {
+    const bench = createBench();
+    await bench.run(["migrate"]);
+    const { out, err, code } = await bench.run([...command, "--why", ""]);
+    expect({ out, code }).toEqual({ out: "", code: 2 });
+    expect(err).toMatch(/^error: why: expected [^\n]*\n$/);
   });
 
   it("many jobs retried at once are one pair for the dead and one for the waiting", async () => {
