@@ -253,8 +253,9 @@ function rescheduleStatements(
   };
 }
 
-/** The source of a list, chosen so that few jobs are read in vain. */
-function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
+/** The source of a list, chosen so that few jobs are read in vain; `manyWait` where more wait than it may look at. */
+function sourceOf(s: string, query: JobQuery, manyWait: boolean): JobSource {
+  const { key, state } = query;
   const of = (from: string, run = NO_RUN, where = "true"): JobSource => ({
     from: `${from} ${run}`,
     where,
@@ -269,21 +270,30 @@ function sourceOf(s: string, { key, state, due }: JobQuery): JobSource {
     const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
     return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: letters };
   }
-  if (state === "queued" || due !== undefined)
-    return { ...of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`), walk: null };
-  return of(`${s}.job j`, state === undefined ? withRun(s) : NO_RUN);
+  if (isOfWaiting(query) && !manyWait) return { ...of(`${s}.waiting w join ${s}.job j on j.seq = w.seq`), walk: null };
+  return of(`${s}.job j`, state === undefined || manyWait ? withRun(s) : NO_RUN);
 }
 
-const wordsOf = (s: string): JobWords => ({
+const isOfWaiting = ({ state, due }: JobQuery): boolean => state === "queued" || due !== undefined;
+
+/** True if a list of waiting jobs may not look at all that wait: it then looks at the newest jobs instead. */
+async function waitTooMany({ questions, s }: Context, query: JobQuery): Promise<boolean> {
+  if (query.lookAt === undefined || !isOfWaiting(query)) return false;
+  const text = `select count(*) > $1 from (select from ${s}.waiting limit $1 + 1) w`;
+  return (await questions.ask({ text }, query.lookAt))[0]?.[0] === true;
+}
+
+const wordsOf = (s: string, manyWait: boolean): JobWords => ({
   dialect: postgresDialect(s),
   columns: jobColumns(s),
   withLane: withLane(s),
   state: STATE,
   isQueued: "h.seq is null and j.state = 'queued'",
-  sourceOf: (query) => sourceOf(s, query),
+  sourceOf: (query) => sourceOf(s, query, manyWait),
 });
 
-async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Job>> {
+async function list(context: Context, query: JobQuery): Promise<Page<Job>> {
+  const { questions, s } = context;
   if (query.sort === "due") {
     const { text, values } = dueList(s, query);
     const found = await questions.ask({ text }, ...values, query.limit + 1);
@@ -293,7 +303,7 @@ async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Jo
     const items = rows.map((row) => jobFromRow(row as Value[]));
     return { items, next: place && found.length > query.limit ? dueCursor(place) : null };
   }
-  const words = wordsOf(s);
+  const words = wordsOf(s, await waitTooMany(context, query));
   const bounded = jobBound(words, query);
   const bound = bounded && boundFrom(await questions.ask({ text: bounded.text }, ...bounded.values));
   const { text, values } = jobList(words, query, NOW, bound);
