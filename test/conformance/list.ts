@@ -73,13 +73,15 @@ export function listFacts({ fact, timed }: Suite): void {
       await add(store, { tenant: "other" });
     }
     rare.unshift(await add(store, { tenant: "rare" }));
-    const query = { limit: 10, tenant: "rare", lookAt: 3 };
-    const first = await store.list(query);
-    expect(first).toMatchObject({ items: [{ id: rare[0] }], next: expect.any(String), seenTo: began + 5 });
-    const second = await store.list({ ...query, cursor: first.next });
-    expect(second).toMatchObject({ items: [], next: expect.any(String), seenTo: began + 2 });
-    const third = await store.list({ ...query, cursor: second.next });
-    expect([third.items.map(({ id }) => id), third.next, "seenTo" in third]).toEqual([[rare[1]], null, false]);
+    for (const of of [{}, { state: "queued" }, { due: true }] as const) {
+      const query = { ...of, limit: 10, tenant: "rare", lookAt: 3 };
+      const first = await store.list(query);
+      expect(first).toMatchObject({ items: [{ id: rare[0] }], next: expect.any(String), seenTo: began + 5 });
+      const second = await store.list({ ...query, cursor: first.next });
+      expect(second).toMatchObject({ items: [], next: expect.any(String), seenTo: began + 2 });
+      const third = await store.list({ ...query, cursor: second.next });
+      expect([third.items.map(({ id }) => id), third.next, "seenTo" in third]).toEqual([[rare[1]], null, false]);
+    }
     // A full page says where it ended, and nothing about its look.
     const full = await store.list({ limit: 1, tenant: "rare", lookAt: 8 });
     expect([full.items.length, full.next === null, "seenTo" in full]).toEqual([1, false, false]);

@@ -36,8 +36,6 @@ export type PostgresJobVerbs = Pick<Store, "get" | "list" | "count" | "cancel" |
 
 /** How long a cancel waits for jobs that another transaction holds. */
 const WAIT_MS = 2_000;
-/** Rows of `waiting` that are sorted for a list. */
-const FEW = 5_000;
 /** Most lost races with a claim in a row. */
 const TURNS = 5;
 
@@ -309,15 +307,15 @@ async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Jo
   return { items: rows.map((row) => jobFromRow(row as Value[])), ...page };
 }
 
-/** True if so few jobs wait that sorting them costs less than looking for them among all jobs. */
+/** True if so few jobs wait that a list may look at all of them; else it looks at the newest jobs. */
 async function doFewWait(
   { ask }: PostgresDatabase,
   s: string,
   { state, due, key, lookAt }: JobQuery,
 ): Promise<boolean> {
   if ((state !== "queued" && due === undefined) || key !== undefined || lookAt === undefined) return true;
-  const [row] = await ask({ text: `select count(*) from (select from ${s}.waiting limit $1) w` }, FEW + 1);
-  return (row?.[0] as number) <= FEW;
+  const [row] = await ask({ text: `select count(*) from (select from ${s}.waiting limit $1) w` }, lookAt + 1);
+  return (row?.[0] as number) <= lookAt;
 }
 
 /** Waiting jobs by due time, the earliest first; for retries an index has that order. */
