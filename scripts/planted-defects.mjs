@@ -386,5 +386,12 @@ export const DEFECTS = [
     is: "",
     tests: ["test/package.test.ts"],
   },
+  {
+    name: "a drain ends by a look that began during a run",
+    file: "src/worker/drain.ts",
+    was: "if (looks === 2) return true;",
+    is: "if (looks === 1) return true;",
+    tests: ["test/worker/drain-looks.test.ts"],
+  },
   ...EVENT_DEFECTS,
 ];

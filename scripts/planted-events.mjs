@@ -66,4 +66,20 @@ export const EVENT_DEFECTS = [
     tests: ["test/operate/event-log.test.ts"],
     only: "memory has nothing of a schedule",
   },
+  {
+    name: "a bad filter of dead letters leaves an intent",
+    file: "src/operate/dead-letters.ts",
+    was: "  checkLetterFilter(checked);\n",
+    is: "",
+    tests: ["test/operate/event-log.test.ts"],
+    only: "memory has nothing of a call",
+  },
+  {
+    name: "a bad --why is refused after the command has asked",
+    file: "src/cli/command.ts",
+    was: "if (why !== undefined) checkWhy(why);",
+    is: "",
+    tests: ["test/cli/events.test.ts"],
+    only: "before it says or asks",
+  },
 ];
