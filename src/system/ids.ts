@@ -32,7 +32,8 @@ export function randomWorkerId(): string {
   return hex(randomBytes(6), 6);
 }
 
-let lastMs = 0;
+/** Before any time, so that the first id is made from the clock, whatever it says. */
+let lastMs = -1;
 let lastTime = "";
 let counter = 0;
 

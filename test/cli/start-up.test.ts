@@ -39,7 +39,7 @@ describe("a call of the command line", () => {
   it.each(["--help", "--version", "help"])("loads no command, no store and no worker for %s", (flag) => {
     const loaded = loadedBy(flag);
     expect(loaded).toContain("cli/main.js");
-    expect(loaded.length).toBeLessThanOrEqual(25);
+    expect(loaded.length).toBeLessThanOrEqual(27);
     expect(loaded.filter((path) => /^(store|worker|config|enqueue|redrive)\b/.test(path))).toEqual([]);
   });
 

@@ -50,6 +50,10 @@ describe("job ids", () => {
     expect(timeOf(ids.at(-1) as string)).toBe(START + 100);
   });
 
+  it("are whole from the first one on, also where the clock begins", async () => {
+    expect((await fresh())(0)).toMatch(UUID_7);
+  });
+
   it("ascend whatever the clock does", async () => {
     const ascendingId = await fresh();
     let last = "";
