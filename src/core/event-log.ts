@@ -84,7 +84,8 @@ function checkEventText(field: string, value: unknown, most: number): void {
   throw invalid(field, expected, value, "correct it; nothing was written");
 }
 
-function isPlain(text: string): boolean {
+/** True for text that every store can keep. */
+export function isPlain(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 

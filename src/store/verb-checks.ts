@@ -1,5 +1,6 @@
 // The checks of arguments that several verbs share, or that are long.
 import { checkSubject } from "../core/event-log.ts";
+import { isPlain } from "../core/event-log.ts";
 import { DAY, MINUTE } from "../core/flow.ts";
 import { LATEST_INSTANT } from "../core/job.ts";
 import { checkInteger, checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
@@ -48,10 +49,6 @@ export function checkCellName(field: string, value: unknown): void {
   if (typeof value === "string" && value.length <= CELL_NAME_MOST && isPlain(value)) return;
   const expected = `well-formed text of up to ${CELL_NAME_MOST} characters without U+0000`;
   throw invalid(field, expected, value, "correct it; nothing was written");
-}
-
-function isPlain(text: string): boolean {
-  return text.isWellFormed() && !text.includes("\0");
 }
 
 /** Refuses a look at nothing, or without a bound. */

@@ -1,5 +1,6 @@
 // Keeps the counts of causes and types small and right: folds them every minute, and compares the counts of causes with
 // their dead letters once a day, because a program of an older version changes letters without counting.
+import { DAY, HOUR, MINUTE } from "../core/flow.ts";
 import type { RecountAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
@@ -12,15 +13,13 @@ export interface CountsOptions {
   readonly log: Log;
 }
 
-const EVERY_MS = 60_000;
 /** Rows folded in one step, of each kind. */
 const FOLD = 1_000;
 /** Causes compared in one step; each is one count over an index. */
 const RECOUNT = 20;
 /** A worker looks this often whether the recount of the day was begun. */
-const LOOK_MS = 3_600_000;
-const DAY_MS = 86_400_000;
-/** A one-shot does it for at most this long; the next one continues. */
+const LOOK_MS = HOUR;
+/** A one-shot does it for at most this long. Folding continues with the next one; a recount begins again. */
 const BRIEF_MS = 2_000;
 
 /** When the last recount began, for all processes. */
@@ -29,7 +28,7 @@ const BEGUN = { kind: "recount", name: "causes", holder: "" } as const;
 /** The service. */
 export function countsService(options: CountsOptions): Service {
   const { system } = options;
-  const waitMs = (): number => EVERY_MS * (0.5 + system.random());
+  const waitMs = (): number => MINUTE * (0.5 + system.random());
   let nextLookMs = Number.NEGATIVE_INFINITY;
   return {
     name: "counts",
@@ -59,7 +58,7 @@ async function foldAll({ store }: CountsOptions, signal: AbortSignal): Promise<v
 async function recountDaily({ store, log }: CountsOptions, signal: AbortSignal): Promise<void> {
   const { cells, now } = await store.cells([{ kind: BEGUN.kind }]);
   const last = cells.find(({ name }) => name === BEGUN.name);
-  if (last && now - last.at < DAY_MS) return;
+  if (last && now - last.at < DAY) return;
   const [isOurs] = await store.setCells([{ ...BEGUN, version: last?.version ?? 0, value: "{}" }]);
   if (!isOurs) return;
   let sum: number | null = null;

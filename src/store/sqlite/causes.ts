@@ -87,24 +87,18 @@ export function causeVerbs(
       const minute = minuteOf(clock());
       for (const each of counts) add.run(each.type, minute, holder, ...FLOW_COUNTS.map((count) => each[count]));
     },
-    causes: onFirstUse(() => lister(db)),
+    causes: lister(db),
     trend: (query) => trend(db, query),
-    fold: onFirstUse(() => folder(db, clock)),
-    recount: onFirstUse(() => recounter(db)),
+    fold: folder(db, clock),
+    recount: recounter(db),
   };
-}
-
-/** Prepares the statements of a verb when it is first called: a program that only enqueues never does. */
-function onFirstUse<A, B>(make: () => (request: A) => B): (request: A) => B {
-  let verb: ((request: A) => B) | null = null;
-  return (request) => (verb ??= make())(request);
 }
 
 function lister(db: SqliteDatabase): (query: CauseQuery) => Page<Cause> {
   const sightings = db.prepare(sightingsText(SQLITE, "fingerprint = ?"));
   const newest = db.prepare("select failure from dead_letter where fingerprint = ? order by seq desc limit 1");
   const whole = (row: readonly Value[]): Cause => {
-    const [fingerprint, live, deaths, failures, firstAt, lastAt] = row as [string, ...number[]] as [
+    const [fingerprint, live, deaths, failures, firstAt, lastAt] = row as [
       string,
       number,
       number,
