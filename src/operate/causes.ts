@@ -45,7 +45,7 @@ async function filled(
 }
 
 /** A cause as JSON for callers. */
-export function causeForm({ fingerprint, live, firstAt, lastAt, types, sample }: Cause): object {
+export function causeForm({ fingerprint, live, firstAt, lastAt, types, releases, sample }: Cause): object {
   const { name, message } = sample ?? { name: "", message: "" };
   return {
     fingerprint,
@@ -54,6 +54,7 @@ export function causeForm({ fingerprint, live, firstAt, lastAt, types, sample }:
     firstSeen: isoTime(firstAt),
     lastSeen: isoTime(lastAt),
     types,
+    releases,
     sample: { name, message },
   };
 }

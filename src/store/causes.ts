@@ -166,8 +166,9 @@ export interface CauseSighting extends CausePlace {
 /** The types and releases of a cause, from where it was seen. */
 export function namesOfCause(seen: readonly CauseSighting[]): Pick<Cause, "types" | "releases"> {
   const releases = new Map<string, number>();
+  // A letter that came from another cause is not counted as a failure of this one again, so it has no time.
   for (const { release, lastAt } of seen)
-    if (release !== "" && lastAt !== null) releases.set(release, Math.max(releases.get(release) ?? 0, lastAt));
+    if (release !== "") releases.set(release, Math.max(releases.get(release) ?? 0, lastAt ?? 0));
   return {
     types: [...new Set(seen.map(({ type }) => type))].sort().slice(0, NAMES_MOST),
     releases: [...releases]

@@ -353,8 +353,6 @@ export interface SettleRequest {
   /** The worker that settles, with its progress; absent for a reaper. */
   readonly worker?: string;
   readonly startedThrough?: number;
-  /** Version of the program that ran the jobs; absent where it has none. */
-  readonly release?: string | null;
 }
 
 /** What was not applied; everything else was. */

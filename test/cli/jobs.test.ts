@@ -46,6 +46,7 @@ describe("dlq causes", () => {
           firstSeen: minute,
           lastSeen: minute,
           types: ["broken"],
+          releases: [],
           sample: { name: failure.name, message: failure.message },
         },
       ],

@@ -51,13 +51,21 @@ export function causeFacts({ fact, timed }: Suite): void {
 
   timed("says since when, of which types and releases, and how the newest letter reads", async ({ store, clock }) => {
     const minute = clock.now - (clock.now % MINUTE);
-    const jobs = [await start(store, { type: "z" }), await start(store, { type: "a" })];
+    const worker = { leaseMs: DAY, pid: 1, host: "h" };
+    for (const [id, release] of [
+      ["w4", "1.4.0"],
+      ["w5", "1.5.0"],
+      ["none", null],
+    ] as const)
+      await store.register({ ...worker, id, release });
+    const jobs = [await start(store, { type: "z" }, "w4"), await start(store, { type: "a" }, "none")];
     const settlements = jobs.map((job) => ({ ...leaseOf(job), verdict: dead(by("x")) }));
-    await store.settle({ settlements, worker: "w", release: "1.4.0" });
+    await store.settle({ settlements, worker: "w4" });
     clock.now += 5 * MINUTE;
-    const again = await start(store, { type: "a" });
+    const again = await start(store, { type: "a" }, "w5");
     const newest = { failure: failure({ fingerprint: "x", name: "NewName", message: "new message" }) };
-    await store.settle({ settlements: [{ ...leaseOf(again), verdict: dead(newest) }], release: "1.5.0" });
+    // Settled by a reaper: what counts is the worker that ran.
+    await store.settle({ settlements: [{ ...leaseOf(again), verdict: dead(newest) }], worker: "w4" });
     const expected: Cause = {
       fingerprint: "x",
       live: 3,
@@ -73,6 +81,33 @@ export function causeFacts({ fact, timed }: Suite): void {
     clock.now += 10 * MINUTE;
     await fold(store, 1);
     expect(await causes(store)).toEqual([expected]);
+  });
+
+  fact(
+    "has the release of each run that failed, also where it is retried in one settle with others",
+    async ({ store }) => {
+      const worker = { leaseMs: DAY, pid: 1, host: "h" };
+      for (const id of ["a", "b", "c"]) await store.register({ ...worker, id, release: `1.${id}` });
+      const runs = [await start(store, {}, "a"), await start(store, {}, "b"), await start(store, {}, "c")];
+      const verdicts = [retry(by("x")), retry(by("x")), complete()];
+      const settlements = runs.map((run, at) => ({ ...leaseOf(run), verdict: verdicts[at] as (typeof verdicts)[0] }));
+      await store.settle({ settlements, worker: "c" });
+      const expected = [{ fingerprint: "x", failures: 2, releases: ["1.a", "1.b"] }];
+      expect(await causes(store)).toMatchObject(expected);
+    },
+  );
+
+  fact("keeps the release of a letter whose cause later rules name otherwise", async ({ store }) => {
+    await store.register({ id: "w", leaseMs: DAY, pid: 1, host: "h", release: "1.4.0" });
+    const run = await start(store, {}, "w");
+    await end(store, run, dead(by("x")));
+    const { items } = await store.failures({ after: 0, limit: 10 });
+    await store.setFingerprints(
+      items.map(({ failure: _failure, ...place }) => ({ ...place, was: "x", fingerprint: "y" })),
+    );
+    expect((await causes(store, false)).map(({ fingerprint, releases }) => [fingerprint, releases])).toEqual([
+      ["y", ["1.4.0"]],
+    ]);
   });
 
   fact("counts retries and deaths that were applied, and no stale verdict", async ({ store }) => {

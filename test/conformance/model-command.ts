@@ -13,6 +13,8 @@ export interface Shared {
   readonly ids: string[];
   readonly workers: string[];
   readonly leases: Lease[];
+  /** The releases whose runs failed, by cause. */
+  readonly releases: Map<string, Set<string>>;
   /** The contents before the command. */
   latest: Dump;
   ticket: number;
@@ -36,7 +38,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     events: [],
     causes: [],
   };
-  return { grouped, clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
+  return { grouped, clock: { now }, ids: [], workers: [], leases: [], releases: new Map(), latest, ticket: 1, made: 0 };
 }
 
 /** One command: how it reads when a run fails, and what it asks of a store. */

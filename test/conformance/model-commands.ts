@@ -69,11 +69,16 @@ const enqueue = command("enqueue", fc.array(spec, { minLength: 1, maxLength: 4 }
   return (store) => store.enqueue(jobs);
 });
 
-const register = command("register", fc.constantFrom(10_000, 60_000, 600_000), (shared, leaseMs) => {
+const registration = fc.record({
+  leaseMs: fc.constantFrom(10_000, 60_000, 600_000),
+  release: fc.constantFrom(null, "1.4.1", "1.5.0"),
+});
+
+const register = command("register", registration, (shared, { leaseMs, release }) => {
   shared.made += 1;
   const id = `w${shared.made}`;
   shared.workers.push(id);
-  return (store) => store.register({ id, leaseMs, pid: 1, host: "h", release: null });
+  return (store) => store.register({ id, leaseMs, pid: 1, host: "h", release });
 });
 
 const everyLane = fc.constant(Array.from({ length: 9 }, (_, lane) => ({ lane, limit: 5 })));

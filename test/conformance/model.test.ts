@@ -42,19 +42,40 @@ function checkClaim({ jobs, now }: ClaimAnswer, before: Dump): void {
   }
 }
 
-/** A settle applies exactly to the current leases: those of running jobs, of their last claim, each once. */
-function checkSettle(answer: SettleAnswer, settlements: readonly Settlement[], shared: Shared, before: Dump): void {
+/** The settlements with a current lease: those of running jobs, of their last claim, each once. */
+function currentOf(settlements: readonly Settlement[], shared: Shared, before: Dump): Settlement[] {
   const spent: Lease[] = [];
-  const expected = settlements.filter((lease) => {
+  return settlements.filter((lease) => {
     const job = before.jobs.find(({ id }) => id === lease.id);
     const last = shared.leases.findLast(({ id }) => id === lease.id);
     const known = last !== undefined && sameLease(last, lease);
     const current =
       known && job?.state === "running" && job.epoch === lease.epoch && !spent.some((each) => sameLease(each, lease));
     if (current && lease.verdict.kind !== "progress") spent.push(lease);
-    return !current;
+    return current;
   });
-  expect(answer.stale).toEqual(expected.map(({ id, epoch, nonce }) => ({ id, epoch, nonce })));
+}
+
+/** A settle applies exactly to the current leases. */
+function checkSettle(answer: SettleAnswer, settlements: readonly Settlement[], current: readonly Settlement[]): void {
+  const stale = settlements.filter((each) => !current.includes(each));
+  expect(answer.stale).toEqual(stale.map(({ id, epoch, nonce }) => ({ id, epoch, nonce })));
+}
+
+/** The releases of each cause are those of its failed runs and of its live letters, as the model has noted them. */
+function checkReleases({ releases }: Shared, current: readonly Settlement[], before: Dump, after: Dump): void {
+  const note = (fingerprint: string, release: string | null | undefined): void => {
+    if (typeof release === "string") releases.set(fingerprint, (releases.get(fingerprint) ?? new Set()).add(release));
+  };
+  for (const { id: job, verdict } of current) {
+    const worker = before.jobs.find(({ id }) => id === job)?.worker;
+    if ("failure" in verdict)
+      note(verdict.failure.fingerprint, before.workers.find(({ id }) => id === worker)?.release);
+  }
+  for (const { redrivenAt, failure, release } of after.deadLetters)
+    if (redrivenAt === null) note(failure.fingerprint, release);
+  const real = after.causes.map(({ fingerprint }) => [fingerprint, [...(releases.get(fingerprint) ?? [])].sort()]);
+  expect(after.causes.map((cause) => [cause.fingerprint, cause.releases.toSorted()])).toEqual(real);
 }
 
 async function step(command: Command, shared: Shared, { memory, other }: Pair, before: Dump): Promise<Dump> {
@@ -75,10 +96,12 @@ async function step(command: Command, shared: Shared, { memory, other }: Pair, b
     checkClaim(claimed, before);
     shared.leases.push(...claimed.jobs.map(({ id, epoch, nonce }) => ({ id, epoch, nonce })));
   }
-  if (command.label.startsWith("settle") && answer) checkSettle(answer as SettleAnswer, settlements, shared, before);
+  const current = answer === undefined ? [] : currentOf(settlements, shared, before);
+  if (command.label.startsWith("settle") && answer) checkSettle(answer as SettleAnswer, settlements, current);
   const [reference, after] = [await dump(memory), await dump(other)];
   expect(after, `contents after ${command.label}`).toStrictEqual(reference);
   expect(violations(before, after), command.label).toEqual([]);
+  checkReleases(shared, current, before, after);
   expect(await wrongReasons(memory, after), `reasons after ${command.label}`).toEqual([]);
   return after;
 }
@@ -93,7 +116,7 @@ async function runAll(commands: readonly Command[], grouped: boolean, open: Open
   try {
     for (const store of [pair.memory, pair.other]) {
       await store.migrate();
-      await store.register({ id: "w0", leaseMs: 60_000, pid: 1, host: "h", release: null });
+      await store.register({ id: "w0", leaseMs: 60_000, pid: 1, host: "h", release: "1.4.0" });
     }
     shared.workers.push("w0");
     let before = await dump(pair.memory);

@@ -25,7 +25,7 @@ describe.each(KINDS)("on %s", (kind) => {
     const { store } = redrive;
     await redrive.enqueueMany(mail, [{ to: "here" }, { to: "nowhere" }, { to: "nowhere" }]);
     await redrive.enqueue(pay, {});
-    await drain(redrive);
+    await drain(redrive, { release: "1.4.0" });
     const { items, next } = await listCauses(store);
     expect(next).toBeNull();
     expect(items.map(({ types, live, failures }) => [types, live, failures])).toEqual([
@@ -39,6 +39,7 @@ describe.each(KINDS)("on %s", (kind) => {
       firstSeen: expect.stringMatching(/:00\.000Z$/),
       lastSeen: expect.stringMatching(/:00\.000Z$/),
       types: ["mail"],
+      releases: ["1.4.0"],
       sample: { name: "PermanentError", message: "no such mailbox" },
     });
   });

@@ -36,7 +36,7 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
       if ([...tables.waiting.keys()].some((lane) => lane < unlessBefore)) return { jobs: [], now, refused: null };
       return { jobs: takeAll(tables, request, now), now, refused: null };
     },
-    settle({ settlements, worker: id, startedThrough = 0, release }) {
+    settle({ settlements, worker: id, startedThrough = 0 }) {
       const now = tables.clock();
       const worker = id === undefined ? undefined : tables.workers.get(id);
       if (worker) worker.startedThrough = Math.max(worker.startedThrough, startedThrough);
@@ -48,7 +48,7 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
           const { verdict } = settlement;
           if ("failure" in verdict)
             changes.add(
-              { fingerprint: verdict.failure.fingerprint, type: row.type, release: release ?? "" },
+              { fingerprint: verdict.failure.fingerprint, type: row.type, release: releaseOf(tables, row) ?? "" },
               { failures: 1, deaths: verdict.kind === "dead" ? 1 : 0 },
             );
           apply(tables, row, settlement, now);

@@ -36,18 +36,22 @@ const tickText = (s: string, from: string): string =>
     from (${from}) t group by fingerprint, type, release, holder order by fingerprint, type, release
     ${addCounts(CAUSE_TICKS)}`;
 
+/** The release of the worker that ran a job; a worker stays in its table as long as it holds a job. */
+export const releaseOf = (s: string, job: string): string =>
+  `(select release from ${s}.worker where id = ${job}.worker)`;
+
 /**
  * Counts failed runs from a CTE `done`, as a CTE. The settler sends retries and deaths at the same time: each has rows of
  * its own, so that neither waits for the other.
  */
-export function tickFailures(s: string, kind: "retry" | "dead", worker: string, release: string): string {
-  // The lane of each cause is looked up once, not for every job.
+export function tickFailures(s: string, kind: "retry" | "dead", worker: string): string {
+  // The lane of each cause, and the release, are looked up once, not for every job.
   return `ticked as (${tickText(
     s,
-    `select d.fingerprint, coalesce((select l.type from ${s}.lane l where l.base = d.base limit 1), '') as type, coalesce(${release}::text, '') as release,
+    `select d.fingerprint, coalesce((select l.type from ${s}.lane l where l.base = d.base limit 1), '') as type, coalesce(${releaseOf(s, "d")}, '') as release,
       coalesce(${worker}::text, '${NO_WORKER}') || '${kind === "dead" ? " dead" : ""}' as holder,
       d.n as failures, ${kind === "dead" ? "d.n" : "0"} as deaths, 0 as redriven, 0 as removed
-    from (select fingerprint, lane - lane % 4 as base, count(*) as n from done group by 1, 2) d`,
+    from (select fingerprint, lane - lane % 4 as base, worker, count(*) as n from done group by 1, 2, 3) d`,
   )})`;
 }
 

@@ -5,7 +5,7 @@
 // others of its group would wait with it.
 import { TERM_COLUMNS } from "../columns.ts";
 import { HISTORY_TAIL } from "../verbs.ts";
-import { tickFailures } from "./causes.ts";
+import { releaseOf, tickFailures } from "./causes.ts";
 import { noteEnded, PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
 import type { PostgresStatement } from "./driver.ts";
@@ -74,9 +74,6 @@ const SAYING: Says = {
 const ended = (s: string, state: string, where = "true"): string => `ended as (${noteEnded(s, state, "done", where)})`;
 
 const waits = (s: string, where: string): string => `wait as (${toQueue(s, "done")} where ${where})`;
-
-/** The release of the worker that ran a job; a worker stays in its table as long as it holds a job. */
-const releaseOf = (s: string, job: string): string => `(select release from ${s}.worker where id = ${job}.worker)`;
 
 const record = (s: string, delay: string): string => `history as (
   insert into ${s}.attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class,
@@ -175,10 +172,9 @@ function releaseStatement(s: string, wake: string) {
   );
 }
 
-/** The parameters after such columns: the worker that settles, and its release. */
-function byWorker(columns: Readonly<Record<string, string>>): [worker: string, release: string] {
-  const last = 4 + Object.keys(columns).length;
-  return [`$${last + 1}`, `$${last + 3}`];
+/** The parameter after such columns: the worker that settles. */
+function settlingWorker(columns: Readonly<Record<string, string>>): string {
+  return `$${5 + Object.keys(columns).length}`;
 }
 
 /** Verdicts about failed runs. */
@@ -193,7 +189,7 @@ function blameStatements(s: string, wake: string, says: Says) {
           lane = case when j.cancel_requested then j.lane else j.lane - j.lane % 4 + u.kind end,
           last_delay_ms = case when j.cancel_requested then j.last_delay_ms else u.delay end
         from u where ${LEASE} returning ${DONE}, u.delay),
-      ${tickFailures(s, "retry", ...byWorker(retryColumns))},
+      ${tickFailures(s, "retry", settlingWorker(retryColumns))},
       ${record(s, "delay")}, ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), ${LONG}${wake} from done`,
     ),
@@ -202,7 +198,7 @@ function blameStatements(s: string, wake: string, says: Says) {
       `with ${given(s, deadColumns)},
       done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}, expires_at = ${says.dead}${says.set}
         from u where ${LEASE} returning ${DONE}, u.place, u.reason),
-      ${tickFailures(s, "dead", ...byWorker(deadColumns))},
+      ${tickFailures(s, "dead", settlingWorker(deadColumns))},
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
       buried as (
         insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,

@@ -36,7 +36,7 @@ export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker)
       [each.seq, each.grouped] = runs.get(`${id} ${epoch} ${nonce}`) ?? [NOBODYS, false];
     }
   };
-  return async ({ settlements, worker = null, startedThrough = 0, release = null }) => {
+  return async ({ settlements, worker = null, startedThrough = 0 }) => {
     const legal: Numbered[] = [];
     for (const [at, item] of settlements.entries()) {
       if (!isLease(item) || !isJobId(item.id)) continue;
@@ -46,7 +46,7 @@ export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker)
     await findForeign(legal);
     const known = legal.filter(({ seq }) => seq !== NOBODYS);
     const by = [worker, startedThrough] as const;
-    const { now, current, locked } = await applier(db, statements, by, release)(known);
+    const { now, current, locked } = await applier(db, statements, by)(known);
     for (const { at, item } of legal) if (item.verdict.kind !== "progress" && !locked.has(at)) ledger.settled(item);
     const isStale = (_: Settlement, at: number): boolean => !current.has(at) && !locked.has(at);
     const stale = current.size === settlements.length ? [] : settlements.filter(isStale).map(leaseOf);
@@ -72,13 +72,11 @@ function applier(
   db: Context["db"],
   statements: ReturnType<typeof settleStatements>,
   by: readonly [worker: string | null, startedThrough: number],
-  release: string | null,
 ): (known: readonly Numbered[]) => Promise<Applied> {
   const apply = async (ask: Ask, [kind, places, says]: Step, current: Set<number>): Promise<number> => {
     const group = places.map(({ item }) => item);
     const columns = [...leaseColumns(places), ...COLUMNS[kind](group, places), ...(says ? termColumns(group) : [])];
-    const counts = kind === "retry" || kind === "dead" ? [release] : [];
-    const [row] = await ask(says ? statements.said[kind as EndKind] : statements[kind], ...columns, ...by, ...counts);
+    const [row] = await ask(says ? statements.said[kind as EndKind] : statements[kind], ...columns, ...by);
     const [now, done, long] = row as [number, number[] | null, number[] | null];
     for (const place of done ?? []) current.add(places[place - 1]?.at as number);
     // Their history is longer than what is kept.

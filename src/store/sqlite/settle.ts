@@ -30,6 +30,9 @@ export function settler(
   const other = otherVerdicts(db, lanes, mend);
   const allCompleted = manyCompleted(db);
   const tick = ticker(db);
+  const findRelease = db.prepare("select release from worker where id = ?");
+  const releaseOfWorker = (id: string | null): string =>
+    (findRelease.all(id)[0]?.[0] as string | null | undefined) ?? "";
   const completed = (result: Value, now: number, { id, epoch, nonce }: Lease): boolean => {
     let changed = 0;
     const write = (): void => {
@@ -41,11 +44,14 @@ export function settler(
     }
     return changed === 1;
   };
-  return ({ flat, others, worker, startedThrough, release }) => {
+  return ({ flat, others, worker, startedThrough }) => {
     const now = clock();
     const changes = new CauseChanges();
-    const blamed: Blamed = (lane, { kind, failure }) => {
-      const place = { fingerprint: failure.fingerprint, type: lanes.belonging(lane)?.type ?? "", release };
+    const releases = new Map<string | null, string>();
+    const blamed: Blamed = (row, { kind, failure }) => {
+      const release = releases.get(row.worker) ?? releaseOfWorker(row.worker);
+      releases.set(row.worker, release);
+      const place = { fingerprint: failure.fingerprint, type: lanes.belonging(row.lane)?.type ?? "", release };
       changes.add(place, { failures: 1, deaths: kind === "dead" ? 1 : 0 });
     };
     if (worker !== null) progress(worker, startedThrough);
@@ -69,8 +75,8 @@ export function settler(
   };
 }
 
-/** Counts a failed run of a job in this lane. */
-type Blamed = (lane: number, verdict: BadVerdict) => void;
+/** Counts a failed run of a job. */
+type Blamed = (row: Row, verdict: BadVerdict) => void;
 
 /** Completions written by one statement, which costs half of one statement for each. */
 const TOGETHER = 50;
@@ -108,6 +114,7 @@ function leaseAt(flat: readonly Value[], at: number): Lease {
 interface Row {
   readonly seq: number;
   readonly lane: number;
+  readonly worker: string | null;
   readonly cancelRequested: boolean;
   readonly attempts: number;
   readonly crashes: number;
@@ -144,7 +151,7 @@ function otherVerdicts(db: SqliteDatabase, lanes: SqliteLaneNumbers, mend: (id: 
     if (verdict.kind === "complete") return forget.run(seq) === 1;
     if (verdict.kind !== "release" && verdict.said) say(verdict.said, seq);
     const released = verdict.kind === "release" ? 1 : 0;
-    if (verdict.kind === "retry" || verdict.kind === "dead") blamed(lane, verdict);
+    if (verdict.kind === "retry" || verdict.kind === "dead") blamed(row, verdict);
     if (verdict.kind === "retry" && !row.cancelRequested) return again(row, lease.epoch, verdict, now);
     if (verdict.kind === "retry" || verdict.kind === "dead") blame(row, lease.epoch, verdict, now);
     if (verdict.kind === "dead") end("dead", now, released, seq);
@@ -186,14 +193,14 @@ function completer(db: SqliteDatabase): (lease: Lease, verdict: Completion, now:
 /** Finds the row for which a lease is current, and repairs it where damage would refuse a verdict. */
 function finder(db: SqliteDatabase, mend: (id: string) => void): (lease: Lease) => Row | null {
   const find = db.prepare(
-    `select seq, lane, cancel_requested, attempts, crashes, ${BROKEN} from job where id = ? and epoch = ? and nonce = ?`,
+    `select seq, lane, worker, cancel_requested, attempts, crashes, ${BROKEN} from job where id = ? and epoch = ? and nonce = ?`,
   );
   return ({ id, epoch, nonce }) => {
-    const [row] = find.all(id, epoch, nonce) as [number, number, number, number, number, number][];
+    const [row] = find.all(id, epoch, nonce) as [number, number, string | null, number, number, number, number][];
     if (!row) return null;
-    const [seq, lane, cancel, attempts, crashes, broken] = row;
+    const [seq, lane, worker, cancel, attempts, crashes, broken] = row;
     if (broken === 1) mend(id);
-    return { seq, lane, cancelRequested: cancel === 1, attempts: bounded(attempts), crashes: bounded(crashes) };
+    return { seq, lane, worker, cancelRequested: cancel === 1, attempts: bounded(attempts), crashes: bounded(crashes) };
   };
 }
 

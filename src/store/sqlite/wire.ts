@@ -139,14 +139,13 @@ export interface SettleWire {
   readonly others: readonly OtherVerdict[];
   readonly worker: string | null;
   readonly startedThrough: number;
-  readonly release: string;
 }
 
 /** Every settlement except a plain completion. */
 export type OtherVerdict = Settlement["verdict"];
 
 /** Sorts verdicts for the wire. */
-export function packSettle({ settlements, worker, startedThrough, release }: SettleRequest): SettleWire {
+export function packSettle({ settlements, worker, startedThrough }: SettleRequest): SettleWire {
   const flat: Value[] = [];
   const others: OtherVerdict[] = [];
   for (const { id, epoch, nonce, verdict } of settlements) {
@@ -154,5 +153,5 @@ export function packSettle({ settlements, worker, startedThrough, release }: Set
       flat.push(id, epoch, nonce, verdict.result);
     else flat.push(id, epoch, nonce, others.push(verdict) - 1);
   }
-  return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0, release: release ?? "" };
+  return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0 };
 }
