@@ -7,6 +7,7 @@
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
+//   upgrade [--store S] [--jobs N] [--letters N]              a store of version 1 migrated beside workers of version 1
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -39,6 +40,10 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
                                     half how many classes and retry decisions are right, and lists the wrong ones of
                                     the half that the rules were written after
+  upgrade   --store sqlite|postgres only this store
+            --jobs N --letters N    a store of version 1 with so many jobs (default 100000) and dead letters of them
+                                    (default 10000) is migrated while two workers of version 1 are at work; says how long
+                                    they stood still (5 s at most), that nothing is lost, and that counts are right
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
@@ -72,6 +77,7 @@ const INCLUDED = {
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
   classes: ["test/core/prove-classes.ts"],
+  upgrade: ["test/store/upgrade.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
 };
@@ -83,6 +89,7 @@ const SUBJECTS = {
   batch,
   corpus,
   classes: NOTHING,
+  upgrade,
   checker: NOTHING,
   bench: NOTHING,
   timed: NOTHING,
@@ -122,6 +129,20 @@ function simulate(args) {
     REDRIVE_PROVE_SEEDS: whole("--seeds", seeds),
     REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
     ...(values.store === undefined ? {} : { REDRIVE_PROVE_STORE: values.store }),
+  };
+}
+
+function upgrade(args) {
+  const options = { store: { type: "string" }, jobs: { type: "string" }, letters: { type: "string" } };
+  const { store, jobs = "100000", letters = "10000" } = parseArgs({ args, options }).values;
+  if (store !== undefined && !["sqlite", "postgres"].includes(store))
+    throw new Error(`--store must be sqlite or postgres; got ${String(store)}.`);
+  if (Number(letters) >= Number(jobs))
+    throw new Error(`--letters must be fewer than the jobs, ${String(jobs)}; got ${String(letters)}.`);
+  return {
+    REDRIVE_PROVE_JOBS: whole("--jobs", jobs),
+    REDRIVE_PROVE_LETTERS: whole("--letters", letters),
+    ...(store === undefined ? {} : { REDRIVE_PROVE_STORE: store }),
   };
 }
 
@@ -195,10 +216,11 @@ if (asked.REDRIVE_PROVE_MAKE) await (await import("../test/corpus/make.mjs")).ma
 Object.assign(process.env, asked, { REDRIVE_PROVE: subject });
 // Only now, because before `ready` it may not be installed.
 const { startVitest } = await import("vitest/node");
+const isOnServer = subject === "simulate" && asked.REDRIVE_PROVE_STORE === "postgres";
 const vitest = await startVitest("test", [], {
   root,
   watch: false,
-  include: asked.REDRIVE_PROVE_STORE === "postgres" ? INCLUDED.postgres : (INCLUDED[subject] ?? INCLUDED.simulate),
+  include: INCLUDED[isOnServer ? "postgres" : subject] ?? INCLUDED.simulate,
   reporters: [["default", { summary: false }]],
   disableConsoleIntercept: true,
   execArgv: ["--max-old-space-size=6144"],

@@ -13,6 +13,8 @@ const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name
 
 /** A store of version 1. */
 export interface Fixture {
+  /** Its address, for other programs. */
+  readonly url: string;
   /** Opens it as this program does, under a clock of the test's; closed with the test. */
   open(clock: () => number): Promise<Store>;
   /** Rows of a query on it; Postgres finds the names of its schema. */
@@ -25,6 +27,7 @@ export async function sqliteFixture(): Promise<Fixture> {
   copyFileSync(file("version-1.sqlite"), path);
   chmodSync(path, 0o600);
   return {
+    url: `sqlite:${path}`,
     async open(clock) {
       const store = createInlineSqliteStore({ path, clock });
       onTestFinished(() => store.close());
@@ -54,6 +57,7 @@ export async function postgresFixture(): Promise<Fixture> {
   const url = await testDatabase();
   await sql(url, readFileSync(file("version-1.sql"), "utf8"));
   return {
+    url,
     async open(clock) {
       const store = createPostgresStore({ url, maxConnections: 3 }, { clock });
       onTestFinished(() => store.close());
