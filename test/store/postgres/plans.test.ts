@@ -69,11 +69,8 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
     complete_one: [settles.completeOne.text, `'id', 1, 'n', null`],
     forget: [settles.forget.text, `${leases}, 'w', 7`],
     release: [settles.release.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, 'w', 7`],
-    dead: [settles.dead.text, `${leases}, ${ints(LEASES)}, ${texts(LEASES)}, ${blame}, 'w', 7, null`],
-    retry: [
-      settles.retry.text,
-      `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${ints(LEASES)}, ${blame}, 'w', 7, null`,
-    ],
+    dead: [settles.dead.text, `${leases}, ${ints(LEASES)}, ${texts(LEASES)}, ${blame}, 'w', 7`],
+    retry: [settles.retry.text, `${leases}, ${numbers(LEASES)}, ${ints(LEASES)}, ${ints(LEASES)}, ${blame}, 'w', 7`],
   };
 }
 
