@@ -29,6 +29,7 @@ export function openFlowMeter(
   let writtenMs = Number.NEGATIVE_INFINITY;
   /** Cancels the next write; null where none is planned. */
   let cancel: (() => void) | null = null;
+  let isOver = false;
   const sumOf = (type: string): Sums => {
     const known = sums.get(type);
     if (known) return known;
@@ -48,6 +49,7 @@ export function openFlowMeter(
     const putBack = (): void => {
       // With the next write: an outage is reported by those that need the store.
       for (const each of counts) for (const count of FLOW_COUNTS) sumOf(each.type)[count] += each[count];
+      if (cancel === null && !isOver) plan();
     };
     writing = Promise.all([writing, store.addFlow({ holder, counts }).catch(putBack)]).then(() => undefined);
   };
@@ -69,6 +71,7 @@ export function openFlowMeter(
       if (cancel === null) plan();
     },
     async end() {
+      isOver = true;
       write();
       await writing;
     },

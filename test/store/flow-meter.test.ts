@@ -56,6 +56,42 @@ describe("a flow meter", () => {
     });
   });
 
+  it("writes what the store did not take a second later, without a further count", async () => {
+    await onVirtualTime(async (system) => {
+      const tries: (readonly [number, number | undefined])[] = [];
+      const began = system.monotonic();
+      const addFlow = async ({ counts }: FlowAddition): Promise<void> => {
+        tries.push([Math.round(system.monotonic() - began), counts[0]?.enqueued]);
+        if (tries.length < 3) throw new Error("down");
+      };
+      const meter = openFlowMeter({ addFlow }, system);
+      meter.add("a", "enqueued");
+      await system.sleep(10_000);
+      expect(tries).toEqual([
+        [0, 1],
+        [1_000, 1],
+        [2_000, 1],
+      ]);
+      await meter.end();
+      expect(tries).toHaveLength(3);
+    });
+  });
+
+  it("tries no more after its end, where the store does not take what is left", async () => {
+    await onVirtualTime(async (system) => {
+      let tries = 0;
+      const addFlow = async (): Promise<void> => {
+        tries += 1;
+        throw new Error("down");
+      };
+      const meter = openFlowMeter({ addFlow }, system);
+      meter.add("a", "enqueued");
+      await meter.end();
+      await system.sleep(10_000);
+      expect(tries).toBe(1);
+    });
+  });
+
   it("writes what is left when it ends, and nothing more", async () => {
     await onVirtualTime(async (system) => {
       const written: FlowAddition["counts"][] = [];
