@@ -1,5 +1,6 @@
 // The options of a queue, checked and completed once.
-import { checkInteger, checkText, JOB_BOUNDS } from "./core/new-job.ts";
+import { checkActor } from "./core/event-log.ts";
+import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { DEFAULT_STORE, STORE_URLS } from "./core/store-urls.ts";
@@ -83,7 +84,7 @@ export function resolveRedrive(options: RedriveOptions): RedriveSettings {
   const { maxPayloadBytes = JOB_BOUNDS.payloadBytes } = given;
   checkInteger("maxPayloadBytes", maxPayloadBytes, 1, JOB_BOUNDS.payloadBytesMost);
   const { actor = null } = given;
-  if (actor !== null) checkText("actor", actor);
+  if (actor !== null) checkActor("actor", actor);
   return {
     store: store as string | Store,
     jobs: jobs.map((job: JobDefinition) => wrapped(withDefaults(job, library), middleware)),

@@ -1,7 +1,7 @@
 // Composes the library: one store, the job types of a program, and the objects that enqueue, read and work. Everything
 // else is in the folders; this file only connects them.
-import { subjectOf } from "./core/event-log.ts";
-import { checkText, JOB_BOUNDS } from "./core/new-job.ts";
+import { checkActor, subjectOf } from "./core/event-log.ts";
+import { JOB_BOUNDS } from "./core/new-job.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
@@ -237,7 +237,7 @@ function joining(workers: Set<RedriveWorker>, gone: AbortSignal): (worker: Redri
 function actorOf({ actor }: Pick<RedriveSettings, "actor">, system: System): string {
   if (actor !== null) return actor;
   const found = system.actor();
-  checkText("REDRIVE_ACTOR", found);
+  checkActor("REDRIVE_ACTOR", found);
   return found;
 }
 
@@ -256,6 +256,7 @@ function pausing({ store, eventLog }: Pick<Parts, "store" | "eventLog">): Pick<R
     resume: async (target, options = {}) => {
       const { why } = parseOptions(options, ["why"], "resume");
       const { kind, name } = objectOf(target, "target");
+      VERBS.resume.check?.({ kind, name });
       const outcome = (resumed: boolean | undefined): object => ({ resumed });
       const action = { kind: "resume", subject: subjectOf(kind, name), why, outcome };
       return eventLog.act(action, () => store.resume({ kind, name }));

@@ -15,8 +15,8 @@ import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 
 const NOTES = `
-An action of an operator is two events: the intent, and the outcome, whose
-value names the intent ("of"). The table shows both as one line. The result
+An action of an operator is two events: the intent, and the outcome, which has
+the number of the intent. The table shows both as one line. The result
 "unknown" is an intent without an outcome: the action is under way, its process
 ended, or the store did not answer. Events are kept for 90 days.`;
 
@@ -57,8 +57,9 @@ async function filterOf(flags: Flags, { store }: Redrive): Promise<EventFilter> 
 }
 
 /** An event as it appears outside. */
-function eventForm({ seq, at, kind, actor, why, subject, value }: LoggedEvent): object {
-  return { seq, at: isoTime(at), kind, actor, why, subject, value: rawJson(value) };
+function eventForm({ at, value, ...event }: LoggedEvent): object {
+  const { seq, ...rest } = event;
+  return { seq, at: isoTime(at), ...rest, value: rawJson(value) };
 }
 
 type Result = Exclude<ActionStep, "intent"> | "unknown";
@@ -72,36 +73,21 @@ interface Line {
 }
 
 /** The events as lines, each action where its intent is; an outcome stands alone where its intent is not here. */
-async function linesOf(events: readonly LoggedEvent[], redrive: Redrive): Promise<Line[]> {
-  const outcomes = outcomesIn(events);
-  const numbers = new Set(events.map(({ seq }) => seq));
-  const lines: Line[] = [];
-  for (const event of events) {
-    const found = stepOf(event);
-    if (found === null) lines.push({ event, result: null, last: event });
-    else if (found.step === "intent") {
-      const outcome = outcomes.get(event.seq) ?? (await outcomeOf(event, redrive));
-      lines.push({ event, result: outcome ? resultOf(outcome) : "unknown", last: outcome ?? event });
-    } else if (!numbers.has(found.of)) lines.push({ event, result: resultOf(event), last: event });
-  }
-  return lines;
+async function linesOf(events: readonly LoggedEvent[], { store }: Redrive): Promise<Line[]> {
+  const intents = events.filter((event) => stepOf(event) === "intent").map(({ seq }) => seq);
+  const { items } = await store.events({ intents, limit: Math.max(1, intents.length) });
+  const outcomes = outcomesIn(items);
+  return events.flatMap((event): Line[] => {
+    const step = stepOf(event);
+    if (step === null) return [{ event, result: null, last: event }];
+    if (step !== "intent") return intents.includes(event.intent ?? 0) ? [] : [{ event, result: step, last: event }];
+    const outcome = outcomes.get(event.seq);
+    return [{ event, result: outcome ? resultOf(outcome) : "unknown", last: outcome ?? event }];
+  });
 }
 
 function resultOf(outcome: LoggedEvent): Result {
-  return stepOf(outcome)?.step === "done" ? "done" : "failed";
-}
-
-/** How many later events about the same are searched for the outcome of an intent. */
-const SEARCHED = 200;
-
-/** The outcome of an intent that is not on the same page. */
-async function outcomeOf(
-  { seq, kind, actor, subject }: LoggedEvent,
-  redrive: Redrive,
-): Promise<LoggedEvent | undefined> {
-  const about = defined({ actor: actor ?? undefined, subject: subject ?? undefined });
-  const { items } = await redrive.events({ kind, ...about, cursor: String(seq), oldest: true, limit: SEARCHED });
-  return outcomesIn(items).get(seq);
+  return stepOf(outcome) === "done" ? "done" : "failed";
 }
 
 const COLUMNS: readonly Column[] = [
@@ -129,7 +115,7 @@ function eventsTable(lines: readonly Line[], { width, paint }: Session): string 
 
 /** The details of an event and of its outcome in words: `filter {"type":"mail"}, redriven 12`. */
 function detailsOf(event: LoggedEvent, last: LoggedEvent): string {
-  const { step: _step, of: _of, ...rest } = { ...fieldsFrom(event.value), ...fieldsFrom(last.value) };
+  const { step: _step, ...rest } = { ...fieldsFrom(event.value), ...fieldsFrom(last.value) };
   return Object.entries(rest)
     .filter(([, field]) => field !== null && field !== "")
     .map(([name, field]) => `${name} ${typeof field === "string" ? field : JSON.stringify(field)}`)

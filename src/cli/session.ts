@@ -2,7 +2,8 @@
 // environment, the environment overrides the config file.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
-import { checkText, JOB_BOUNDS } from "../core/new-job.ts";
+import { checkActor } from "../core/event-log.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
 import { redactJson } from "../core/redact.ts";
 import { openStore } from "../open-store.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -189,11 +190,11 @@ function addressOf(flag: string | undefined, io: Io, config: Config): StoreAddre
 
 /** Who acts, where the environment says so. */
 function actorFrom({ env }: Io): { readonly actor?: string } {
-  const actor = env.REDRIVE_ACTOR?.trim();
-  if (!actor) return {};
+  const { REDRIVE_ACTOR: actor } = env;
+  if (actor === undefined || actor === "") return {};
   try {
-    checkText("REDRIVE_ACTOR", actor);
-    return { actor };
+    checkActor("REDRIVE_ACTOR", actor);
+    return { actor: actor.trim() };
   } catch (error) {
     if (!isRedriveError(error)) throw error;
     throw new RedriveError("config_refused", error.message, { cause: error });

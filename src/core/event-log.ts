@@ -1,5 +1,5 @@
 // The event log: what happened on a store, and who did it. An action of a person is two rows of one kind about one
-// subject: the intent, written before, and the outcome, written after, which names the number of the intent. An intent
+// subject: the intent, written before, and the outcome, written after, which has the number of the intent. An intent
 // without an outcome is an action whose end is not known: it is under way, or its process ended in between.
 //
 //   intent ──► the action ──► done      it took place
@@ -25,6 +25,8 @@ export interface NewEvent {
   readonly why: string | null;
   /** What it happened to, such as `queue:mail`; null for none or several. */
   readonly subject: string | null;
+  /** The number of the intent whose outcome this is; default null. */
+  readonly intent?: number | null;
   /** JSON text. */
   readonly value: string;
   /** Not written where an event of this kind about this subject was written with `once` before. */
@@ -45,6 +47,8 @@ export interface LoggedEvent {
   readonly why: string | null;
   /** What it happened to, such as `queue:mail`; null for none or several. */
   readonly subject: string | null;
+  /** The number of the intent whose outcome this is; null for every other event. */
+  readonly intent: number | null;
   /** The details, as JSON text. */
   readonly value: string;
 }
@@ -56,11 +60,13 @@ export const EVENT_BOUNDS = { why: 1_000, subject: 300, valueBytes: 16_384 } as 
 export const LASTING_EVENTS: readonly string[] = ["release.seen"];
 
 /** Throws unless the event may be stored. */
-export function checkNewEvent({ kind, actor, why, subject, value, once = false }: NewEvent): void {
+export function checkNewEvent({ kind, actor, why, subject, intent = null, value, once = false }: NewEvent): void {
   checkName("kind", kind);
-  if (actor !== null) checkText("actor", actor);
+  if (actor !== null) checkActor("actor", actor);
   if (why !== null) checkWhy(why);
   if (subject !== null) checkSubject(subject);
+  if (intent !== null && !(Number.isSafeInteger(intent) && intent > 0))
+    throw invalid("intent", "the number of an event", intent, "leave it out for what is no outcome");
   const { valueBytes } = EVENT_BOUNDS;
   if (typeof value !== "string" || !isPlain(value) || byteLength(value) > valueBytes)
     throw invalid("value", `JSON text of up to ${valueBytes} bytes without U+0000`, value, "shorten it");
@@ -68,9 +74,16 @@ export function checkNewEvent({ kind, actor, why, subject, value, once = false }
   if (once && subject === null) throw invalid("subject", "a text, because the event is written once", null, "name it");
 }
 
+/** Throws unless the value may be the name of an actor; `field` is how the caller knows it. */
+export function checkActor(field: string, value: unknown): void {
+  checkText(field, value);
+  if (isBlank(value)) throw invalid(field, "text that has not only blanks", value, "name the person or the program");
+}
+
 /** Throws unless the value is a reason that an actor may give. */
 export function checkWhy(value: unknown): void {
   checkEventText("why", value, EVENT_BOUNDS.why);
+  if (isBlank(value)) throw invalid("why", "text that has not only blanks", value, "say why, or leave it out");
 }
 
 /** Throws unless the value may be the subject of an event. */
@@ -82,6 +95,10 @@ function checkEventText(field: string, value: unknown, most: number): void {
   if (typeof value === "string" && value !== "" && value.length <= most && isPlain(value)) return;
   const expected = `well-formed text of 1 to ${most} characters without U+0000`;
   throw invalid(field, expected, value, "correct it; nothing was written");
+}
+
+function isBlank(value: unknown): boolean {
+  return typeof value === "string" && value.trim() === "";
 }
 
 /** True for text that every store can keep. */
@@ -109,22 +126,14 @@ export function eventValue(details: object): string {
 }
 
 /** What an event says of its place in an action; null for an event that is no part of one. */
-export function stepOf({
-  value,
-}: Pick<LoggedEvent, "value">): { readonly step: ActionStep; readonly of: number } | null {
-  const { step, of = 0 } = fieldsFrom(value);
-  const known = ACTION_STEPS.find((each) => each === step);
-  return known === undefined || !Number.isSafeInteger(of) ? null : { step: known, of: of as number };
+export function stepOf({ value }: Pick<LoggedEvent, "value">): ActionStep | null {
+  const { step } = fieldsFrom(value);
+  return ACTION_STEPS.find((each) => each === step) ?? null;
 }
 
 /** How the actions among these events ended, by the number of the intent; those without an outcome here are missing. */
 export function outcomesIn(events: readonly LoggedEvent[]): Map<number, LoggedEvent> {
-  return new Map(
-    events.flatMap((event) => {
-      const found = stepOf(event);
-      return found === null || found.step === "intent" ? [] : [[found.of, event] as const];
-    }),
-  );
+  return new Map(events.flatMap((event) => (event.intent === null ? [] : [[event.intent, event] as const])));
 }
 
 /** What Redrive did or noticed by itself, as an event. */

@@ -129,17 +129,18 @@ export function openDeadLetters({
     async retry(target, options = {}) {
       const { delay = 0, why } = parseOptions(options, ["delay", "why"], "retry");
       const delayMs = parseDuration(delay, "delay", { maxMs: JOB_BOUNDS.delayMs });
-      const { subject, details } = aboutTarget(target, checkFilter);
+      const about = aboutTarget(target, checkFilter);
       const sum = { redriven: 0, refused: 0, missing: 0 };
-      const action = { kind: "dead_letters.retry", subject, why, details: { ...details, delayMs }, outcome: () => sum };
+      const details = { ...about.details, delayMs };
+      const action = { kind: "dead_letters.retry", ...about, why, details, outcome: () => sum };
       await eventLog.act(action, () => redriveAll(chunks(target, store), delayMs, store, sum));
       return sum;
     },
     async remove(target, options = {}) {
       const { why } = parseOptions(options, ["why"], "remove");
-      const { subject, details } = aboutTarget(target, checkFilter);
+      const about = aboutTarget(target, checkFilter);
       const sum = { removed: 0, refused: 0, missing: 0 };
-      const action = { kind: "dead_letters.remove", subject, why, details, outcome: () => sum };
+      const action = { kind: "dead_letters.remove", ...about, why, outcome: () => sum };
       await eventLog.act(action, () => removeAll(chunks(target, store), store, sum));
       return sum;
     },

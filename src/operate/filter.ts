@@ -43,11 +43,11 @@ export function checkNarrow(filter: unknown, fields: readonly string[]): void {
 export function aboutTarget<F extends object>(
   target: string | readonly string[] | F,
   checkFilter: (filter: F) => void,
-): { readonly subject: string | null; readonly details: object } {
+): { readonly subject: string | null; readonly details: object; readonly isEmpty?: boolean } {
   if (typeof target === "string" || Array.isArray(target)) {
     const ids = [target].flat().map(checkId);
     if (ids.length === 1) return { subject: subjectOf("job", ids[0]), details: {} };
-    return { subject: null, details: { ids, count: ids.length } };
+    return { subject: null, details: { ids, count: ids.length }, isEmpty: ids.length === 0 };
   }
   checkFilter(target as F);
   return { subject: null, details: { filter: target } };

@@ -109,9 +109,9 @@ export function openJobs({
     count: (atMost) => store.count(atMost),
     async cancel(target, options = {}) {
       const { why } = parseOptions(options, ["why"], "cancel");
-      const { subject, details } = aboutTarget(target, checkFilter);
+      const about = aboutTarget(target, checkFilter);
       const sum = { cancelled: 0, requested: 0, finished: 0, missing: 0 };
-      await eventLog.act({ kind: "jobs.cancel", subject, why, details, outcome: () => sum }, async () => {
+      await eventLog.act({ kind: "jobs.cancel", ...about, why, outcome: () => sum }, async () => {
         for await (const ids of chunks(target, all, ["queued", "running"]))
           for (const answer of await cancelJobs(ids, store, events)) sum[answer] += 1;
       });
@@ -119,10 +119,10 @@ export function openJobs({
     },
     async reschedule(target, options) {
       const { why, ...change } = await changeOf(options, store);
-      const { subject, details } = aboutTarget(target, checkFilter);
+      const about = aboutTarget(target, checkFilter);
       const sum = { changed: 0, refused: 0, missing: 0 };
-      const said = { ...details, ...change };
-      await eventLog.act({ kind: "jobs.reschedule", subject, why, details: said, outcome: () => sum }, async () => {
+      const details = { ...about.details, ...change };
+      await eventLog.act({ kind: "jobs.reschedule", ...about, why, details, outcome: () => sum }, async () => {
         for await (const ids of chunks(target, all, ["queued"]))
           for (const answer of await store.reschedule(ids.map((id) => ({ id, ...change })))) sum[answer] += 1;
       });

@@ -19,6 +19,8 @@ export interface OperatorAction<T> {
   /** What it is about; null for none or several. */
   readonly subject: string | null;
   readonly why: unknown;
+  /** True where nothing is to be done: then nothing is written. */
+  readonly isEmpty?: boolean;
   /** What the intent says besides. */
   readonly details?: object;
   /** What the outcome says besides; where the action failed, without its answer. */
@@ -48,18 +50,19 @@ export function openEventLog({
 }): EventLog {
   return {
     async act<T>(
-      { kind, subject, why, details = {}, outcome = () => ({}) }: OperatorAction<T>,
+      { kind, subject, why, isEmpty = false, details = {}, outcome = () => ({}) }: OperatorAction<T>,
       work: () => Promise<T>,
     ) {
       if (why !== undefined) checkWhy(why);
+      if (isEmpty) return work();
       const about = { kind, actor, why: (why as string | undefined) ?? null, subject };
-      const [of] = await store.record([{ ...about, value: eventValue({ step: "intent", ...details }) }]);
+      const [intent = null] = await store.record([{ ...about, value: eventValue({ step: "intent", ...details }) }]);
       const end = async (step: ActionStep, rest: object): Promise<void> => {
         try {
-          await store.record([{ ...about, value: eventValue({ step, of, ...rest }) }]);
+          await store.record([{ ...about, intent, value: eventValue({ step, ...rest }) }]);
         } catch (error) {
-          const what = `${kind} is ${step}, but the event log has no outcome for its intent ${of}`;
-          log.warn({ kind, subject, intent: of, error: textOf(error) }, what);
+          const what = `${kind} is ${step}, but the event log has no outcome for its intent ${intent}`;
+          log.warn({ kind, subject, intent, error: textOf(error) }, what);
         }
       };
       let answer: T;

@@ -18,6 +18,8 @@ export interface EventQuery {
   readonly from?: number;
   /** Written before this time. */
   readonly until?: number;
+  /** Only the outcomes of these intents, by their numbers; at most 200. */
+  readonly intents?: readonly number[];
 }
 
 /** How long an event stays. */
@@ -40,21 +42,22 @@ const COLUMNS = { kind: "kind", actor: "actor", subject: "subject" } as const;
 
 /** A page of events, and one event more than wanted. */
 export function eventList(dialect: Dialect, query: EventQuery): Query {
-  const { oldest = false, from, until } = query;
+  const { oldest = false, from, until, intents } = query;
   const where = new Conditions(dialect);
   where.add(`seq ${oldest ? ">" : "<"} ${where.of(readCursor(query.cursor, oldest))}`);
   where.addEqual(COLUMNS, query);
   if (from !== undefined) where.add(`at >= ${where.of(from)}`);
   if (until !== undefined) where.add(`at < ${where.of(until)}`);
-  const text = `select seq, at, kind, actor, why, subject, value from ${dialect.table("event")}
+  if (intents !== undefined) where.add(`intent in (${intents.map((intent) => where.of(intent)).join(", ") || "null"})`);
+  const text = `select seq, at, kind, actor, why, subject, intent, value from ${dialect.table("event")}
     where ${where.text} order by seq ${oldest ? "" : "desc"} limit ${where.of(query.limit + 1)}`;
   return { text, values: where.values };
 }
 
-type EventRow = [number, number, string, string | null, string | null, string | null, string];
+type EventRow = [number, number, string, string | null, string | null, string | null, number | null, string];
 
 /** An event from its row. */
 export function eventFromRow(row: readonly Value[]): LoggedEvent {
-  const [seq, at, kind, actor, why, subject, value] = row as EventRow;
-  return { seq, at, kind, actor, why, subject, value };
+  const [seq, at, kind, actor, why, subject, intent, value] = row as EventRow;
+  return { seq, at, kind, actor, why, subject, intent, value };
 }

@@ -1,13 +1,22 @@
 // The checks of arguments that several verbs share, or that are long.
-import { checkSubject } from "../core/event-log.ts";
-import { isPlain } from "../core/event-log.ts";
+import { checkActor, checkSubject, isPlain } from "../core/event-log.ts";
 import { DAY, MINUTE } from "../core/flow.ts";
 import { LATEST_INSTANT } from "../core/job.ts";
-import { checkInteger, checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
+import { checkInteger, checkName, checkOneOf, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { CellChange } from "./cells.ts";
 import { readCursor } from "./cursor.ts";
-import type { EventQuery, Keep, LetterFilter, Reach, Retain, Retention, TrendQuery, TypeKeep } from "./store.ts";
+import type {
+  EventQuery,
+  Keep,
+  LetterFilter,
+  PauseTarget,
+  Reach,
+  Retain,
+  Retention,
+  TrendQuery,
+  TypeKeep,
+} from "./store.ts";
 
 /** Most items of a page. */
 export const PAGE_MOST = 200;
@@ -80,15 +89,24 @@ export function checkEventQuery({
   subject,
   from,
   until,
+  intents = [],
 }: EventQuery): void {
   checkInteger("limit", limit, 1, PAGE_MOST);
   readCursor(cursor);
   checkBoolean("oldest", oldest);
   if (kind !== undefined) checkName("kind", kind);
-  if (actor !== undefined) checkText("actor", actor);
+  if (actor !== undefined) checkActor("actor", actor);
   if (subject !== undefined) checkSubject(subject);
   if (from !== undefined) checkInteger("from", from, 0, LATEST_INSTANT);
   if (until !== undefined) checkInteger("until", until, 0, LATEST_INSTANT);
+  checkInteger("intents", intents.length, 0, PAGE_MOST);
+  for (const intent of intents) checkInteger("intents", intent, 1, Number.MAX_SAFE_INTEGER);
+}
+
+/** Refuses what cannot be paused. */
+export function checkPauseTarget({ kind, name }: PauseTarget): void {
+  checkOneOf("kind", kind, ["queue", "type", "service", "tenant"]);
+  checkText("name", name);
 }
 
 function checkKeepMs({ finishedMs, deadMs }: Keep): void {

@@ -26,6 +26,7 @@ import {
   checkEventQuery,
   checkFilter,
   checkLook,
+  checkPauseTarget,
   checkRetain,
   checkRetention,
   checkTrend,
@@ -233,14 +234,13 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   control: { reads: true },
   pause: {
     promises: ALWAYS,
-    check: ({ kind, name }, { forMs, reason }) => {
-      checkOneOf("kind", kind, ["queue", "type", "service", "tenant"]);
-      checkText("name", name);
+    check: (target, { forMs, reason }) => {
+      checkPauseTarget(target);
       if (reason !== "") checkText("reason", reason);
       if (forMs !== null) checkInteger("until", forMs, 1, JOB_BOUNDS.delayMs);
     },
   },
-  resume: { promises: ALWAYS, wakes: ALWAYS },
+  resume: { promises: ALWAYS, wakes: ALWAYS, check: (target) => checkPauseTarget(target) },
   setService: {
     promises: ALWAYS,
     wakes: ALWAYS,

@@ -93,3 +93,9 @@ select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 
   d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at, j.key, d.release
 from ${table("dead_letter")} d join ${table("job")} j on j.seq = d.job_seq;
 `;
+
+/** The view of the event log. */
+export const eventsView = ({ table, time, create }: ViewWords): string => `
+${create("events")} as
+select seq, ${time("at")} as created_at, kind, actor, why, subject, intent, value from ${table("event")};
+`;

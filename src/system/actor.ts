@@ -7,7 +7,8 @@ const NAME_MOST = 40;
 /** `REDRIVE_ACTOR`, else the user and the host, such as `ada@web-1`. */
 export function processActor(): string {
   const { REDRIVE_ACTOR: named } = process.env;
-  if (named !== undefined && named.trim() !== "") return named.trim();
+  // Blanks alone are no name: the caller refuses them.
+  if (named !== undefined && named !== "") return named.trim() || named;
   return `${short(userName())}@${short(hostname())}`;
 }
 

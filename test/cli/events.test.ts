@@ -46,11 +46,12 @@ describe.each<[string, () => readonly string[]]>([
         {
           seq: 8,
           ...failed,
-          value: { step: "failed", of: 7, error: expect.stringContaining("no schedule") as string },
+          intent: 7,
+          value: { step: "failed", error: expect.stringContaining("no schedule") as string },
         },
-        { seq: 7, ...failed, value: { step: "intent" } },
-        { seq: 6, ...opened, value: { step: "done", of: 5, before: "closed", after: "isolated" } },
-        { seq: 5, ...opened, value: { step: "intent", reason: "maintenance", forMs: null } },
+        { seq: 7, ...failed, intent: null, value: { step: "intent" } },
+        { seq: 6, ...opened, intent: 5, value: { step: "done", before: "closed", after: "isolated" } },
+        { seq: 5, ...opened, intent: null, value: { step: "intent", reason: "maintenance", forMs: null } },
       ],
       next: "5",
     });
@@ -107,6 +108,30 @@ describe("who and why", () => {
     bench.sql("delete from event where seq = 2 returning seq");
     const { out } = await bench.run(["events"]);
     expect(out).toMatch(/Z +resume +\S+@\S+ +queue:mail +unknown/);
+  });
+
+  it("an action has its outcome where hundreds of events like it are in between", async () => {
+    const bench = createBench();
+    await bench.run(["migrate"]);
+    await bench.run(["queues", "resume", "mail"]);
+    bench.sql(`insert into event (at, kind, actor, subject, value)
+      with recursive n (i) as (select 1 union all select i + 1 from n where i < 250)
+      select e.at, e.kind, e.actor, e.subject, '{"step":"intent"}' from event e, n where e.seq = 1 returning seq`);
+    bench.sql("update event set seq = 1000 where seq = 2 returning seq");
+    const { out } = await bench.run(["events", "--cursor", "2"]);
+    expect(out).toMatch(/Z +resume +\S+@\S+ +queue:mail +done/);
+  });
+
+  it("a blank --why or REDRIVE_ACTOR is refused in one line, and nothing is done", async () => {
+    const bench = createBench();
+    await bench.run(["migrate"]);
+    const why = await bench.run(["queues", "pause", "mail", "--why", "   "]);
+    expect([why.code, why.out]).toEqual([2, ""]);
+    expect(why.err).toMatch(/^error: why: expected [^\n]* not only blanks[^\n]*\n$/);
+    const actor = await bench.run(["queues", "pause", "mail"], { env: { REDRIVE_ACTOR: "  " } });
+    expect([actor.code, actor.out]).toEqual([78, ""]);
+    expect(actor.err).toMatch(/^error: REDRIVE_ACTOR: expected [^\n]* not only blanks[^\n]*\n$/);
+    expect(bench.sql("select count(*) from event")).toEqual([[0]]);
   });
 
   it("a bad REDRIVE_ACTOR is refused before anything is done, and so is a bad --why", async () => {

@@ -34,11 +34,21 @@ function writeFacts({ fact, timed }: Suite): void {
     };
     expect(await store.record([event(texts)])).toEqual([1]);
     clock.now += 5;
-    expect(await store.record([event({ actor: null, subject: null })])).toEqual([2]);
+    expect(await store.record([event({ actor: null, subject: null, intent: 1 })])).toEqual([2]);
     expect(await read(store)).toStrictEqual([
-      { seq: 1, at: clock.now - 5, kind: "pause", actor: "ada@desk", ...texts },
-      { seq: 2, at: clock.now, kind: "pause", actor: null, why: null, subject: null, value: "{}" },
+      { seq: 1, at: clock.now - 5, kind: "pause", actor: "ada@desk", ...texts, intent: null },
+      { seq: 2, at: clock.now, kind: "pause", actor: null, why: null, subject: null, intent: 1, value: "{}" },
     ]);
+  });
+
+  timed("has no earlier time than the event before, also where the clock was set back", async ({ store, clock }) => {
+    const before = clock.now;
+    await store.record([event()]);
+    clock.now = before - 5_000;
+    await store.record([event(), event()]);
+    clock.now = before + 1;
+    await store.record([event()]);
+    expect((await read(store)).map(({ at }) => at)).toEqual([before, before, before, before + 1]);
   });
 
   fact("numbers the events of one write in their order, and writes nothing for none", async ({ store }) => {
@@ -117,6 +127,20 @@ function readFacts({ fact, timed }: Suite): void {
     expect(await numbers({ kind: "pause", actor: "ada", subject: "queue:B" })).toEqual([]);
   });
 
+  fact("finds the outcomes of intents by their numbers, however many events are between", async ({ store }) => {
+    const [first, second] = await store.record([event(), event()]);
+    await store.record(Array.from({ length: 300 }, () => event()));
+    await store.record([event({ intent: second as number }), event({ intent: first as number })]);
+    const found = async (...intents: number[]) =>
+      (await read(store, { intents })).map(({ seq, intent }) => [seq, intent]);
+    expect(await found(1, 2, 77)).toEqual([
+      [303, 2],
+      [304, 1],
+    ]);
+    expect(await found(2)).toEqual([[303, 2]]);
+    expect(await found()).toEqual([]);
+  });
+
   timed("finds by time: from an instant, and before one", async ({ store, clock }) => {
     const from = clock.now;
     for (const subject of ["1", "2", "3"]) {
@@ -131,10 +155,11 @@ function readFacts({ fact, timed }: Suite): void {
 
 const BAD: readonly Partial<Record<keyof NewEvent, unknown>>[] = [
   ...["", "a b", "ä", "x".repeat(129), null].map((kind) => ({ kind })),
-  ...["", "a\0", "\ud800", "x".repeat(256), 5].map((actor) => ({ actor })),
-  ...["", "a\0", "\ud800", "x".repeat(1_001), 5].map((why) => ({ why })),
+  ...["", " \t", "a\0", "\ud800", "x".repeat(256), 5].map((actor) => ({ actor })),
+  ...["", " \t", "a\0", "\ud800", "x".repeat(1_001), 5].map((why) => ({ why })),
   ...["", "a\0", "\ud800", "x".repeat(301), 5].map((subject) => ({ subject })),
   ...["a\0", "\ud800", "x".repeat(16_385), "é".repeat(8_193), 5, null].map((value) => ({ value })),
+  ...[0, -1, 1.5, "1"].map((intent) => ({ intent })),
   { once: 1 },
   { once: true, subject: null },
 ];
@@ -164,6 +189,8 @@ function refusedFacts({ fact }: Suite): void {
       { oldest: 1 },
       { from: -1 },
       { until: Number.NaN },
+      { intents: ["1"] },
+      { intents: Array.from({ length: 201 }, (_, n) => n + 1) },
     ];
     for (const query of queries)
       await expect(store.events({ limit: 5, ...query }), JSON.stringify(query)).rejects.toMatchObject({

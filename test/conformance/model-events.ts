@@ -11,6 +11,7 @@ const eventSpec = fc.record({
   why: fc.constantFrom(null, "because"),
   subject,
   value: fc.constantFrom("1", '{"a":"\\u0000"}'),
+  intent: fc.constantFrom(null, 1, 3),
   once: fc.boolean(),
 });
 
@@ -27,6 +28,7 @@ const querySpec = fc.record(
     kind,
     actor,
     subject,
+    intents: fc.constantFrom([], [1], [3, 1]),
     ago: fc.constantFrom(0, 1_000, 60_000),
   },
   { requiredKeys: ["limit"] },

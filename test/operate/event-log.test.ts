@@ -144,8 +144,8 @@ describe.each(WORLDS)("the event log on %s", (_name, open) => {
     await call(redrive);
     const about = { kind, actor: "ada", why, subject };
     expect((await logged()).slice(earlier)).toEqual([
-      { seq: earlier + 1, ...about, value: { step: "intent", ...intent } },
-      { seq: earlier + 2, ...about, value: { step: "done", of: earlier + 1, ...outcome } },
+      { seq: earlier + 1, ...about, intent: null, value: { step: "intent", ...intent } },
+      { seq: earlier + 2, ...about, intent: earlier + 1, value: { step: "done", ...outcome } },
     ]);
   });
 
@@ -178,7 +178,7 @@ describe.each(WORLDS)("the event log on %s", (_name, open) => {
     await redrive.stuck.fix({ type: "good", why });
     expect(await logged()).toMatchObject([
       { kind: "stuck.fix", why, value: { step: "intent", filter: { type: "good" } } },
-      { value: { step: "done", of: 1, fixed: 0, found: 0 } },
+      { intent: 1, value: { step: "done", fixed: 0, found: 0 } },
     ]);
   });
 
@@ -201,20 +201,24 @@ describe.each(WORLDS)("the event log on %s", (_name, open) => {
   it("has an action that was refused as failed, with what it did until then", async () => {
     const { redrive, logged } = await program(open);
     await expect(redrive.schedules.pause("none", { why })).rejects.toMatchObject({ code: "not_found" });
-    const failed = { step: "failed", of: 1, error: expect.stringContaining('There is no schedule "none"') as string };
+    const failed = { step: "failed", error: expect.stringContaining('There is no schedule "none"') as string };
     expect(await logged()).toMatchObject([
       { value: { step: "intent" } },
-      { kind: "schedule.pause", why, value: failed },
+      { kind: "schedule.pause", why, intent: 1, value: failed },
     ]);
   });
 
   it("has nothing of a call with bad arguments", async () => {
     const { redrive, logged, world } = await program(open);
     const calls: (() => Promise<unknown>)[] = [
-      ...["", "a\0", "x".repeat(1_001), 5 as unknown as string].map(
+      ...["", "  \n", "a\0", "x".repeat(1_001), 5 as unknown as string].map(
         (text) => () => redrive.resume(QUEUE, { why: text }),
       ),
       () => redrive.pause({ kind: "queue", name: "" }),
+      () => redrive.resume({ kind: "queue", name: "" }),
+      () => redrive.resume({ kind: "other" as "queue", name: "a" }),
+      () => redrive.stuck.fix({ type: "\0" }),
+      () => redrive.jobs.cancel([], { why: "" }),
       () => redrive.pause({ kind: "other" as "queue", name: "a" }),
       () => redrive.pause(QUEUE, { for: "-1s" }),
       () => redrive.jobs.cancel({}),
@@ -235,6 +239,15 @@ describe.each(WORLDS)("the event log on %s", (_name, open) => {
     for (const call of calls) await expect(call(), String(call)).rejects.toMatchObject({ code: "invalid_argument" });
     expect(await logged()).toEqual([]);
     expect((await world.store.control()).pauses).toEqual([]);
+  });
+
+  it("has nothing of a call about no job", async () => {
+    const { redrive, logged } = await program(open);
+    expect(await redrive.jobs.cancel([], { why })).toMatchObject({ cancelled: 0, missing: 0 });
+    expect(await redrive.jobs.reschedule([], { priority: 9 })).toMatchObject({ changed: 0, missing: 0 });
+    expect(await redrive.deadLetters.retry([])).toMatchObject({ redriven: 0, missing: 0 });
+    expect(await redrive.deadLetters.remove([])).toMatchObject({ removed: 0, missing: 0 });
+    expect(await logged()).toEqual([]);
   });
 
   it("is read by kind, actor, subject and time, in pages", async () => {
@@ -321,7 +334,7 @@ describe("the actor", () => {
     await expect(opened("x".repeat(256))).rejects.toThrow(/^REDRIVE_ACTOR: expected/);
   });
 
-  it.each(["", "a\0", "x".repeat(256), 5])("is refused where it is %j", async (actor) => {
+  it.each(["", "  ", "a\0", "x".repeat(256), 5])("is refused where it is %j", async (actor) => {
     const opened = assemble({ store: "memory:", actor: actor as string }, { system: realSystem, process });
     await expect(opened).rejects.toMatchObject({ code: "invalid_argument" });
   });

@@ -64,6 +64,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
       { name: "hourly", paused: false },
       { name: "paused", paused: true },
     ]);
+    expect(await rows("select * from events")).toEqual([]);
     for (const view of VIEWS)
       expect(Number((await rows(`select count(*) from ${view}`))[0]?.[0]), view).toBeGreaterThan(0);
   });

@@ -15,14 +15,16 @@ export function eventVerbs(tables: Tables): Pick<Verbs, "record" | "events"> {
     record(given) {
       const numbers: (number | null)[] = given.map(() => null);
       for (const { at, event } of withoutRepeats(given).filter((each) => !isThere(each.event))) {
-        const { kind, actor, why, subject, value, once = false } = event;
+        const { kind, actor, why, subject, intent = null, value, once = false } = event;
         tables.lastEvent += 1;
         numbers[at] = tables.lastEvent;
-        events.push({ seq: tables.lastEvent, at: tables.clock(), kind, actor, why, subject, value, once });
+        const now = Math.max(events.at(-1)?.at ?? 0, tables.clock());
+        events.push({ seq: tables.lastEvent, at: now, kind, actor, why, subject, intent, value, once });
       }
       return numbers;
     },
-    events({ limit, cursor, oldest = false, kind, actor, subject, from = 0, until = Number.POSITIVE_INFINITY }) {
+    events({ limit, cursor, oldest = false, kind, actor, subject, intents, ...times }) {
+      const { from = 0, until = Number.POSITIVE_INFINITY } = times;
       const after = readCursor(cursor, oldest);
       const found = events.filter(
         (event) =>
@@ -30,6 +32,7 @@ export function eventVerbs(tables: Tables): Pick<Verbs, "record" | "events"> {
           event.kind === (kind ?? event.kind) &&
           event.actor === (actor ?? event.actor) &&
           event.subject === (subject ?? event.subject) &&
+          (intents?.some((intent) => intent === event.intent) ?? true) &&
           event.at >= from &&
           event.at < until,
       );

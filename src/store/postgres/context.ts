@@ -9,6 +9,9 @@ import type { Migrations } from "./migrate.ts";
  */
 export const NOW = "(select pg_catalog.floor(extract(epoch from pg_catalog.statement_timestamp()) * 1000)::bigint)";
 
+/** The same at the moment when it is computed, which may be after a wait for a lock. */
+export const NOW_IN_TURN = "pg_catalog.floor(extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint";
+
 /** How long to wait for a key or lane that another open transaction holds, where other work would wait too. */
 export const IMPATIENT_MS = 250;
 /** The same as a statement. */

@@ -1,7 +1,7 @@
 // The parts of a store: the pool, the database, the names under which processes meet.
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
-import { type Context, NOW } from "./context.ts";
+import { type Context, NOW, NOW_IN_TURN } from "./context.ts";
 import { BOUNDS, type PostgresDatabase, loadPg, openDatabase, SEARCH_PATH, type PostgresStatement } from "./driver.ts";
 import { type Floors, openFloors } from "./floors.ts";
 import { listenFirst } from "./protocol-check.ts";
@@ -122,7 +122,9 @@ function openPool(config: pg.ClientConfig | null, max: number): pg.Pool {
 
 /** A database whose time is that of a clock. */
 function withClock(db: PostgresDatabase, clock: () => number): PostgresDatabase {
-  const at = ({ text }: PostgresStatement): PostgresStatement => ({ text: text.replaceAll(NOW, `${clock()}::bigint`) });
+  const at = ({ text }: PostgresStatement): PostgresStatement => ({
+    text: text.replaceAll(NOW, `${clock()}::bigint`).replaceAll(NOW_IN_TURN, `${clock()}::bigint`),
+  });
   return {
     ask: (statement, ...values) => db.ask(at(statement), ...values),
     together: (work, ...patience) =>

@@ -1,12 +1,13 @@
 // The event log on Postgres. A write takes its numbers from the row of the last number, which it holds until it commits:
-// so a reader that sees a number sees all before it, however many transactions are open.
+// so a reader that sees a number sees all before it, however many transactions are open. The row also has the time of the
+// last event: a write takes its time when it has the row, so that no event has an earlier time than the one before it.
 import { LASTING_EVENTS, type NewEvent } from "../../core/event-log.ts";
 import { pageOf } from "../dialect.ts";
 import { eventFromRow, eventList, EVENTS_MOST, withoutRepeats } from "../event-log.ts";
 import type { Pruning } from "../retention.ts";
 import type { Store } from "../store.ts";
 import type { Value } from "../columns.ts";
-import { type Ask, type Context, NOW } from "./context.ts";
+import { type Ask, type Context, NOW_IN_TURN } from "./context.ts";
 import { postgresDialect } from "./dialect.ts";
 import type { Parameter } from "./driver.ts";
 
@@ -16,19 +17,19 @@ import type { Parameter } from "./driver.ts";
  * leaves a number unused.
  */
 export const recordText = (s: string): string => `with u as (
-    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[]) with ordinality
-      as u (kind, actor, why, subject, value, once, n)),
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::boolean[]) with ordinality
+      as u (kind, actor, why, subject, intent, value, once, n)),
   fresh as materialized (
     select u.*, row_number() over (order by n) as k from u
     where not once or not exists (select from ${s}.event e where e.once and e.kind = u.kind and e.subject = u.subject)),
   head as (
-    insert into ${s}.event_head as h (one, seq) select 1, count(*) from fresh having count(*) > 0
-    on conflict (one) do update set seq = h.seq + excluded.seq returning seq),
+    insert into ${s}.event_head as h (one, seq, at) select 1, count(*), ${NOW_IN_TURN} from fresh having count(*) > 0
+    on conflict (one) do update set seq = h.seq + excluded.seq, at = greatest(h.at, ${NOW_IN_TURN}) returning seq, at),
   numbered as materialized (
-    select fresh.*, head.seq - (select count(*) from fresh) + k as seq from fresh cross join head),
+    select fresh.*, head.at, head.seq - (select count(*) from fresh) + k as seq from fresh cross join head),
   done as (
-    insert into ${s}.event (seq, at, kind, actor, why, subject, value, once)
-    select seq, ${NOW}, kind, actor, why, subject, value, once from numbered order by seq
+    insert into ${s}.event (seq, at, kind, actor, why, subject, intent, value, once)
+    select seq, at, kind, actor, why, subject, intent, value, once from numbered order by seq
     on conflict do nothing returning seq)
   select n, seq from numbered join done using (seq)`;
 
@@ -39,6 +40,7 @@ export function recordValues(events: readonly NewEvent[]): Parameter[] {
     events.map(({ actor }) => actor),
     events.map(({ why }) => why),
     events.map(({ subject }) => subject),
+    events.map(({ intent = null }) => intent),
     events.map(({ value }) => value),
     events.map(({ once = false }) => once),
   ];

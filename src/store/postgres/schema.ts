@@ -285,6 +285,8 @@ create table ${s}.event (
   actor text collate "C",
   why text,
   subject text collate "C",
+  -- The number of the intent whose outcome it is.
+  intent bigint,
   value text not null,
   -- The only one of its kind about its subject.
   once boolean not null default false
@@ -294,10 +296,13 @@ create index event_time on ${s}.event (at);
 create index event_kind on ${s}.event (kind, seq);
 create index event_actor on ${s}.event (actor, seq);
 create index event_subject on ${s}.event (subject, seq);
+create index event_intent on ${s}.event (intent) where intent is not null;
 
 create table ${s}.event_head (
   one int primary key check (one = 1),
-  seq bigint not null
+  seq bigint not null,
+  -- The time of the last event.
+  at bigint not null
 ) with (fillfactor = 50);
 `;
 

@@ -2,6 +2,7 @@
 import { ofGeneration } from "../columns.ts";
 import {
   endedViews,
+  eventsView,
   isSettled,
   jobsColumns,
   OF_ROW,
@@ -121,4 +122,4 @@ select coalesce(j.key, j.id) as record_id, w.job_id, l.type as job_type, j.paylo
 from ${s}.waiting w join ${s}.job j on j.seq = w.seq left join ${s}.lane l on l.base = j.lane - j.lane % 4
 where w.job_id is not null;
 
-${runs(s)}`;
+${eventsView(wordsOf(s))}${runs(s)}`;

@@ -1,4 +1,5 @@
-// The event log on SQLite, where one writer at a time makes the order of numbers that of commits.
+// The event log on SQLite, where one writer at a time makes the order of numbers that of commits. No event has an earlier
+// time than the one before it, also where the clock was set back.
 import { LASTING_EVENTS } from "../../core/event-log.ts";
 import { pageOf } from "../dialect.ts";
 import { eventFromRow, eventList, EVENTS_MOST, withoutRepeats } from "../event-log.ts";
@@ -12,15 +13,17 @@ export function eventVerbs(db: SqliteDatabase, clock: () => number): Pick<Verbs,
   // Asked before, because an insert that finds a conflict uses a number.
   const there = db.prepare("select 1 from event where once = 1 and kind = ? and subject = ?");
   const insert = db.prepare(
-    "insert into event (at, kind, actor, why, subject, value, once) values (?, ?, ?, ?, ?, ?, ?) returning seq",
+    `insert into event (at, kind, actor, why, subject, intent, value, once)
+     values (max(?, coalesce((select at from event order by seq desc limit 1), 0)), ?, ?, ?, ?, ?, ?, ?) returning seq`,
   );
   return {
     record(events) {
       const numbers: (number | null)[] = events.map(() => null);
       for (const { at, event } of withoutRepeats(events)) {
-        const { kind, actor, why, subject, value, once = false } = event;
+        const { kind, actor, why, subject, intent = null, value, once = false } = event;
         if (once && there.all(kind, subject).length > 0) continue;
-        numbers[at] = insert.all(clock(), kind, actor, why, subject, value, Number(once))[0]?.[0] as number;
+        const values = [clock(), kind, actor, why, subject, intent, value, Number(once)];
+        numbers[at] = insert.all(...values)[0]?.[0] as number;
       }
       return numbers;
     },

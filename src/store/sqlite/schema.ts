@@ -224,6 +224,8 @@ create table event (
   actor text,
   why text,
   subject text,
+  -- The number of the intent whose outcome it is.
+  intent integer,
   value text not null,
   -- The only one of its kind about its subject.
   once integer not null default 0 check (once in (0, 1))
@@ -233,6 +235,7 @@ create index event_time on event (at);
 create index event_kind on event (kind, seq);
 create index event_actor on event (actor, seq);
 create index event_subject on event (subject, seq);
+create index event_intent on event (intent) where intent is not null;
 `;
 
 /** Counts per minute, by cause and by type, begun with the letters that are there (cause-queries.ts says how they fold). */

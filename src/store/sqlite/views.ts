@@ -2,6 +2,7 @@
 import { ofGeneration } from "../columns.ts";
 import {
   endedViews,
+  eventsView,
   isSettled,
   jobsColumns,
   OF_ROW,
@@ -85,4 +86,4 @@ select coalesce(j.key, j.id) as record_id, j.id as job_id, l.type as job_type, j
 from job j left join lane l on l.base = j.lane - j.lane % 4
 where j.state = 'queued' and j.attempts > 0;
 
-${RUNS}`;
+${eventsView(WORDS)}${RUNS}`;

@@ -3,7 +3,7 @@ import pg from "pg";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { recordText, recordValues } from "../../../src/store/postgres/event-log.ts";
 import type { NewEvent } from "../../../src/store/store.ts";
-import { postgresWorld, sql } from "../../support/postgres-world.ts";
+import { postgresWorld, sql, storeBeside } from "../../support/postgres-world.ts";
 
 const URL = inject("postgres18");
 
@@ -59,6 +59,24 @@ it("a reader that pages by number misses no event of a transaction that commits 
   expect(await second).toEqual([3]);
   await readOn();
   expect(seen).toEqual(["before", "first", "second"]);
+});
+
+it("a transaction that waited for its number has no earlier time than the one before it", async () => {
+  const { store, client, s } = await storeBeside(URL);
+  await store.record([event("before")]);
+  await client.query("begin");
+  await client.query(`select from ${s}.event_head for update`);
+  // It begins now, and gets its number only after the other one, which begins later.
+  const early = store.record([event("early")]);
+  await waitsFor(client);
+  await client.query("select pg_sleep(0.05)");
+  await client.query(recordText(s), recordValues([event("late")]));
+  await client.query("commit");
+  await early;
+  const { items } = await store.events({ limit: 10, oldest: true });
+  expect(items.map(({ subject }) => subject)).toEqual(["before", "late", "early"]);
+  const times = items.map(({ at }) => at);
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
 });
 
 it("a transaction that is rolled back leaves no gap for the next", async () => {

@@ -11,7 +11,7 @@ import { add, end, finish, start, takeOne } from "../../support/runs.ts";
 import { complete, dead, failure, JUDGED_BY, retry } from "../../support/verdicts.ts";
 
 const SERVERS = [inject("postgres18"), inject("postgres15")].filter((url) => url !== null);
-const VIEWS = ["jobs", "attempts", "dead_letters", "retry_queue", "runs", "item_errors"];
+const VIEWS = ["jobs", "attempts", "dead_letters", "retry_queue", "runs", "item_errors", "events"];
 const MINUTE = 60_000;
 
 /** A store under real time that a test may move, and a connection whose path leads to its schema. */
@@ -231,6 +231,7 @@ describe("odd rows", () => {
     const [no, never] = [-9_000_000_000_000_000_000n, 9_223_372_036_854_775_807n];
     await client.query(`update attempt set started_at = ${no}, delay_ms = ${never}, ended_at = ${never}`);
     await client.query(`update dead_letter set redriven_at = ${no}, died_at = ${never} where seq = 1`);
+    await client.query(`insert into event (seq, at, kind, value) values (1, ${no}, 'pause', '{')`);
     for (const set of [
       "payload = '{\"cut', failure = '{\"class\":'",
       "lane = 4711",

@@ -78,9 +78,22 @@ describe("the views", () => {
     ["dead_letters", ["error_stacktrace", "input_data", "created_at"]],
     ["item_errors", ["item_id", "run_name", "item", "attempt", "error_message", "error_stack", "created_at"]],
     ["retry_queue", ["record_id", "payload", "error_msg", "retry_count", "process_after"]],
+    ["events", ["seq", "created_at", "kind", "actor", "why", "subject", "intent", "value"]],
   ])("%s has the documented columns", async (view, expected) => {
     const { path } = await inlineStore();
     expect(columns(reader(path), view)).toEqual(expect.arrayContaining(expected));
+  });
+
+  it("show what operators did, and which outcome belongs to which intent", async () => {
+    const { path, store, clock } = await inlineStore();
+    clock.now = Date.UTC(2026, 0, 2, 3, 4, 5, 67);
+    const about = { kind: "pause", actor: "ada", why: "incident 12", subject: "queue:mail" };
+    await store.record([{ ...about, value: '{"step":"intent"}' }]);
+    await store.record([{ ...about, intent: 1, value: '{"step":"done"}' }]);
+    const [intent, outcome] = reader(path)("SELECT * FROM events ORDER BY seq");
+    const shown = ["2026-01-02 03:04:05.067", "pause", "ada", "incident 12", "queue:mail"];
+    expect(intent).toEqual([1, ...shown, null, '{"step":"intent"}']);
+    expect(outcome).toEqual([2, ...shown, 1, '{"step":"done"}']);
   });
 
   it("show times in UTC as datetime() writes them, with milliseconds", async () => {
