@@ -2,10 +2,13 @@
 // those of another copy of this library count, and a result that happens to look like one stays a result.
 import { type Duration, parseDuration } from "./duration.ts";
 import { messageOf, read } from "./error-shape.ts";
+import { RedriveError } from "./errors.ts";
 import { parseOptions } from "./options.ts";
 import { isPromise } from "./promise.ts";
 
 const OUTCOME = Symbol.for("redrive.outcome");
+/** Marks a snooze of any copy of this library. */
+export const SNOOZE = Symbol.for("redrive.snooze");
 
 /** The outcome of a job, or of one item of a batch; made by `done`, `transient` and `permanent`. */
 export type ItemOutcome<Result = unknown> = DoneOutcome<Result> | FailedOutcome;
@@ -40,10 +43,15 @@ export type ResultOf<Returned> =
 export function done(): ItemOutcome<undefined>;
 /**
  * Returned by a handler: the work succeeded with this result. An outcome given as result is passed on unchanged.
- * Redrive awaits a promise, as if the handler had returned it.
+ * Redrive awaits a promise, as if the handler had returned it. A snooze is refused: its work is not done.
  */
 export function done<Result>(result: Result): ItemOutcome<ResultOf<Result>>;
 export function done(result?: unknown): ItemOutcome {
+  if (typeof result === "object" && result !== null && SNOOZE in result)
+    throw new RedriveError(
+      "invalid_argument",
+      "done: expected a result; got a snooze; return the snooze itself, without done",
+    );
   return isOutcome(result) ? result : { [OUTCOME]: true, status: "done", result };
 }
 

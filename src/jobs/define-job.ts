@@ -5,7 +5,7 @@ import { resolveRules } from "../core/classify-rules.ts";
 import { type Duration, parseDuration } from "../core/duration.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { GROUP_CONCURRENCY } from "../core/group.ts";
-import type { ItemOutcome, ResultOf } from "../core/item-outcome.ts";
+import { type ItemOutcome, type ResultOf, SNOOZE } from "../core/item-outcome.ts";
 import { invalid, parseNumber, namesOf, parseOptions } from "../core/options.ts";
 import type { Job, Lease } from "../core/job.ts";
 import { checkInteger, checkName, JOB_BOUNDS } from "../core/new-job.ts";
@@ -18,7 +18,6 @@ import { type BatchOptions, type BatchSettings, resolveBatch, type RunBatch, run
 import { checkSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from "./schema.ts";
 
 const BRAND = Symbol.for("redrive.job");
-const SNOOZE = Symbol.for("redrive.snooze");
 /** The fields of both ways to write a job type. */
 type AnyField =
   | keyof JobOptions<unknown, unknown>

@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { fixed } from "../../src/core/backoff.ts";
 import { isRedriveError, PermanentError, RetryAfterError } from "../../src/core/errors.ts";
-import { defineJob, type JobContext } from "../../src/jobs/define-job.ts";
+import { done } from "../../src/core/item-outcome.ts";
+import { defineJob, type JobContext, snooze } from "../../src/jobs/define-job.ts";
 import { createBench, forever } from "../support/worker-bench.ts";
 
 describe("a handler that returns", () => {
@@ -154,6 +155,22 @@ describe("snooze", () => {
     expect(await bench.until(() => worker.counts.completed === 1)).toBe(50_000);
     expect(await bench.read(id)).toMatchObject({ attempts: 0, crashes: 0, releases: 5, result: '"done"' });
     expect(worker.counts).toMatchObject({ released: 5, retried: 0 });
+  });
+});
+
+describe("a snooze inside done", () => {
+  it.each([
+    ["as it is", () => done(snooze("10s"))],
+    ["as a promise", () => done(Promise.resolve(snooze("10s")))],
+  ])("is refused, %s: the job is neither completed nor snoozed", async (_name, run) => {
+    const bench = createBench();
+    const job = defineJob("both", { maxAttempts: 1, run });
+    const id = await bench.add(job);
+    const { worker } = await bench.employ([job]);
+    await bench.until(() => worker.counts.dead === 1);
+    const { failure, releases } = await bench.read(id);
+    expect(releases).toBe(0);
+    expect(failure?.message).toBe("done: expected a result; got a snooze; return the snooze itself, without done");
   });
 });
 
