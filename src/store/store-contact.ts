@@ -4,7 +4,7 @@ import { isRedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
 import { hasLasted, type HoldUp, steppedAhead, type TimeReading, withHoldUp } from "../core/lapse.ts";
 import type { Log } from "../system/log.ts";
-import { oncePerSecond } from "../system/log.ts";
+import { oncePer } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 
 /** A worker's view of the store's availability. */
@@ -40,11 +40,14 @@ const LONGEST_WAIT_MS = 2_000;
 export function openContact(system: System, log: Log): Contact {
   let isUp = true;
   const { heldUp, told, hasLasted: unbroken } = watchHoldUps(system);
-  const say = oncePerSecond(system.monotonic);
+  const say = oncePer(1_000, system.monotonic);
+  const sayRarely = oncePer(60_000, system.monotonic);
 
   const isAway = (what: string, error: unknown): boolean => {
     if (!isRedriveError(error) || (error.code !== "store_unavailable" && error.code !== "store_unusable")) return false;
-    say("away", (heldBack) =>
+    // A store that refuses this program goes on refusing it until an operator acts.
+    const tell = error.code === "store_unusable" ? sayRarely : say;
+    tell("away", (heldBack) =>
       log.warn(
         { code: error.code, ...(heldBack > 0 && { heldBack }) },
         `the store did not answer (${what}): ${error.message}`,

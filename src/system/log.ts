@@ -66,12 +66,12 @@ function inJson(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** Lets one message per cause through each second, and reports how many it held back. */
-export function oncePerSecond(now: () => number): (cause: string, say: (heldBack: number) => void) => void {
+/** Lets one message per cause through in such a time, and reports how many it held back. */
+export function oncePer(ms: number, now: () => number): (cause: string, say: (heldBack: number) => void) => void {
   const seen = new Map<string, { at: number; heldBack: number }>();
   return (cause, say) => {
     const last = seen.get(cause);
-    if (last && now() - last.at < 1_000) {
+    if (last && now() - last.at < ms) {
       last.heldBack += 1;
       return;
     }

@@ -1,7 +1,8 @@
 // Leases from the worker's side: being given up, losing contact, coming back.
 import { describe, expect, it } from "vitest";
 import { defineJob, type JobContext } from "../../src/jobs/define-job.ts";
-import { createBench, cuttable, forever } from "../support/worker-bench.ts";
+import { notReadable } from "../../src/store/migrations.ts";
+import { around, createBench, cuttable, forever } from "../support/worker-bench.ts";
 
 const LEASE = { lease: "10s", heartbeat: "2s" } as const;
 
@@ -192,6 +193,29 @@ describe("contact that is lost", () => {
     }
     expect(reasons).toEqual([]);
     expect(hired.heard("worker.given_up")).toEqual([]);
+  });
+});
+
+describe("a store that refuses this program", () => {
+  it("is said once a minute at most, and at once when it begins", async () => {
+    const bench = createBench();
+    const refusal = notReadable({ version: 3, readableBy: 3 }, 2, "The store");
+    let isRefused = false;
+    const through = around(bench.store, async (_verb, next) => {
+      if (isRefused) throw refusal;
+      return next();
+    });
+    const job = defineJob("quick", { run: () => 1 });
+    const hired = await bench.employ([job], { ...LEASE, through });
+    await bench.advance(5_000);
+    isRefused = true;
+    await bench.advance(10_000);
+    expect(hired.said("Update redrive")).toMatchObject([{ level: "warn", fields: { code: "store_unusable" } }]);
+    await bench.advance(290_000);
+    const said = hired.said("Update redrive");
+    expect(said.length).toBeGreaterThanOrEqual(4);
+    expect(said.length).toBeLessThanOrEqual(6);
+    expect(said.at(-1)?.fields).toMatchObject({ heldBack: expect.any(Number) as number });
   });
 });
 
