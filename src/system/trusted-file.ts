@@ -34,6 +34,16 @@ export function whyRefused(path: string): string | null {
   return null;
 }
 
+/** The number of the user that a file belongs to; null where that is the one that runs this process, or is not known. */
+export function otherOwner(path: string): number | null {
+  try {
+    const { uid } = statSync(path);
+    return process.getuid === undefined || uid === process.getuid() ? null : uid;
+  } catch {
+    return null;
+  }
+}
+
 /** What other users may do to files that we use anyway, and to their folders: a sentence each. */
 export function doubtsAbout(paths: readonly string[]): string[] {
   if (process.getuid === undefined) return [];

@@ -123,6 +123,42 @@ describe("a store that may only be read", () => {
   });
 });
 
+describe("a store of another user", () => {
+  it.skipIf(process.getuid?.() !== 0).each([
+    ["may only be read", 0o644],
+    ["may not even be read", 0o600],
+  ])("that %s is named in one line, with its owner and what to do", async (_name, mode) => {
+    const bench = createBench();
+    await bench.run(["enqueue", "thing", "{}"]);
+    const path = join(bench.folder, "redrive.db");
+    chmodSync(bench.folder, 0o755);
+    chmodSync(path, mode);
+    for (const args of [["enqueue", "thing", "{}"], ["stats"]]) {
+      const { code, err } = call(bench, args, { asNobody: true });
+      expect({ code, err }).toEqual({
+        code: 3,
+        err: `error: The database file ${path} belongs to another user (0), and you may not write it. Nothing was written; run as that user, or have it give you the right to read and write the file, those beside it (-wal, -shm) and their folder.\n`,
+      });
+    }
+  });
+});
+
+describe("a URL behind sqlite:", () => {
+  it.each([["stats"], ["enqueue", "t", "{}"], ["doctor"], ["migrate"]])(
+    "is refused by %s without its password",
+    async (...args) => {
+      const bench = createBench();
+      for (const url of ["sqlite:postgres://u:pw-77@h", "sqlite:postgresql://u:pw-77@h/db?sync=full"]) {
+        const { code, out, err } = await bench.run([...args, "--store", url]);
+        expect(code).not.toBe(0);
+        expect(out + err).toContain("leave out sqlite:");
+        expect(out + err).not.toContain("pw-77");
+      }
+      expect(readdirSync(bench.folder)).toEqual([]);
+    },
+  );
+});
+
 describe("better-sqlite3 without its native part", () => {
   it("is said to be in need of a rebuild, and the file is not blamed", async () => {
     const bench = createBench();

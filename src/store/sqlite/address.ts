@@ -19,12 +19,18 @@ export interface SqliteAddress {
 const PREFIX = "sqlite:";
 /** The parameter begins here; a question mark before it belongs to the path. */
 const SAID = /\?(?=sync=|[^?]*$)/;
+/** A drive of Windows has one letter only. */
+const OTHER_URL = /^[a-z][a-z0-9+.-]+:\/\//i;
 const REMEDY = "write one of them, or nothing; where the ? belongs to the file's name, write ?sync=full behind it";
 
 /** Reads a URL that begins with `sqlite:`; null for any other. */
 export function readSqliteUrl(url: string): SqliteAddress | null {
   if (!url.startsWith(PREFIX)) return null;
   const rest = url.slice(PREFIX.length);
+  const [other] = OTHER_URL.exec(rest) ?? [];
+  // What follows may be a password.
+  if (other !== undefined)
+    throw invalid("store", "sqlite: and the path of a file", `${PREFIX}${other}…`, "leave out sqlite:, or name a file");
   const at = rest.search(SAID);
   if (at < 0) return { path: rest, sync: "full" };
   const [path, said] = [rest.slice(0, at), rest.slice(at)];

@@ -2,6 +2,7 @@
 // answers each; a group with a failing member is undone and carried out again one by one, so that only that member
 // fails. Runs in the store thread, or in the caller's own (inline.ts).
 import { isRedriveError, RedriveError } from "../../core/errors.ts";
+import { otherOwner } from "../../system/trusted-file.ts";
 import { newerNotice } from "../migrations.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
 import { causeVerbs } from "./causes.ts";
@@ -215,6 +216,12 @@ const REFUSED: ReadonlySet<number> = new Set([18, 19, 20]);
 export const OWNER_REMEDY =
   "make the file, those beside it (-wal, -shm) and their folder writable with `chmod u+w`, or run as their owner";
 
+const OTHERS_REMEDY =
+  "run as that user, or have it give you the right to read and write the file, those beside it (-wal, -shm) and their folder";
+
+/** Codes of SQLite that missing rights may be behind. */
+const RIGHTS: ReadonlySet<number> = new Set([3, 8, 14]);
+
 const TRY_AGAIN = new Map([
   [3, "may not be accessed"],
   [5, "is locked by another process"],
@@ -236,6 +243,11 @@ function translate(error: unknown, path: string): RedriveError {
   if (isRedriveError(error)) return error;
   const code = sqliteCode(error);
   const why = TRY_AGAIN.get(code ?? -1);
+  const owner = RIGHTS.has(code ?? -1) ? otherOwner(path) : null;
+  if (owner !== null) {
+    const message = `The database file ${path} belongs to another user (${owner}), and you may not write it. Nothing was written; ${OTHERS_REMEDY}.`;
+    return new RedriveError("store_unavailable", message, { cause: error });
+  }
   if (why !== undefined) {
     const message = `The database file ${path} ${why}. Nothing was written; ${REMEDIES.get(code ?? -1) ?? "try again"}.`;
     return new RedriveError("store_unavailable", message, { cause: error });

@@ -28,6 +28,14 @@ describe("the URL of a SQLite store", () => {
     expect(readSqliteUrl("sqlite:what?.db?sync=full")).toEqual({ path: "what?.db", sync: "full" });
   });
 
+  it("refuses a URL of another store behind sqlite:, and shows nothing of it but its kind", () => {
+    for (const url of ["postgres://u:pw@h/db", "postgresql://h/db?password=pw", "redis://:pw@h"])
+      expect(() => readSqliteUrl(`sqlite:${url}`)).toThrow(
+        `store: expected sqlite: and the path of a file; got "sqlite:${url.split(":")[0]}://…"; leave out sqlite:, or name a file`,
+      );
+    expect(readSqliteUrl("sqlite:C://jobs.db")).toMatchObject({ path: "C://jobs.db" });
+  });
+
   it("is null for another store, and comes out as it went in", () => {
     expect(readSqliteUrl("postgres://localhost/db?sync=normal")).toBeNull();
     for (const url of ["sqlite:a.db", "sqlite:a.db?sync=normal", "sqlite:what?/a.db?sync=full"]) {
