@@ -161,8 +161,10 @@ function recognise(link: unknown): Found | undefined {
   const status = statusOf(link);
   const beside = status === 400 ? classBeside400(link) : undefined;
   if (status !== undefined) return { class: beside ?? classOfStatus(status, link), code: String(status) };
-  if ((code === "ECONNABORTED" || code === "ETIMEDOUT") && /timeout/i.test(messageOf(link).slice(0, 256)))
+  if ((code === "ECONNABORTED" || code === "ETIMEDOUT") && /timeout|timed out/i.test(messageOf(link).slice(0, 256)))
     return { class: "timeout", code };
+  // A socket that is not there yet is a service that has not started, not a missing file.
+  if (code === "ENOENT" && read(link, "syscall") === "connect") return { class: "network", code };
   const known = SYSTEM_CODES.get(code ?? "") ?? byPrefix(code ?? "");
   return known && { class: known, code };
 }

@@ -67,9 +67,13 @@ function isNetwork(code: string | undefined, text: string): boolean {
 }
 const NETWORK = /^(?:fetch failed|The operation was aborted)/;
 
-/** A class without package and outer class; "Error" for a minified one. */
+/** A class without package, outer class and a bundler's number (`Busy$1`, `Busy2`); "Error" for a minified one. */
 function title(name: string): string {
-  const bare = name.slice(0, 128).split(/[.$]/).at(-1) ?? "";
+  const [bare = ""] = name
+    .slice(0, 128)
+    .replace(/\$?\d+$/, "")
+    .split(/[.$]/)
+    .slice(-1);
   return bare.length <= 3 ? "Error" : bare.replace(/^_+/, "");
 }
 

@@ -6,7 +6,7 @@ import { headerOf, rateLimitSpent } from "./retry-after.ts";
 
 /**
  * Fetch responses, axios, got, undici, octokit, AWS SDK v3, boom, Elasticsearch, Supabase functions, Shopify, Cloudinary,
- * gaxios (whose `code` is a status, at times as text).
+ * Telegram, gaxios (whose `code` is a status, at times as text), JSON:API.
  */
 const STATUS_HOLDERS = [
   ["response", "status"],
@@ -22,6 +22,7 @@ const STATUS_HOLDERS = [
   ["httpStatus"],
   ["httpStatusCode"],
   ["http_code"],
+  ["error_code"],
   ["code"],
 ];
 const QUOTA_REASON =
@@ -30,11 +31,17 @@ const QUOTA_REASON =
 /** The HTTP error status (400 to 599) an error or response carries, if any. */
 export function statusOf(error: unknown): number | undefined {
   for (const path of STATUS_HOLDERS) {
-    const value = readPath(error, ...path);
-    const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
-    if (typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599) return status;
+    const status = asStatus(readPath(error, ...path));
+    if (status !== undefined) return status;
   }
-  return undefined;
+  // JSON:API writes the status of an error as text; members of an AggregateError have theirs as a number.
+  const listed = readPath(error, "errors", 0, "status");
+  return typeof listed === "string" ? asStatus(listed) : undefined;
+}
+
+function asStatus(value: unknown): number | undefined {
+  const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
+  return typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined;
 }
 
 /** The class of a status; a 403 is a rate limit where the rest of the error says so (Google, GitHub). */

@@ -10,6 +10,7 @@ const CUTS: readonly (readonly [RegExp, string])[] = [
   [/(line \d{1,9},? col(?:umn)? \d{1,9}):?\s*\n[^]*$/, "$1"],
   [/(\+ actual - expected|evaluated to a falsy value|circular structure to JSON)[^]*$/, "$1"],
   [/^[ \t^~]+$/gm, ""],
+  [/^[^]*(?= could not be cloned)/, "<source>"],
   // Where in a text a parser stood, and a hint; versions of V8 and Python say them in different detail.
   [/ ?\(line \d{1,9} col(?:umn)? \d{1,9}\)/g, ""],
   [/\.? Did you mean:? [^\n]{0,200}\?/g, ""],
@@ -21,14 +22,25 @@ const CUTS: readonly (readonly [RegExp, string])[] = [
   // Variables and classes, which minifiers rename; properties keep their names.
   [/#<\w{1,64}>/g, "#<Object>"],
   [
-    /(?<![\w.$])(?:\(0 ?, ?)?(?:\(intermediate value\)|[\w$]{1,64})(?:\.([\w$]{1,64})){0,8}\)?(?= is not (?:a function|iterable|a constructor))/g,
+    /(?<!\S)(?:\(0 ?, ?|\(intermediate )?\S{0,200}?(?:\.([\w$]{1,64}))?\)?(?= is not (?:a function|iterable|a constructor))/g,
     "<name>.$1",
   ],
+  [/(Class constructor|Received an instance of|Received function) [\w$]{1,64}/g, "$1 <name>"],
+  // Data that V8 writes as it is: excerpts of JSON with their quotes, patterns, what `in` and BigInt were asked for.
+  [/(Unexpected (?:token|non-whitespace character)) [^]*(?= is not valid JSON)/, "$1 <value>"],
+  [/(Invalid regular expression:) \/[^\n]*\/[a-z]{0,8}(?=: )/, "$1 <value>"],
+  [/(operator to search for '[^'\n]{0,200}' in) [^]*$/, "$1 <value>"],
+  [/^(Cannot convert) [^]*(?= to a BigInt$)/, "$1 <value>"],
   // `Unknown plan gold`: the last word is a value, unless it names a part of the schema.
   [
     /((?:unknown|unsupported|no such) (?!column|table|relation|field|option|argument|command|function|method|type|property|module|host)[a-z]{2,30}:?) [\w-]{1,64}$/i,
     "$1 <n>",
   ],
+  // `Invalid time zone specified: Mars`, `tenant=acme`.
+  [/^((?:invalid|illegal|bad|unknown|unsupported|unrecognized|no such) [a-z ]{2,60}: ?)\S{1,64}$/i, "$1<n>"],
+  [/(?<![\w=!<>?&/])(\w{1,64}=|\w{1,64} ?#)[\w-]{1,64}/g, "$1<n>"],
+  // What is moved or copied is data, whatever its name.
+  [/'[^'\n]{1,900}' -> '[^'\n]{1,900}'$/, "<path> -> <path>"],
   [/ \(cannot read property Symbol\(Symbol\.iterator\)\)/, ""],
   // Codes of currencies, countries and the like.
   [
@@ -48,10 +60,10 @@ const VARIABLE = new RegExp(
     /(?<!\w)(?:status(?: ?code)?|HTTP(?:\/[\d.]+)?)[ :=]{0,3}[45]\d\d(?!\w)/,
     /((?<!\w)[a-z][a-z0-9+]{1,9}:\/\/[^\s"'`<>)\]}]+)/,
     /((?<![\w.+-])[\w.+-]+@[\w.-]+)/,
-    /("(?:[^"\\\n]|\\.)*"|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`|“[^”\n]*”)/,
+    /("(?:[^"\\\n]|\\.|(?<= )"\w{1,32}"(?= ))*"|(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w))*'(?!\w)|`[^`\n]*`|“[^”\n]*”)/,
     /((?<![\w.)\]}>/\\])(?:[A-Za-z]:[\\/]|~?\/|\.{1,2}\/)[^\s:'"`<>|,;)\]}]+)/,
     /((?<![\w.-])[\w.-]+\.(?:jpe?g|png|gif|webp|avif|heic|tiff?|svg|mp[34]|mov|mkv|webm|wav|pdf|csv|txt|xml|zip|gz|tmp|log|parquet)(?!\w))/,
-    /((?<![\w.])(?:(?:\d{1,3}\.){3}\d{1,3}|localhost|\[?::1?\]?(?=:\d|[^\w:]|$))(?::\d{1,5})?(?![\w.]))/,
+    /((?<![\w.])(?:(?:::ffff:)?(?:\d{1,3}\.){3}\d{1,3}|localhost|\[?::1?\]?(?=:\d|[^\w:]|$))(?::\d{1,5})?(?![\w.]))/,
     /((?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|local|internal|test|example|localdomain|svc)(?::\d{1,5})?(?![\w.-]))/,
     /((?<![\w-])[\w-]+)/,
   ]
@@ -63,6 +75,8 @@ const VARIABLE = new RegExp(
 const FIXED_WORD =
   /^(?:utf-?\d+|base(?:32|58|64)(?:url)?|sha-?\d+|md5|ipv[46]|s3|ec2|oauth2|argon2|mp[34]|h26[45]|x509|http[23]|int\d+|uint\d+|float\d+)$/i;
 const DATE_WORD = /^(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|am|pm|gmt|utc)$/i;
+const MONTH = /^(?:January|February|April|June|July|August|September|October|November|December)$/;
+const LOCALE = /^[a-z]{2}[-_][A-Z]{2}$/;
 /** After these words a quoted name belongs to the program or the schema, not to the data. */
 const NAMING =
   /(?:reading|setting|property|attribute|column|relation|table|constraint|module|named|package|class|type|function|method|index|field|key|variable|export|command|argument|parameter|option|header|code|path|expected|invoke)"?\s*[:=]?\s*\[?\s*$/i;
@@ -131,7 +145,8 @@ function placeholder(
 
 function wordPart(word: string): string {
   if (/\d/.test(word)) return FIXED_WORD.test(word) ? word : "<n>";
-  return (word.length <= 3 && DATE_WORD.test(word)) || /^[a-f]{8,}$/.test(word) ? "<n>" : word;
+  const isDate = word.length <= 3 ? DATE_WORD.test(word) : MONTH.test(word);
+  return isDate || LOCALE.test(word) || /^[a-f]{8,}$/.test(word) ? "<n>" : word;
 }
 
 function quotedPart(content: string, isName: boolean, text: string): string {
@@ -188,7 +203,7 @@ const COMMON_WORDS = new Set(
     "parameter object property properties reading setting read write token json position end line column char input",
     "output data string number valid got received after before while during due took longer request response status",
     "code http https timeout timed out connect connection refused reset closed aborted operation internal server",
-    "unavailable denied forbidden unauthorized limit exceeded reached too many function iterable name",
+    "unavailable denied forbidden unauthorized limit exceeded reached too many function name",
     "path file directory open something went promise promises rejected",
   ]
     .join(" ")

@@ -19,10 +19,14 @@
 const MAX_LINE = 1024;
 const MAX_CAUSES = 3;
 const RUNTIME = /^(?:node:|internal\/|native|<anonymous>|index \d|eval at )/;
+/** What reads the answers of `fetch`: its stacks hold the caller in some versions of Node only. */
+const FETCH = /^node:internal\/deps\/undici\//;
 const LIBRARY = /[\\/]node_modules[\\/]/;
 /** What TypeScript, swc and Babel write for `async` and generators. */
 const COMPILED =
   /^(?:asyncGeneratorStep|asyncToGenerator|next|throw|step|adopt|fulfilled|rejected|awaiter|generator|tryCatch|invoke|require)$/;
+/** A library that a bundler took along: CommonJS exports, and undici's reader of an answer, which runs in a listener. */
+const BUNDLED = /^(?:exports|consumeEnd)$/;
 /** Receivers of the runtime: their methods are listeners and callbacks. */
 const RECEIVER =
   /^(?:IncomingMessage|ClientRequest|ServerResponse|Socket|TLSSocket|Server|Immediate|Timeout|EventEmitter|Promise|Array|Map|Set|Generator|AsyncGenerator|Transform|Readable|Writable|Duplex|ReadStream|WriteStream|ChildProcess|Worker|MessagePort)\./;
@@ -42,12 +46,13 @@ const GENERAL = new RegExp(
   "i",
 );
 /** Functions that find or demand something for their callers. */
-const HELPER = /^(?:find|get|require|assert|ensure|expect|must|lookup)[A-Z]/;
+const HELPER = /^(?:invariant$|(?:find|get|require|assert|ensure|expect|must|lookup)(?:[A-Z]|$))/;
 const MINIFIED = /^[\w$]{1,3}$/;
 const WORDS_OF_THREE =
   /^(?:run|get|set|put|add|map|all|try|pop|log|use|end|new|api|app|job|pay|buy|tax|zip|pdf|csv|xml|sql)$/;
-/** Errors of the language: the topmost own function is where it happened, whatever its name. */
-export const LANGUAGE_ERROR = /^(?:Type|Range|Syntax|Reference|URI|Eval)Error$/;
+/** Errors of the language and DOMExceptions: the topmost own function is where it happened, whatever its name. */
+export const LANGUAGE_ERROR =
+  /^(?:(?:Type|Range|Syntax|Reference|URI|Eval)Error|(?:DataClone|InvalidCharacter|InvalidState|NotSupported|Encoding|Operation)Error)$/;
 /** Calls of the runtime that run a callback at once: the function behind them is the one that holds it. */
 const CALLS_BACK = /^(?:Array|Map|Set|String|JSON|Object|Function|Reflect|Generator|Promise|next|throw)\b/;
 
@@ -82,9 +87,10 @@ function scriptFunction(lines: readonly string[], isOfLanguage: boolean): string
   for (const [at, line] of lines.entries()) {
     const frame = scriptFrame(line.trim());
     if (frame === null) continue;
+    if (FETCH.test(frame.place)) return "fetch";
     const isOwn = isOwnPlace(frame.place);
     const name = bareName(frame.name);
-    if (!isOwn || COMPILED.test(name)) {
+    if (!isOwn || COMPILED.test(name) || BUNDLED.test(name)) {
       if (COMPILED.test(name) || CALLS_BACK.test(frame.name)) isInCallback = false;
       isInPromise = frame.name === "Promise";
     } else if (name === "" || RECEIVER.test(frame.name)) {
@@ -92,23 +98,32 @@ function scriptFunction(lines: readonly string[], isOfLanguage: boolean): string
       isInCallback = !isInPromise && name === "";
       isInPromise = false;
     } else if (isInCallback) return general;
-    else if (MINIFIED.test(name) && !WORDS_OF_THREE.test(name)) return "";
-    else if (isOfLanguage || !isGeneral(name, frame.name)) return withCaller(name, lines[at + 1] ?? "");
+    else if (isMinified(name)) return "";
+    else if (isOfLanguage || !isGeneral(name, frame.name))
+      return withCaller(name, lines[at + 1] ?? "", lines[at + 2] ?? "");
     else general ||= name;
   }
   return "";
+}
+
+function isMinified(name: string): boolean {
+  return MINIFIED.test(name) && !WORDS_OF_THREE.test(name);
 }
 
 function isOwnPlace(place: string): boolean {
   return !RUNTIME.test(place) && !LIBRARY.test(place);
 }
 
-/** A helper that many call, such as `findUser`, with the one that called it, unless that has no name or waited for it. */
-function withCaller(name: string, line: string): string {
+/**
+ * A helper that many call, such as `findUser`, with the one that called it, unless that never had a name or waited for
+ * it; no answer where a minifier or compiler took the caller's name, because another build counts it.
+ */
+function withCaller(name: string, line: string, next: string): string {
   const frame = HELPER.test(name) && !line.includes("at async ") ? scriptFrame(line.trim()) : null;
   if (frame === null || !isOwnPlace(frame.place)) return name;
   const caller = bareName(frame.name);
-  return caller === "" || COMPILED.test(caller) || MINIFIED.test(caller) ? name : `${name} ${caller}`;
+  if (caller === "" ? next.includes("at Generator.next ") : isMinified(caller)) return "";
+  return caller === "" || WORDS_OF_THREE.test(caller) || COMPILED.test(caller) ? name : `${name} ${caller}`;
 }
 
 /** One line of a V8 stack; null for lines of the message. */

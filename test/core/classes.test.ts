@@ -42,6 +42,11 @@ describe("families", () => {
   const aws = (name: string, status = 400) =>
     named(name, "x", { $fault: "client", $metadata: { httpStatusCode: status } });
 
+  const mqtt = (code: number, text: string) => named("ErrorWithReasonCode", text, { code });
+  const cassandra = (code: number) => named("ResponseError", "x", { info: "Represents an error message", code });
+  const clickhouse = (code: string, type: string) =>
+    Object.assign(new (class ClickHouseError extends Error {})("x"), { code, type });
+
   test.each<Row>([
     ["SQLSTATE 22P02", pg("22P02"), "validation"],
     ["SQLSTATE 23505", pg("23505"), "permanent"],
@@ -155,6 +160,44 @@ describe("families", () => {
     ["a status in a text", new Error("Request failed with status code 422"), "validation"],
     ["a system code in a text", new Error("upload: connect ECONNREFUSED"), "network"],
     ["a timeout in a text", new Error("query timed out"), "timeout"],
+    [
+      "MQTT not authorized, beside the words of a lost connection",
+      mqtt(5, "Connection refused: Not authorized"),
+      "authentication",
+    ],
+    ["MQTT server busy", mqtt(137, "Connection refused: Server busy"), "transient"],
+    ["MQTT topic", mqtt(144, "Publish error: Topic Name invalid"), "validation"],
+    ["Neo4j syntax", named("Neo4jError", "x", { code: "Neo.ClientError.Statement.SyntaxError" }), "permanent"],
+    ["Neo4j login", named("Neo4jError", "x", { code: "Neo.ClientError.Security.Unauthorized" }), "authentication"],
+    [
+      "Neo4j deadlock",
+      named("Neo4jError", "x", { code: "Neo.TransientError.Transaction.DeadlockDetected" }),
+      "transient",
+    ],
+    ["Cassandra syntax", cassandra(0x2000), "permanent"],
+    ["Cassandra rights", cassandra(0x2100), "authentication"],
+    ["Cassandra write timeout", cassandra(0x1100), "timeout"],
+    ["a ResponseError of another library", named("ResponseError", "x", { code: 404 }), "permanent"],
+    ["ClickHouse login", clickhouse("516", "AUTHENTICATION_FAILED"), "authentication"],
+    ["ClickHouse table", clickhouse("60", "UNKNOWN_TABLE"), "permanent"],
+    ["ClickHouse queries", clickhouse("202", "TOO_MANY_SIMULTANEOUS_QUERIES"), "rate_limited"],
+    ["JSON-RPC method", { code: -32_601, message: "Method not found" }, "permanent"],
+    ["JSON-RPC parameters", error({ code: -32_602 }), "validation"],
+    ["JSON-RPC internal", { code: -32_603, message: "Internal error" }, "transient"],
+    ["JSON:API", { errors: [{ status: "422", title: "Invalid Attribute" }] }, "validation"],
+    ["Telegram, blocked", named("GrammyError", "x", { ok: false, error_code: 403 }), "authentication"],
+    ["Telegram, no chat", named("GrammyError", "x", { ok: false, error_code: 400 }), "validation"],
+    ["protobufjs", named("ProtocolError", "missing required 'a'", { instance: {} }), "validation"],
+    ["luxon", new Error("Invalid DateTime: unparsable"), "validation"],
+    ["an upload", named("MulterError", "File too large", { code: "LIMIT_FILE_SIZE" }), "validation"],
+    ["tar", error({ code: "TAR_ENTRY_INVALID", tarCode: "TAR_ENTRY_INVALID" }), "permanent"],
+    ["arguments of a program", error({ code: "ERR_PARSE_ARGS_UNKNOWN_OPTION" }), "validation"],
+    ["git login", new Error("fatal: Authentication failed for 'https://a.test/x.git/'"), "authentication"],
+    ["git host", new Error("fatal: unable to access 'https://a.test/': Could not resolve host: a.test"), "network"],
+    ["socket.io", new Error("xhr poll error"), "network"],
+    ["a breaker's timeout with a system code", error({ code: "ETIMEDOUT" }, "Timed out after 5ms"), "timeout"],
+    ["a socket file that is not there yet", error({ code: "ENOENT", syscall: "connect" }), "network"],
+    ["a file that is not there", error({ code: "ENOENT", syscall: "open" }), "permanent"],
     ["JSON cut off", new SyntaxError("Unexpected end of JSON input"), "transient"],
   ])("%s", (_what, thrown, found) => {
     expect(judge(thrown)).toBe(found);

@@ -80,6 +80,33 @@ describe("normalizeMessage", () => {
     ["class io.acme.Order cannot be cast (x is in module y of loader 'app')", "class Order cannot be cast"],
     ['Cannot invoke "String.trim()" because "<local1>" is null', "Cannot invoke String.trim()"],
     ['[ { "code": "invalid_type", "path": [ "items", 0, "price" ] } ]', "code:invalid_type path:[items,price]"],
+    // Names that minifiers change, in messages of V8 and Node.
+    ["orders.find(...).total is not a function", "<name>.total is not a function"],
+    ["e[t].total is not a function", "<name>.total is not a function"],
+    ["order?.total is not a function", "<name>.total is not a function"],
+    ["a(...) is not a function", "<name>. is not a function"],
+    ["(intermediate value).total is not a function", "<name>.total is not a function"],
+    ["Class constructor Order cannot be called", "Class constructor <name> cannot be called"],
+    ["must be a string. Received an instance of Order", "must be a string. Received an instance of <name>"],
+    ["must be a string. Received function e", "must be a string. Received function <name>"],
+    ["async run() { } could not be cloned.", "<source> could not be cloned."],
+    // Data that V8 and Node write as it is.
+    [`Unexpected token 'x', "{"a": x}" is not valid JSON`, "Unexpected token <value> is not valid JSON"],
+    [`Unexpected token ''', ..."\n'b'"... is not valid JSON`, "Unexpected token <value> is not valid JSON"],
+    ['Invalid regular expression: /[z-a] "(/u: Open group', "Invalid regular expression: <value>: Open group"],
+    ["'in' operator to search for 'a' in north side", "<value> operator to search for <value> in <value>"],
+    ["Cannot convert north to a BigInt", "Cannot convert <value> to a BigInt"],
+    ["Invalid time zone specified: Mars/North", "Invalid time zone specified: <n>"],
+    ["Invalid currency code : crown", "Invalid currency code : <n>"],
+    ["EXDEV: rename '/in/b.json' -> '/out/b.json'", "EXDEV: rename <path> -> <path>"],
+    // Values that other people's programs write.
+    ["tenant=acme has no plan", "tenant=<n> has no plan"],
+    ["Ticket #north is closed", "Ticket #<n> is closed"],
+    [`Customer "Zoë "Zed" Adams" is blocked`, "Customer <value> is blocked"],
+    ["Customer 'O'Brien & Sons' is blocked", "Customer <value> is blocked"],
+    ["due on 4 October 2026", "due on <n>"],
+    ["no texts in de_AT", "no texts in <n>"],
+    ["refused by ::ffff:10.0.3.7:5432", "refused by <address>:5432"],
     ["", ""],
   ])("%j becomes %j", (message, expected) => {
     expect(normalizeMessage(message)).toBe(expected);
@@ -123,6 +150,15 @@ describe("normalizeMessage", () => {
     "\nCaused by: a: ",
     "\n    at a (/b.js:1:1)",
     '[{"path":[',
+    "a(...).b is not a function ",
+    "a=",
+    "a #",
+    "' -> '",
+    '"a "b" c',
+    "'a'b ",
+    "Unexpected token ",
+    "Invalid regular expression: /",
+    "\n    at findUser (/b.js:1:1)\n    at /b.js:1:1\n    at Generator.next (<anonymous>)",
   ])("takes no time for %j repeated to 10 MB", async (unit) => {
     const text = unit.repeat(Math.ceil(1e7 / unit.length));
     text.charCodeAt(1);
@@ -190,5 +226,61 @@ describe("fingerprint", () => {
     expect(print("/x/chunk-3fa9c2.js:1:99")).toBe(print("/y/chunk-77bb01.js:1:12"));
     // A bundler puts all files into one, so no file tells a cause.
     expect(print("/x/resize.ts:1:99")).toBe(print("/x/server.cjs:1:99"));
+  });
+
+  const weak = { name: "Error", message: "Order 7 not found", class: "transient" } as const;
+  const of = (input: { readonly name: string; readonly message: string }, ...frames: string[]) =>
+    fingerprint({ ...weak, ...input, stack: [`${input.name}: ${input.message}`, ...frames].join("\n    at ") });
+
+  test("counts no caller for an answer of fetch that is not JSON, because Node from 24 on does not tell it", () => {
+    const page = { name: "SyntaxError", message: `Unexpected token '<', "<!doctype "... is not valid JSON` };
+    const undici = "parseJSONFromBytes (node:internal/deps/undici/undici:5880:19)";
+    const bare = of(page, "JSON.parse (<anonymous>)", undici);
+    expect(of(page, "JSON.parse (<anonymous>)", undici, "async Mailer.status (/app/mail.js:1:1)")).toBe(bare);
+    expect(of(page, "JSON.parse (<anonymous>)", "readWebhook (/app/hook.js:1:1)")).not.toBe(bare);
+    expect(of(page, "JSON.parse (<anonymous>)", "e (/app/server.js:1:1)")).not.toBe(bare);
+  });
+
+  test("skips what a bundled library exports, and undici's reader", () => {
+    const library = "module.exports [as verify] (/app/node_modules/jsonwebtoken/verify.js:1:1)";
+    const bundled = "module2.exports [as verify] (/app/dist/server.cjs:1:1)";
+    const refresh = "Object.refresh (/app/dist/server.cjs:9:1)";
+    expect(of(weak, bundled, refresh)).toBe(of(weak, library, refresh));
+    const cut = { name: "SyntaxError", message: "Unexpected end of JSON input" };
+    const read = (file: string) =>
+      of(
+        cut,
+        `consumeEnd (${file}:1:1)`,
+        `BodyReadable.<anonymous> (${file}:1:1)`,
+        "BodyReadable.emit (node:events:1:1)",
+      );
+    expect(read("/app/dist/server.cjs")).toBe(read("/app/node_modules/undici/readable.js"));
+  });
+
+  test("counts a helper with its caller, and not at all where a build took the caller's name", () => {
+    const find = "findOrder (/app/a.js:1:1)";
+    const cancel = of(weak, find, "cancelOrder (/app/a.js:2:2)");
+    const show = of(weak, find, "/app/a.js:2:2", "loop (/app/main.js:1:1)");
+    const compiled = of(weak, find, "/app/a.js:2:2", "Generator.next (<anonymous>)", "_next (/app/a.js:1:1)");
+    expect(new Set([cancel, show, compiled]).size).toBe(3);
+    expect(compiled).toBe(of(weak, "e (/app/a.js:1:1)", "t (/app/a.js:2:2)"));
+    expect(of(weak, "Shop.findOrder (/app/a.js:1:1)", "t (/app/a.js:2:2)")).toBe(compiled);
+    const failed = { name: "Error", message: "Invariant failed" };
+    const invariant = (caller: string) => of(failed, "invariant (/app/a.js:1:1)", `${caller} (/app/a.js:2:2)`);
+    expect(invariant("countBoxes")).not.toBe(invariant("stackBoxes"));
+  });
+
+  test.each([
+    ["DataCloneError", "() => {} could not be cloned."],
+    ["TypeError", "pages is not iterable"],
+  ])("takes %s: %s for one cause, whatever the function", (name, message) =>
+    expect(of({ name, message }, "copy (/app/a.js:1:1)")).toBe(of({ name, message }, "e (/app/server.js:1:1)")),
+  );
+
+  test("takes a class that a bundler numbered for the same class", () => {
+    const named = (name: string) => of({ ...weak, name }, "cancel (/app/a.js:1:1)");
+    expect(named("OrderMissing$1")).toBe(named("OrderMissing"));
+    expect(named("OrderMissing2")).toBe(named("OrderMissing"));
+    expect(named("OrderClosed")).not.toBe(named("OrderMissing"));
   });
 });

@@ -70,9 +70,9 @@ describe("fingerprints of the corpus", () => {
 
   // Floors a little below what the rules reach, so that a change for the worse fails.
   it.each([
-    ["the whole", things, 0.94],
-    ["the half that the rules were made from", read, 0.95],
-    ["the other half", unread, 0.93],
+    ["the whole", things, 0.95],
+    ["the half that the rules were made from", read, 0.96],
+    ["the other half", unread, 0.94],
   ] as const)("tell causes apart, whatever the build: %s", (_name, some, floor) => {
     const { precision, f1 } = pairwise(some);
     expect(precision).toBeGreaterThanOrEqual(0.97);

@@ -7,15 +7,20 @@ import type { FailureClass } from "../job.ts";
 import { amqp } from "./amqp.ts";
 import { aws, azure, elastic, firebase, storage, stripe, words } from "./apis.ts";
 import { browser } from "./browser.ts";
+import { cassandra } from "./cassandra.ts";
+import { clickhouse } from "./clickhouse.ts";
 import { type Clue, clueOf, type Family } from "./clue.ts";
 import { ftp } from "./ftp.ts";
 import { graphql, trpc } from "./graphql.ts";
+import { jsonrpc } from "./jsonrpc.ts";
 import { kafka } from "./kafka.ts";
 import { ldap } from "./ldap.ts";
 import { mongo } from "./mongo.ts";
+import { mqtt } from "./mqtt.ts";
 import { mssql } from "./mssql.ts";
 import { mysql } from "./mysql.ts";
 import { nats } from "./nats.ts";
+import { neo4j } from "./neo4j.ts";
 import { oauth } from "./oauth.ts";
 import { orm } from "./orm.ts";
 import { classOfText } from "./phrases.ts";
@@ -43,6 +48,9 @@ const FAMILIES: readonly Family[] = [
   prisma,
   mongo,
   redis,
+  neo4j,
+  cassandra,
+  clickhouse,
   orm,
   // Protocols whose numbers look like HTTP's or gRPC's.
   smtp,
@@ -50,6 +58,8 @@ const FAMILIES: readonly Family[] = [
   amqp,
   kafka,
   nats,
+  mqtt,
+  jsonrpc,
   ldap,
   sftp,
   // APIs whose word says more than the status.

@@ -52,6 +52,14 @@ const TEXTS: readonly (readonly [RegExp, FailureClass])[] = [
   ],
   [/^Expected amqp: or amqps: /, "permanent"],
   [/^Can't reach database server/, "network"],
+  // git, curl
+  [/^fatal: Authentication failed|^fatal: could not read Username/, "authentication"],
+  [/\bCould not resolve (?:host|proxy)\b/, "network"],
+  // Uploads, luxon
+  [/\b(?:file|payload|entity|message|body) (?:is )?too large\b/i, "validation"],
+  [/^Invalid (?:DateTime|Duration|Interval): /, "validation"],
+  // socket.io
+  [/^(?:xhr poll|xhr post|websocket) error$/, "network"],
   // Python
   [/^invalid literal for int\(\)|^could not convert string to float/, "validation"],
 ];

@@ -8,7 +8,10 @@ import { type Family, table } from "./clue.ts";
 const PREFIXES: readonly (readonly [RegExp, FailureClass])[] = [
   [/^ERR_JW(?:T|S|E|K|KS)_(?!TIMEOUT)|^ERR_JOSE_ALG_/, "authentication"],
   [/^ERR_INVALID_(?!STATE|RETURN)/, "validation"],
-  [/^ERR_HTTP_INVALID_|^ERR_MISSING_ARGS$|^ERR_OUT_OF_RANGE$|^ERR_UNESCAPED_|^ERR_ENCODING_INVALID_/, "validation"],
+  [
+    /^ERR_HTTP_INVALID_|^ERR_MISSING_ARGS$|^ERR_OUT_OF_RANGE$|^ERR_UNESCAPED_|^ERR_ENCODING_INVALID_|^ERR_PARSE_ARGS_/,
+    "validation",
+  ],
   [
     /^ERR_(?:OSSL|CRYPTO|UNSUPPORTED|UNKNOWN|DLOPEN|REQUIRE|FS|PACKAGE|IMPORT|WASM)_|^ERR_JOSE_NOT_SUPPORTED$|^ERR_NO_CRYPTO$|^ERR_METHOD_NOT_/,
     "permanent",
@@ -20,6 +23,7 @@ const PREFIXES: readonly (readonly [RegExp, FailureClass])[] = [
     "permanent",
   ],
   [/^ERR__ERROR_FORMAT_/, "permanent"],
+  [/^TAR_(?:BAD_ARCHIVE|ENTRY_)/, "permanent"],
 ];
 const FETCH_TYPES = table({
   permanent: "max-size max-redirect no-redirect unsupported-redirect",

@@ -1,5 +1,5 @@
-// Validators of values: ajv, zod, joi, yup, valibot, superstruct, TypeBox, class-validator, and the lists of findings that some of
-// them leave to be thrown as they are.
+// Validators of values: ajv, zod, joi, yup, valibot, superstruct, TypeBox, class-validator, protobufjs, and the lists of findings
+// that some of them leave to be thrown as they are.
 
 import { read, readMembers, readText } from "../error-shape.ts";
 import { type Family, table } from "./clue.ts";
@@ -17,6 +17,7 @@ export const schema: Family = ({ error, name, type, message, code }) => {
   if (named !== undefined) return named;
   if (read(error, "ajv") === true || read(error, "isJoi") === true || code === "FST_ERR_VALIDATION")
     return "validation";
+  if (name === "ProtocolError" && read(error, "instance") !== undefined) return "validation";
   if (/^(?:schema is invalid: |strict mode: |no schema with key or ref )/.test(message)) return "validation";
   const first = readMembers({ list: error }, "list")[0];
   const isFinding =
