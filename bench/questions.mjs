@@ -101,6 +101,17 @@ async function killHolder(kind, address) {
   return held;
 }
 
+/** Ends the runs of the killed workers: the upkeep of a worker does so within its lease, which no turn lasts for. */
+async function endRuns(store) {
+  for (const { id } of await store.workers()) {
+    const held = await store.held(id);
+    const verdict = { kind: "complete", result: null };
+    for (let from = 0; from < held.length; from += CHUNK)
+      await store.settle({ settlements: held.slice(from, from + CHUNK).map((lease) => ({ ...lease, verdict })) });
+    await store.leave(id);
+  }
+}
+
 const QUESTIONS = {
   "count, at most 10,000 of each": (store) => store.count(10_000),
   jobs: (store) => store.list({ limit: 50, lookAt: 10_000 }),
@@ -151,8 +162,8 @@ async function measure(kind, address, server) {
   );
   await filler.close();
   const store = open(kind, address);
-  // Its thread, or its connections.
-  await Promise.all([store.count(1), store.workers()]);
+  // Its thread, or its connections, of which health uses several at once.
+  await Promise.all(Array.from({ length: 4 }, () => [store.count(1), store.control()]).flat());
   let missed = 0;
   for (const [name, question] of Object.entries(QUESTIONS)) {
     const times = await ask(store, question);
@@ -161,6 +172,7 @@ async function measure(kind, address, server) {
     const shown = `first ${times[0].toFixed(1)}, median ${median(times).middle.toFixed(1)} ms`;
     row(name, shown, against(`${worst.toFixed(1)} <= ${GOAL_MS} ms`, worst <= GOAL_MS));
   }
+  await endRuns(store);
   await store.close();
   await viewers({ kind, address, server, short: given.short });
   return missed;

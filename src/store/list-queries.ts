@@ -32,10 +32,14 @@ export function boundFrom(rows: readonly (readonly unknown[])[]): Bound | null {
   return row === undefined ? null : { seq: row[0] as number, at: row[1] as number };
 }
 
+const NARROWING = ["state", "type", "queue", "service", "tenant", "due", "tried"] as const;
+
 /** Finds how far a page of jobs looks; null where it looks until it is full. */
 export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Query | null {
   // A key leads to few jobs.
   if (query.lookAt === undefined || query.key !== undefined) return null;
+  // Where every job matches, a page is full by then, or there are no more.
+  if (query.lookAt > query.limit && NARROWING.every((field) => query[field] === undefined)) return null;
   const { walk, where: all, walked: own = all, seq } = sourceOf(query);
   if (!walk) return null;
   const where = new Conditions(dialect);

@@ -48,16 +48,23 @@ export const withLane = (s: string): string => `left join ${s}.lane l on l.base 
 export const withEachLane = (s: string): string =>
   `left join lateral (select * from ${s}.lane where base = j.lane - j.lane % 4 limit 1) l on true`;
 
+/**
+ * All claims, by their index: claims come and go with every few jobs, and to read the table from its first page to the
+ * last is to read what they left.
+ */
+const claims = (s: string): string => `(select * from ${s}.claim where n > 0) c`;
+
 /** Runs `h` by what claims say; those that have ended since are among them. */
 export const runsOf = (
   s: string,
   rest = "",
+  from = claims(s),
 ): string => `(select c.worker, c.nonce, c.at, c.ticket + e.place - 1 as ticket, e.seq, e.epoch
-    from ${s}.claim c cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place) ${rest}) h`;
+    from ${from} cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place) ${rest}) h`;
 
 /** Running jobs with their run `h`: those that a claim names under the epoch after theirs. */
 export const heldRuns = (s: string): string =>
-  `${runsOf(s)} join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
+  `${runsOf(s, "", `${s}.claim c`)} join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
 
 /**
  * The same for statements that read every run of all workers: the jobs of a claim are looked up as sets, each of one
@@ -66,7 +73,7 @@ export const heldRuns = (s: string): string =>
 export const allRuns = (
   s: string,
   where = "true",
-): string => `${s}.claim c cross join lateral (select u.epoch, array_agg(u.seq) as seqs
+): string => `${claims(s)} cross join lateral (select u.epoch, array_agg(u.seq) as seqs
     from unnest(c.seqs, c.epochs) as u (seq, epoch) group by u.epoch) e
   join lateral (select * from ${s}.job where seq = any(e.seqs) and epoch = e.epoch - 1) j on ${where}
   cross join lateral (
@@ -88,7 +95,7 @@ export const isTaken = (s: string): string =>
  * busy workers may hold many thousands.
  */
 export const withRun = (s: string): string => `left join lateral (
-    select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${s}.claim c
+    select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${claims(s)}
     where ${isTaken(s)} and c.epochs[array_position(c.seqs, j.seq)] = j.epoch + 1 limit 1) h on true`;
 
 /** For jobs that are known to have no run. */

@@ -109,12 +109,12 @@ const countAll = (s: string): string => `with running as (select count(*) as hel
 
 /**
  * Counts at most `$1` jobs of each state, from tables that have few other rows: to find a few cancelled jobs among many,
- * all jobs would be read. A job may be in `ended` twice under one expiry, where `keep` was changed and changed back.
+ * all jobs would be read. Those that ended last are counted, which other statements have read too. A job may be in `ended` twice under one expiry, where `keep` was changed and changed back.
  */
 function countFew(s: string): string {
   const ended = (state: State): string => `count(distinct few.seq) from (
-      select j.seq from ${s}.ended e cross join lateral (select j.seq from ${s}.job j
-        where j.seq = any(e.seqs) and j.state = e.state and ${goesAt("j.")} = e.at) j where e.state = '${state}'`;
+      select j.seq from (select * from ${s}.ended where state = '${state}' order by at desc, n desc) e
+      cross join lateral (select j.seq from ${s}.job j where j.seq = any(e.seqs) and j.state = e.state and ${goesAt("j.")} = e.at) j`;
   const counted: Readonly<Record<State, string>> = {
     queued: `count(*) from (select from ${s}.waiting`,
     running: `count(*) from (select from ${allRuns(s)}`,
