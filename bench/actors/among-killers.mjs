@@ -4,6 +4,6 @@ import { openWorker } from "./open-worker.mjs";
 
 const { path, ...options } = JSON.parse(process.argv[2]);
 const store = createSqliteStore({ path });
-const worker = openWorker(store, path, options);
+const worker = openWorker(store, `sqlite:${path}`, options);
 process.once("SIGTERM", () => void worker.stop({ withinMs: 2_000 }).then(() => store.close()));
 await worker.start();

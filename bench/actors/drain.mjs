@@ -10,7 +10,7 @@ await actor(async ({ path, marks = [] }, go) => {
   let completed = 0;
   let ended = 0;
   const memoryMb = {};
-  const worker = openWorker(store, path, {}, () => {
+  const worker = openWorker(store, `sqlite:${path}`, {}, () => {
     completed += 1;
     ended = stamp();
     if (marks.includes(completed)) memoryMb[completed] = process.memoryUsage.rss() / 1_048_576;

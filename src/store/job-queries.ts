@@ -23,7 +23,10 @@ export interface Reach {
   readonly lookAt?: number;
 }
 
-/** Which jobs to list; every field narrows. Those in order of due time are looked at to the end. */
+/**
+ * Which jobs to list; every field narrows. In order of due time, a store may find jobs by their lanes instead of looking at
+ * those that do not match: then `lookAt` bounds retries alone.
+ */
 export interface JobQuery extends Reach {
   readonly limit: number;
   readonly cursor?: string | null;

@@ -1,6 +1,5 @@
 // The lists of jobs and of dead letters, the groups of a tally and the history of a job, as SQL: the same for every SQL
 // store.
-import { LATEST_INSTANT } from "../core/job.ts";
 import { isJobId } from "../core/new-job.ts";
 import { JOB_WIDTH } from "./columns.ts";
 import { readCursor, readEnqueuedCursor } from "./cursor.ts";
@@ -15,6 +14,10 @@ export interface JobSource {
   readonly seq: string;
   /** The part of it that has its rows and positions; null where all are read. */
   readonly walk: string | null;
+  /** The part of `where` that the walk can answer; default all. */
+  readonly walked?: string;
+  /** Joins the run of a job, for a list that needs it only for the jobs of its page. */
+  readonly run?: string;
 }
 
 /** How far a page looks: the last position, and the time of what is there. */
@@ -29,35 +32,77 @@ export function boundFrom(rows: readonly (readonly unknown[])[]): Bound | null {
   return row === undefined ? null : { seq: row[0] as number, at: row[1] as number };
 }
 
+const NARROWING = ["state", "type", "queue", "service", "tenant", "due", "tried"] as const;
+
 /** Finds how far a page of jobs looks; null where it looks until it is full. */
 export function jobBound({ dialect, sourceOf }: JobWords, query: JobQuery): Query | null {
   // A key leads to few jobs.
   if (query.lookAt === undefined || query.key !== undefined) return null;
-  const { walk, where: own, seq } = sourceOf(query);
+  // Where every job matches, a page is full by then, or there are no more.
+  if (query.lookAt > query.limit && NARROWING.every((field) => query[field] === undefined)) return null;
+  const { walk, where: all, walked: own = all, seq } = sourceOf(query);
   if (!walk) return null;
   const where = new Conditions(dialect);
   where.add(`${seq} < ${where.of(readCursor(query.cursor))}`);
   where.add(own);
   const last = `select ${seq} as seq from ${walk} where ${where.text} order by 1 desc limit 1 offset ${where.of(query.lookAt - 1)}`;
-  // The order is that of enqueue, so the time is too, whatever is walked.
-  const text = `select last.seq, (select created_at from ${dialect.table("job")} where seq = last.seq) from (${last}) last`;
+  // The order is that of enqueue, so the time is too, whatever is walked; a run may name a job that was deleted since.
+  const at = `select created_at from ${dialect.table("job")} where seq >= last.seq order by seq limit 1`;
+  const text = `select last.seq, (${at}) from (${last}) last`;
   return { text, values: where.values };
 }
 
 /** Finds how far a page or a tally of letters looks; null where it looks at all that it needs. */
-export function letterBound({ dialect }: LetterWords, query: DeadLetterQuery | (LetterFilter & Reach)): Query | null {
+export function letterBound(words: LetterWords, query: DeadLetterQuery | (LetterFilter & Reach)): Query | null {
   // In the order of enqueue all are read: that is for programs, which read all pages.
   if (query.lookAt === undefined || query.jobId !== undefined || ("sort" in query && query.sort === "enqueued"))
     return null;
   const { oldest = false, cursor = null } = query as DeadLetterQuery;
-  const { type, fingerprint } = query;
-  const where = new Conditions(dialect);
-  where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(readCursor(cursor, oldest))}`);
-  // Each has an index in the order of the list; of two, one leads.
-  where.addEqual(COLUMNS, fingerprint === undefined ? { ...(type !== undefined && { type }) } : { fingerprint });
-  const text = `select d.seq, d.died_at from ${dialect.table("dead_letter")} d where ${where.text}
-    order by 1 ${oldest ? "" : "desc"} limit 1 offset ${where.of(query.lookAt - 1)}`;
+  const where = new Conditions(words.dialect);
+  const order = walkLetters(where, words, query, { oldest, after: readCursor(cursor, oldest), bound: null });
+  const text = `select d.seq, d.died_at from ${words.dialect.table("dead_letter")} d where ${where.text}
+    order by ${order} limit 1 offset ${where.of(query.lookAt - 1)}`;
   return { text, values: where.values };
+}
+
+/** The column of a filter that has an index in the order of the letters; of two such columns, one leads. */
+type Lead = "fingerprint" | "type";
+
+function leadOf({ jobId, key, fingerprint, type }: LetterFilter): readonly [Lead, string] | null {
+  // These lead to few letters.
+  if (jobId !== undefined || key !== undefined) return null;
+  if (fingerprint !== undefined) return ["fingerprint", fingerprint];
+  return type === undefined ? null : ["type", type];
+}
+
+/** A walk through the letters behind a position, up to a bound. */
+interface LetterWalk {
+  readonly oldest: boolean;
+  readonly after: number;
+  readonly bound: Bound | null;
+}
+
+/** Adds the conditions of a walk, with that of the column that leads, and gives its order. */
+function walkLetters(
+  where: Conditions,
+  { inPairs = false }: LetterWords,
+  filter: LetterFilter,
+  { oldest, after, bound }: LetterWalk,
+): string {
+  const lead = leadOf(filter);
+  const [behind, upTo, down] = oldest ? [">", "<=", ""] : ["<", ">=", " desc"];
+  if (lead === null || !inPairs) {
+    if (lead) where.add(`${COLUMNS[lead[0]]} = ${where.of(lead[1])}`);
+    where.add(`d.seq ${behind} ${where.of(after)}`);
+    if (bound) where.add(`d.seq ${upTo} ${where.of(bound.seq)}`);
+    return `d.seq${down}`;
+  }
+  const [name, value] = lead;
+  const column = COLUMNS[name];
+  where.add(`(${column}, d.seq) ${behind} (${where.of(value)}, ${where.of(after)})`);
+  if (bound) where.add(`(${column}, d.seq) ${upTo} (${where.of(value)}, ${where.of(bound.seq)})`);
+  else where.add(`${column} ${upTo} ${where.of(value)}`);
+  return `${column}${down}, d.seq${down}`;
 }
 
 /** The SQL of one store for lists of jobs. */
@@ -93,8 +138,13 @@ export function jobList(words: JobWords, query: JobQuery, now: string | number, 
     where.add(`${words.isQueued} and j.run_at ${query.due ? "<=" : ">"} ${at}`);
   }
   if (query.tried !== undefined) where.add(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${columnsFor(words.columns, query)}, j.seq from ${source.from} ${words.withLane}
+  const columns = `select ${columnsFor(words.columns, query)}, j.seq`;
+  const page = `from ${source.from} ${words.withLane}
     where ${where.text} order by ${source.seq} desc limit ${where.of(query.limit + 1)}`;
+  const { table } = words.dialect;
+  const text = source.run
+    ? `${columns} from (select j.seq ${page}) p join ${table("job")} j on j.seq = p.seq ${words.withLane} ${source.run} order by p.seq desc`
+    : `${columns} ${page}`;
   return { text, values: where.values };
 }
 
@@ -106,14 +156,14 @@ export interface LetterWords {
   /** Joins a letter `d` with its job `j` and the lane `l` of that job. */
   readonly withJob: string;
   /**
-   * The same by a lookup for every letter, for a store that would otherwise read all jobs from the first one on to find
-   * those of a later page.
+   * A column that leads is compared together with the position, for a planner that would otherwise walk through all
+   * letters and drop those of other causes or types.
    */
-  readonly withEachJob?: string;
+  readonly inPairs?: boolean;
   /** Joins the other tables that the columns of a job need. */
   readonly withRun?: string;
-  /** A condition that is true for dead jobs, for a store whose index needs it. */
-  readonly isDead?: string;
+  /** A condition that is true for letters of jobs that were set aside, worded so that an index answers. */
+  readonly isAside: string;
 }
 
 /** The position of a page's cursor in its rows. */
@@ -134,18 +184,17 @@ export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bo
   if (query.sort === "enqueued") return enqueuedList(words, query);
   const { oldest = false } = query;
   const where = new Conditions(dialect);
-  where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(readCursor(query.cursor, oldest))}`);
-  narrow(where, words, query);
-  if (bound) where.add(`d.seq ${oldest ? "<=" : ">="} ${where.of(bound.seq)}`);
+  const order = walkLetters(where, words, query, { oldest, after: readCursor(query.cursor, oldest), bound });
+  narrow(where, words, query, leadOf(query)?.[0]);
   const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, d.seq
     from ${dialect.table("dead_letter")} d ${withJob} ${withRun}
-    where ${where.text} order by d.seq ${oldest ? "" : "desc"} limit ${where.of(query.limit + 1)}`;
+    where ${where.text} order by ${order} limit ${where.of(query.limit + 1)}`;
   return { text, values: where.values };
 }
 
 /** The same in the order of enqueue; the newest letter of the list is looked up for the first page, then in the cursor. */
 function enqueuedList(words: LetterWords, query: DeadLetterQuery): Query {
-  const { dialect, jobColumns, withEachJob = words.withJob, withRun = "" } = words;
+  const { dialect, jobColumns, withJob, withRun = "" } = words;
   const from = readEnqueuedCursor(query.cursor);
   const where = new Conditions(dialect);
   const through = (): string =>
@@ -160,7 +209,7 @@ function enqueuedList(words: LetterWords, query: DeadLetterQuery): Query {
   // Of a job at most one letter is not redriven; then the index of these has the order.
   const order = query.redriven ? "d.job_seq, d.generation" : "d.job_seq";
   const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, ${cursor}
-    from ${dialect.table("dead_letter")} d ${withEachJob} ${withRun}
+    from ${dialect.table("dead_letter")} d ${withJob} ${withRun}
     where ${where.text} order by ${order} limit ${where.of(query.limit + 1)}`;
   return { text, values: where.values };
 }
@@ -168,8 +217,8 @@ function enqueuedList(words: LetterWords, query: DeadLetterQuery): Query {
 /** The groups of a tally: one pass over the matching letters, without their texts. */
 export function letterGroups(words: LetterWords, filter: LetterFilter, bound: Bound | null): Query {
   const where = new Conditions(words.dialect);
-  where.add(`d.seq >= ${where.of(bound?.seq ?? 0)}`);
-  narrow(where, words, filter);
+  walkLetters(where, words, filter, { oldest: false, after: readCursor(null), bound });
+  narrow(where, words, filter, leadOf(filter)?.[0]);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const text = `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
     from ${words.dialect.table("dead_letter")} d ${ofJobs ? words.withJob : ""} where ${where.text} group by 1, 2, 3, 4`;
@@ -183,8 +232,8 @@ export function historyText({ table, parameter }: Dialect): string {
     from ${table("attempt")} a join ${table("job")} j on j.seq = a.job_seq where j.id = ${parameter(1)} order by a.epoch`;
 }
 
-/** Adds the conditions of a filter. */
-function narrow(where: Conditions, words: LetterWords, filter: LetterFilter): void {
+/** Adds the conditions of a filter, but for the column that leads, which has one. */
+function narrow(where: Conditions, words: LetterWords, filter: LetterFilter, lead?: Lead): void {
   const { table, says } = words.dialect;
   const { jobId, key, from, until, text } = filter;
   if (jobId !== undefined) {
@@ -192,11 +241,11 @@ function narrow(where: Conditions, words: LetterWords, filter: LetterFilter): vo
     where.add(`d.job_seq = (select seq from ${table("job")} where id = ${id})`);
   }
   if (key !== undefined) where.add(`d.job_seq in (select seq from ${table("job")} where key = ${where.of(key)})`);
-  where.addEqual(COLUMNS, filter);
+  where.addEqual(COLUMNS, lead === undefined ? filter : { ...filter, [lead]: undefined });
   if (from !== undefined) where.add(`d.died_at >= ${where.of(from)}`);
   if (until !== undefined) where.add(`d.died_at < ${where.of(until)}`);
   if (!filter.redriven) where.add("d.redriven_at is null");
-  if (filter.aside) where.add(`${words.isDead ?? "true"} and j.expires_at = ${LATEST_INSTANT}`);
+  if (filter.aside) where.add(words.isAside);
   if (text !== undefined)
     where.add(`(${says("d.error_name", where.of(text))} or ${says("d.error_message", where.of(text))})`);
 }

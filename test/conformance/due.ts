@@ -60,6 +60,47 @@ export function dueFacts({ fact, timed }: Suite): void {
     expect(await walk(store, { key: "none" })).toEqual([]);
   });
 
+  fact("are in one order whatever lanes they wait in, however small the pages", async ({ store }) => {
+    const expected: { readonly id: string; readonly delayMs: number; readonly tenant: string }[] = [];
+    const places = [{}, { priority: 7 }, { queue: "slow" }, { group: "g", groupConcurrency: 1 }, { type: "other" }];
+    for (let n = 0; n < 20; n++) {
+      const tenant = n % 3 === 0 ? "a" : "b";
+      const delayMs = ((n * 7) % 20) * 60_000 + 60_000;
+      const job = { tenant, ...places[n % places.length] };
+      const id =
+        n % 4 === 1 ? (await finish(store, retry({ delayMs }), job)).id : await add(store, { ...job, delayMs });
+      expected.push({ id, delayMs, tenant });
+    }
+    const ids = (tenant?: string): string[] =>
+      expected
+        .filter((job) => tenant === undefined || job.tenant === tenant)
+        .sort((a, b) => a.delayMs - b.delayMs)
+        .map(({ id }) => id);
+    for (const limit of [1, 3, 19, 20, 21]) {
+      expect(await walk(store, { limit })).toEqual(ids());
+      expect(await walk(store, { limit, tenant: "a" })).toEqual(ids("a"));
+      expect(await walk(store, { limit, lookAt: 4 })).toEqual(ids());
+    }
+    const tried = new Set(expected.filter((_, n) => n % 4 === 1).map(({ id }) => id));
+    expect(await walk(store, { tried: false })).toEqual(ids().filter((id) => !tried.has(id)));
+    for (const lookAt of [1, 2, 5, 6])
+      expect(await walk(store, { tried: true, tenant: "b", lookAt })).toEqual(ids("b").filter((id) => tried.has(id)));
+  });
+
+  fact("say how far they looked where they may look no further", async ({ store }) => {
+    const rare = (await finish(store, retry({ delayMs: 90_000 }), { tenant: "rare" })).id;
+    for (let n = 1; n <= 5; n++) await finish(store, retry({ delayMs: n * 10_000 }), { tenant: "other" });
+    const all = (await store.list({ limit: 9, sort: "due", tried: true })).items;
+    const query = { limit: 2, sort: "due", tried: true, tenant: "rare", lookAt: 3 } as const;
+    const first = await store.list(query);
+    expect(first).toMatchObject({ items: [], next: expect.any(String), seenTo: all[2]?.runAt });
+    const second = await store.list({ ...query, cursor: first.next });
+    expect(second).toMatchObject({ items: [{ id: rare }], seenTo: all[5]?.runAt });
+    expect(await store.list({ ...query, cursor: second.next })).toEqual({ items: [], next: null });
+    const full = await store.list({ limit: 1, sort: "due", tried: true, tenant: "other", lookAt: 3 });
+    expect([full.items.length, "seenTo" in full]).toEqual([1, false]);
+  });
+
   fact("go on where they were while others come and go", async ({ store }) => {
     await store.enqueue([newJob({ delayMs: 60_000 })]);
     const ids: string[] = [];

@@ -1,7 +1,8 @@
 // Reads, cancels and reschedules jobs in memory.
 import { type Job, STATES, type State } from "../../core/job.ts";
 import { laneOfKind, kindOfLane } from "../../core/lane.ts";
-import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import { readCursor, readDueCursor } from "../cursor.ts";
+import { duePage } from "../due-page.ts";
 import { withoutPayload } from "../rows.ts";
 import type { JobQuery, Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
@@ -62,16 +63,14 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
 /** Waiting jobs by due time, the earliest first. */
 function listDue(tables: Tables, query: JobQuery): Page<Job> {
   const from = readDueCursor(query.cursor);
-  const waiting = [...tables.jobs.values()]
-    .filter((row) => row.state === "queued" && matches(row, query, tables.clock()))
+  const walked = [...tables.jobs.values()]
+    .filter(({ state }) => state === "queued")
     .filter(({ runAt, seq }) => from === null || runAt > from.runAt || (runAt === from.runAt && seq > from.seq))
     .sort((a, b) => a.runAt - b.runAt || a.seq - b.seq);
-  const items = waiting.slice(0, query.limit);
-  const last = items.at(-1);
-  return {
-    items: items.map((row) => shown(row, query)),
-    next: last && waiting.length > items.length ? dueCursor(last) : null,
-  };
+  const found = walked.slice(0, query.lookAt).filter((row) => matches(row, query, tables.clock()));
+  const bound = query.lookAt === undefined ? null : (walked[query.lookAt - 1] ?? null);
+  const { rows, ...page } = duePage(found, query.limit, (row) => row, bound);
+  return { items: rows.map((row) => shown(row, query)), ...page };
 }
 
 function shown(row: Row, { payloads }: JobQuery): Job {

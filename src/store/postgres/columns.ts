@@ -44,13 +44,47 @@ export const toQueue = (s: string, from: string): string =>
 /** Joins jobs with their belonging. */
 export const withLane = (s: string): string => `left join ${s}.lane l on l.base = j.lane - j.lane % 4`;
 
-/** Running jobs with their run `h`: those that a claim names under the epoch after theirs. */
-export const heldRuns = (
+/** The same, looked up for each job, whatever the planner takes the lanes for. */
+export const withEachLane = (s: string): string =>
+  `left join lateral (select * from ${s}.lane where base = j.lane - j.lane % 4 limit 1) l on true`;
+
+/**
+ * All claims, by their index: claims come and go with every few jobs, and to read the table from its first page to the
+ * last is to read what they left.
+ */
+const claims = (s: string): string => `(select * from ${s}.claim where n > 0) c`;
+
+/** Runs `h` by what claims say; those that have ended since are among them. */
+export const runsOf = (
   s: string,
-  order = "",
+  rest = "",
+  from = claims(s),
 ): string => `(select c.worker, c.nonce, c.at, c.ticket + e.place - 1 as ticket, e.seq, e.epoch
-    from ${s}.claim c cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place) ${order}) h
-  join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
+    from ${from} cross join unnest(c.seqs, c.epochs) with ordinality as e (seq, epoch, place) ${rest}) h`;
+
+/** Running jobs with their run `h`: those that a claim names under the epoch after theirs. */
+export const heldRuns = (s: string): string =>
+  `${runsOf(s, "", `${s}.claim c`)} join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
+
+/**
+ * The same for statements that read every run of all workers: the jobs of a claim are looked up as sets, each of one
+ * epoch, which takes a fraction of what a search for each of them takes. Only claims for which `where` is true.
+ */
+export const allRuns = (
+  s: string,
+  where = "true",
+): string => `${claims(s)} cross join lateral (select u.epoch, array_agg(u.seq) as seqs
+    from unnest(c.seqs, c.epochs) as u (seq, epoch) group by u.epoch) e
+  join lateral (select * from ${s}.job where seq = any(e.seqs) and epoch = e.epoch - 1) j on ${where}
+  cross join lateral (
+    select c.worker, c.nonce, c.at, c.ticket + array_position(c.seqs, j.seq) - 1 as ticket, j.seq, e.epoch) h`;
+
+/**
+ * Looks up the row that has this, for each row before it, by its index: a plain join reads a table that the planner takes
+ * for empty from its first row to the last, for each row again. Before the first ANALYZE it takes any table for empty.
+ */
+export const lookUp = (table: string, where: string, as: string): string =>
+  `cross join lateral (select * from ${table} where ${where} limit 1) ${as}`;
 
 /** True for a job that is queued by its row but claimed. */
 export const isTaken = (s: string): string =>
@@ -61,7 +95,7 @@ export const isTaken = (s: string): string =>
  * busy workers may hold many thousands.
  */
 export const withRun = (s: string): string => `left join lateral (
-    select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${s}.claim c
+    select c.worker, c.at, j.seq, j.epoch + 1 as epoch from ${claims(s)}
     where ${isTaken(s)} and c.epochs[array_position(c.seqs, j.seq)] = j.epoch + 1 limit 1) h on true`;
 
 /** For jobs that are known to have no run. */

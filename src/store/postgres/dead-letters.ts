@@ -1,5 +1,5 @@
 // Dead letters on Postgres: lists them, counts them, sends them back to work.
-import type { Failure } from "../../core/job.ts";
+import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { isJobId } from "../../core/new-job.ts";
 import type { Value } from "../columns.ts";
 import { pageOf } from "../dialect.ts";
@@ -18,7 +18,7 @@ import { attemptFromRow, deadLetterFromRow, failureFromText, groupFromRow } from
 import type { DeadLetterQuery, LetterFilter, Reach, RedriveAnswer, RedriveRequest, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import { tickLetters } from "./causes.ts";
-import { jobColumns, withLane, withRun } from "./columns.ts";
+import { jobColumns, lookUp, withEachLane, withRun } from "./columns.ts";
 import { type Ask, type Context, NOW, placed, rounds } from "./context.ts";
 import type { Waker } from "./wake.ts";
 
@@ -28,9 +28,11 @@ export type PostgresDeadLetterVerbs = Pick<Store, "deadLetters" | "tally" | "his
 const wordsOf = (s: string): LetterWords => ({
   dialect: postgresDialect(s),
   jobColumns: jobColumns(s),
-  withJob: `join ${s}.job j on j.seq = d.job_seq ${withLane(s)}`,
-  withEachJob: `cross join lateral (select * from ${s}.job where seq = d.job_seq limit 1) j ${withLane(s)}`,
+  withJob: `${lookUp(`${s}.job`, "seq = d.job_seq", "j")} ${withEachLane(s)}`,
+  inPairs: true,
   withRun: withRun(s),
+  isAside: `j.expires_at = ${LATEST_INSTANT} and d.job_seq = any(array(select q.seq from ${s}.ended e
+    cross join unnest(e.seqs) as q (seq) where e.state = 'dead' and e.at = ${LATEST_INSTANT}))`,
 });
 
 /** The verbs about dead letters. */

@@ -77,10 +77,14 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
  * takes large tables for small ones and would rather read and sort all of them.
  */
 const FIRST_ROWS = ["bitmapscan", "hashjoin", "mergejoin", "sort"].map((way) => `-c enable_${way}=off`).join(" ");
+/** Each is planned for its own values: how far it looks is one of them. */
+const EACH_ANEW = "-c plan_cache_mode=force_custom_plan";
+/** A question takes no processor from workers beyond its own: to start further processes costs more than any question. */
+const ALONE = "-c max_parallel_workers_per_gather=0";
 
 function forQuestions(config: pg.ClientConfig | null, pooler: boolean): pg.ClientConfig | null {
   if (config === null || pooler) return config;
-  return { ...config, options: `${config.options ?? ""} ${FIRST_ROWS}` };
+  return { ...config, options: `${config.options ?? ""} ${FIRST_ROWS} ${EACH_ANEW} ${ALONE}` };
 }
 
 /** The config of our own connections; null where a pool does not show it. */

@@ -4,23 +4,26 @@ import { RedriveError } from "../../core/errors.ts";
 import { type Job, STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
-import { dueCursor, readDueCursor } from "../cursor.ts";
-import { Conditions, pageOf, type Query } from "../dialect.ts";
-import { addPlain, boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
-import { JOB_WIDTH, RUN_AT, type Value } from "../columns.ts";
-import { columnsFor, jobFromRow } from "../rows.ts";
+import { pageOf } from "../dialect.ts";
+import { boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
+import { JOB_WIDTH, type Value } from "../columns.ts";
+import { jobFromRow } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import {
+  allRuns,
   goesAt,
   heldRuns,
   isTaken,
   jobColumns,
+  lookUp,
   NO_RUN,
   noteEnded,
   PLACE,
+  runsOf,
   STATE,
   stateOf,
   toQueue,
+  withEachLane,
   withLane,
   withRun,
 } from "./columns.ts";
@@ -28,7 +31,8 @@ import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./cont
 import type { PostgresDatabase, PostgresStatement, PostgresValue } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { belongingFrom } from "./lane-numbers.ts";
-import { postgresDialect, time } from "./dialect.ts";
+import { postgresDialect } from "./dialect.ts";
+import { listDue } from "./due-list.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */
@@ -105,15 +109,15 @@ const countAll = (s: string): string => `with running as (select count(*) as hel
 
 /**
  * Counts at most `$1` jobs of each state, from tables that have few other rows: to find a few cancelled jobs among many,
- * all jobs would be read. A job may be in `ended` twice under one expiry, where `keep` was changed and changed back.
+ * all jobs would be read. Those that ended last are counted, which other statements have read too. A job may be in `ended` twice under one expiry, where `keep` was changed and changed back.
  */
 function countFew(s: string): string {
   const ended = (state: State): string => `count(distinct few.seq) from (
-      select q.seq from ${s}.ended e cross join unnest(e.seqs) as q (seq)
-      join ${s}.job j on j.seq = q.seq and j.state = e.state and ${goesAt("j.")} = e.at where e.state = '${state}'`;
+      select j.seq from (select * from ${s}.ended where state = '${state}' order by at desc, n desc) e
+      cross join lateral (select j.seq from ${s}.job j where j.seq = any(e.seqs) and j.state = e.state and ${goesAt("j.")} = e.at) j`;
   const counted: Readonly<Record<State, string>> = {
     queued: `count(*) from (select from ${s}.waiting`,
-    running: `count(*) from (select from ${heldRuns(s)}`,
+    running: `count(*) from (select from ${allRuns(s)}`,
     completed: ended("completed"),
     dead: `count(*) from (select from ${s}.dead_letter where redriven_at is null`,
     cancelled: ended("cancelled"),
@@ -262,43 +266,41 @@ function sourceOf(s: string, { key, state, due }: JobQuery, fewWait: boolean): J
     walk: from,
   });
   if (key !== undefined) return of(`${s}.job j`, withRun(s), "j.key is not null");
-  if (state === "running") return { ...of(heldRuns(s, "order by e.seq desc"), ""), seq: "h.seq", walk: null };
+  if (state === "running") {
+    const runs = runsOf(s, "order by e.seq desc");
+    const jobs = lookUp(`${s}.job`, "seq = h.seq", "j");
+    return { from: `${runs} ${jobs}`, where: "j.epoch = h.epoch - 1", seq: "h.seq", walk: runs, walked: "true" };
+  }
   if (state === "dead") {
     const letters = `${s}.dead_letter d`;
-    const jobs = `${letters} join ${s}.job j on j.seq = d.job_seq ${NO_RUN}`;
+    const jobs = `${letters} ${lookUp(`${s}.job`, "seq = d.job_seq", "j")} ${NO_RUN}`;
     return { from: jobs, where: "d.redriven_at is null", seq: "d.job_seq", walk: letters };
   }
   if (state === "queued" || due !== undefined) {
     // Few are sorted, and looked up in that order; of many, most of the newest jobs wait.
     if (fewWait)
-      return { ...of(`(select * from ${s}.waiting order by seq desc) w join ${s}.job j on j.seq = w.seq`), walk: null };
-    return {
-      ...of(`${s}.job j join ${s}.waiting w on w.seq = j.seq and w.lane = j.lane and w.run_at = j.run_at`),
-      walk: `${s}.job j`,
-    };
+      return {
+        ...of(`(select * from ${s}.waiting order by seq desc) w ${lookUp(`${s}.job`, "seq = w.seq", "j")}`),
+        walk: null,
+      };
+    const place = lookUp(`${s}.waiting`, "lane = j.lane and run_at = j.run_at and seq = j.seq", "w");
+    return { ...of(`${s}.job j ${place}`), walk: `${s}.job j` };
   }
-  return of(`${s}.job j`, state === undefined ? withRun(s) : NO_RUN);
+  return state === undefined ? { ...of(`${s}.job j`, ""), run: withRun(s) } : of(`${s}.job j`);
 }
 
 const wordsOf = (s: string, fewWait: boolean): JobWords => ({
   dialect: postgresDialect(s),
   columns: jobColumns(s),
-  withLane: withLane(s),
+  withLane: withEachLane(s),
   state: STATE,
   isQueued: "h.seq is null and j.state = 'queued'",
   sourceOf: (query) => sourceOf(s, query, fewWait),
 });
 
-async function list({ questions, s }: Context, query: JobQuery): Promise<Page<Job>> {
-  if (query.sort === "due") {
-    const { text, values } = dueList(s, query);
-    const found = await questions.ask({ text }, ...values, query.limit + 1);
-    const rows = found.slice(0, query.limit);
-    const last = rows.at(-1);
-    const place = last && { runAt: last[RUN_AT] as number, seq: last[JOB_WIDTH] as number };
-    const items = rows.map((row) => jobFromRow(row as Value[]));
-    return { items, next: place && found.length > query.limit ? dueCursor(place) : null };
-  }
+async function list(context: Context, query: JobQuery): Promise<Page<Job>> {
+  if (query.sort === "due") return listDue(context, query);
+  const { questions, s } = context;
   const words = wordsOf(s, await doFewWait(questions, s, query));
   const bounded = jobBound(words, query);
   const bound = bounded && boundFrom(await questions.ask({ text: bounded.text }, ...bounded.values));
@@ -316,20 +318,4 @@ async function doFewWait(
   if ((state !== "queued" && due === undefined) || key !== undefined || lookAt === undefined) return true;
   const [row] = await ask({ text: `select count(*) from (select from ${s}.waiting limit $1) w` }, lookAt + 1);
   return (row?.[0] as number) <= lookAt;
-}
-
-/** Waiting jobs by due time, the earliest first; for retries an index has that order. */
-export function dueList(s: string, query: JobQuery): Query {
-  const from = readDueCursor(query.cursor) ?? { runAt: 0, seq: 0 };
-  const order = query.tried ? time("w.run_at") : "w.run_at";
-  const where = new Conditions(postgresDialect(s));
-  const [at, runAt, seq] = [where.of(from.runAt), where.of(from.runAt), where.of(from.seq)];
-  where.add(`${order} >= ${query.tried ? time(`${at}::bigint`) : at} and (w.run_at, w.seq) > (${runAt}, ${seq})`);
-  addPlain(where, STATE, query);
-  if (query.tried) where.add("w.job_id is not null");
-  else if (query.tried === false) where.add("j.attempts = 0");
-  if (query.due !== undefined) where.add(`w.run_at ${query.due ? "<=" : ">"} ${NOW}`);
-  const text = `select ${columnsFor(jobColumns(s), query)}, j.seq from ${s}.waiting w join ${s}.job j on j.seq = w.seq ${NO_RUN} ${withLane(s)}
-    where ${where.text} order by ${order}, w.seq limit $${where.values.length + 1}`;
-  return { text, values: where.values };
 }

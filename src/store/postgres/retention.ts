@@ -34,6 +34,7 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   const giveTimes = timer(s);
   const step = pruneStep(s);
   const clean = cleaner(s);
+  const tidy = tidyStatement(s);
   const freeOldKeys = keyCleaner(s);
   const forgetEvents = eventCleaner(s);
   const sweepOrphans = orphanSweeper(s);
@@ -62,6 +63,8 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
         await forgetEvents(ask, by, retention.limit);
         if (retention.isFirst) {
           await clean(ask, by);
+          // Of those set aside, which no step looks at; one job of a row that is right is enough to leave it.
+          await ask(tidy, LATEST_INSTANT, LATEST_INSTANT, retention.limit);
           await sweepOrphans(ask, retention.limit);
           await forgetLanes(ask, by, retention.limit);
         }
@@ -143,8 +146,7 @@ const moveStatement = (s: string, name: string) => ({
     join ${s}.job j on j.seq = u.seq and j.finished_at is not null and ${goesAt("j.")} = u.was for update of j skip locked),
   moved as (
     update ${s}.job j set expires_at = free.at from free where j.seq = free.seq returning j.seq, j.state, j.expires_at)
-  insert into ${s}.ended (state, at, seqs) select state, expires_at, array_agg(seq order by seq) from moved
-    where expires_at < ${LATEST_INSTANT} group by 1, 2`,
+  insert into ${s}.ended (state, at, seqs) select state, expires_at, array_agg(seq order by seq) from moved group by 1, 2`,
 });
 
 type Step = (ask: Ask, by: Pruning, limit: number) => Promise<PruneAnswer>;

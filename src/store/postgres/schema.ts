@@ -10,7 +10,7 @@
 // written to the log again. There is one row of `ended` for all that ended together and go together. The numbers in such rows are neither
 // compressed nor, as long as they fit, moved out of the row, which would cost more than all else about it. `place` has a
 // row for every job that holds a place in a group; jobs without a group have nothing to do with it.
-import { DEATH_REASONS } from "../../core/job.ts";
+import { DEATH_REASONS, LATEST_INSTANT } from "../../core/job.ts";
 import { within } from "../counters.ts";
 import { JOB_COLUMNS } from "../columns.ts";
 import { type Migration, withAdded } from "../migrations.ts";
@@ -265,11 +265,16 @@ create table ${s}.control (
 insert into ${s}.control values (1, 1);
 `;
 
-/** Failures know the release that ran; the open letters of a cause are found in the order of enqueue. */
+/**
+ * Failures know the release that ran; the open letters of a cause are found in the order of enqueue; dead jobs that wait
+ * for their archive are among the ended ones, as those set aside since are.
+ */
 const recovery = (s: string): string => `
 alter table ${s}.attempt add column release text;
 alter table ${s}.dead_letter add column release text;
 create index dead_letter_open on ${s}.dead_letter (fingerprint, job_seq) where redriven_at is null;
+insert into ${s}.ended (state, at, seqs) select state, expires_at, array_agg(seq order by seq) from ${s}.job
+  where state = 'dead' and expires_at = ${LATEST_INSTANT} group by state, expires_at, seq / 1000;
 `;
 
 /**

@@ -2,7 +2,7 @@
 import type { Value } from "../columns.ts";
 import { expiredFromRow, leaseFromRow, overdueFromRow, workerFromRow } from "../rows.ts";
 import type { Store } from "../store.ts";
-import { heldRuns, jobColumns, withLane } from "./columns.ts";
+import { allRuns, heldRuns, jobColumns, withLane } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
 import type { PostgresValue } from "./driver.ts";
 
@@ -34,12 +34,16 @@ export function beatAnswer(row: readonly PostgresValue[] | undefined): Awaited<R
 const runColumns = (s: string): string => `${jobColumns(s)}, h.nonce, coalesce(h.ticket <= greatest(w.started_through,
   (select max(m.started) from ${s}.claim m where m.worker = h.worker)), true)::int, j.seq`;
 
-/** Runs that exceed a limit: that of the request, of the type for a job enqueued by name, or of the job itself. */
+/**
+ * Runs that exceed a limit: that of the request, of the type for a job enqueued by name, or of the job itself. The type is
+ * read only of a job enqueued by name: a join would look up the lane of every run.
+ */
 export function overdueText(s: string): string {
   return `select ${runColumns(s)}, ${NOW} - h.at
-    from ${heldRuns(s)} left join ${s}.worker w on w.id = h.worker ${withLane(s)}
+    from ${allRuns(s, `c.at <= ${NOW} - $6::bigint`)} left join ${s}.worker w on w.id = h.worker ${withLane(s)}
     where h.at + coalesce($3::bigint, case when not j.limited then (select max(n.stuck_ms)
-        from unnest($4::text[], $5::bigint[]) as n (type, stuck_ms) where n.type = l.type) end, j.stuck_ms) <= ${NOW} - $6::bigint
+        from unnest($4::text[], $5::bigint[]) as n (type, stuck_ms)
+        where n.type = (select o.type from ${s}.lane o where o.base = j.lane - j.lane % 4)) end, j.stuck_ms) <= ${NOW} - $6::bigint
       and j.seq > $1 order by j.seq limit $2`;
 }
 
@@ -79,7 +83,7 @@ export function workerVerbs({ db, s, migrations }: Context): PostgresWorkerVerbs
   };
   const all = {
     text: `select w.id, w.pid, w.host, w.release, w.lease_end, w.started_at, w.beat_at, w.given_up::int, coalesce(r.held, 0)
-      from ${s}.worker w left join (select h.worker, count(*) as held from ${heldRuns(s)} group by h.worker) r on r.worker = w.id
+      from ${s}.worker w left join (select h.worker, count(*) as held from ${allRuns(s)} group by h.worker) r on r.worker = w.id
       order by w.seq`,
   };
   return {

@@ -1,5 +1,5 @@
 // Dead letters on SQLite: lists them, counts them, sends them back to work.
-import type { Failure } from "../../core/job.ts";
+import { type Failure, LATEST_INSTANT } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { pageOf } from "../dialect.ts";
@@ -20,9 +20,8 @@ import type { Verbs } from "../verbs.ts";
 import { ticker } from "./causes.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
-import { type RowPage, WITH_LANE } from "./jobs.ts";
 import { failureFromText, groupFromRow } from "../rows.ts";
-import { SELECT_JOB } from "./wire.ts";
+import { type RowPage, SELECT_JOB, WITH_LANE } from "./wire.ts";
 
 /** The verbs about dead letters, with rows instead of objects. */
 export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
@@ -34,7 +33,7 @@ const WORDS: LetterWords = {
   dialect: SQLITE,
   jobColumns: SELECT_JOB,
   withJob: `join job j on j.seq = d.job_seq ${WITH_LANE}`,
-  isDead: "j.state = 'dead' and j.state <> 'queued'",
+  isAside: `j.state = 'dead' and j.state <> 'queued' and j.expires_at = ${LATEST_INSTANT}`,
 };
 
 /** The verbs about dead letters. */

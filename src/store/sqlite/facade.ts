@@ -9,9 +9,8 @@ import { type StoreLife, storeFrom } from "../verbs.ts";
 import type { Value } from "../columns.ts";
 import { describeSqlite, type SqliteAddress } from "./address.ts";
 import type { Reply, Request } from "./engine.ts";
-import type { RowPage } from "./jobs.ts";
 import { attemptFromRow, deadLetterFromRow, expiredFromRow, jobFromRow, overdueFromRow } from "../rows.ts";
-import { type ClaimWire, packNewJobs, packSettle, unpackClaim } from "./wire.ts";
+import { type ClaimWire, packNewJobs, packSettle, type RowPage, unpackClaim } from "./wire.ts";
 
 /** Carries out one request, in this thread or in another. */
 export type Carrier = (request: Request) => Promise<Reply>;

@@ -4,9 +4,8 @@ import { groupRoom, type Holder } from "../../core/group.ts";
 import type { GroupKey } from "../store.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
-import { WITH_LANE } from "./jobs.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
-import { SELECT_JOB } from "./wire.ts";
+import { SELECT_JOB, WITH_LANE } from "./wire.ts";
 
 /** The verb about groups; jobs come back as rows. */
 export interface GroupVerbs {

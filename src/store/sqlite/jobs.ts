@@ -2,31 +2,20 @@
 import { STATES, type State } from "../../core/job.ts";
 import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import type { EnqueueAnswer, JobQuery } from "../store.ts";
-import { dueCursor, readDueCursor } from "../cursor.ts";
-import { Conditions, pageOf } from "../dialect.ts";
-import { addPlain, boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
+import { pageOf } from "../dialect.ts";
+import { boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
 import { enqueuer } from "./enqueue.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
-import { JOB_WIDTH, RUN_AT } from "../columns.ts";
-import { columnsFor } from "../rows.ts";
-import { SQLITE, time } from "./dialect.ts";
-import { SELECT_JOB } from "./wire.ts";
-
-/** Joins jobs with their belonging. */
-export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
+import { JOB_WIDTH } from "../columns.ts";
+import { SQLITE } from "./dialect.ts";
+import { listDue } from "./due-list.ts";
+import { type RowPage, SELECT_JOB, WITH_LANE } from "./wire.ts";
 
 /** Running jobs, worded so that the index of everything not waiting answers, in the order of arrival. */
 export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.expires_at is null";
-
-/** A page of rows on the wire. */
-export interface RowPage {
-  readonly rows: Value[][];
-  readonly next: string | null;
-  readonly seenTo?: number;
-}
 
 /** The verbs about jobs; jobs come back as rows and go in as one flat array. */
 export interface SqliteJobVerbs extends Pick<Verbs, "count" | "cancel" | "reschedule"> {
@@ -136,25 +125,4 @@ function list(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
   const bound = bounded && boundFrom(db.prepare(bounded.text).all(...bounded.values));
   const { text, values } = jobList(WORDS, query, now, bound);
   return pageOf(db.prepare(text).all(...values), query.limit, JOB_WIDTH, bound);
-}
-
-/** Waiting jobs by due time, the earliest first; for retries an index has that order. */
-function listDue(db: SqliteDatabase, query: JobQuery, now: number): RowPage {
-  const from = readDueCursor(query.cursor);
-  const [table, order] = query.tried ? ["job j indexed by job_retrying", time("j.run_at")] : ["job j", "j.run_at"];
-  const where = new Conditions(SQLITE);
-  where.add("j.state = 'queued'");
-  addPlain(where, WORDS.state, query);
-  if (from) {
-    const [at, runAt, seq] = [where.of(from.runAt), where.of(from.runAt), where.of(from.seq)];
-    where.add(`${order} >= ${query.tried ? time(at) : at} and (j.run_at, j.seq) > (${runAt}, ${seq})`);
-  }
-  if (query.due !== undefined) where.add(`j.run_at ${query.due ? "<=" : ">"} ${where.of(now)}`);
-  if (query.tried !== undefined) where.add(query.tried ? "j.attempts > 0" : "j.attempts = 0");
-  const text = `select ${columnsFor(SELECT_JOB, query)}, j.seq from ${table} ${WITH_LANE} where ${where.text} order by ${order}, j.seq limit ?`;
-  const found = db.prepare(text).all(...where.values, query.limit + 1);
-  const rows = found.slice(0, query.limit);
-  const last = rows.at(-1);
-  const place = last && { runAt: last[RUN_AT] as number, seq: last[JOB_WIDTH] as number };
-  return { rows, next: place && found.length > query.limit ? dueCursor(place) : null };
 }

@@ -29,6 +29,16 @@ export const SELECT_JOB = selectJob({
   stack: lastStack("j"),
 });
 
+/** Joins jobs with their belonging. */
+export const WITH_LANE = "left join lane l on l.base = j.lane - j.lane % 4";
+
+/** A page of rows on the wire. */
+export interface RowPage {
+  readonly rows: Value[][];
+  readonly next: string | null;
+  readonly seenTo?: number;
+}
+
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
 export function packNewJobs(jobs: readonly NewJob[]): Value[] {
   const flat: Value[] = [];

@@ -5,8 +5,8 @@ import type { ExpiredRequest, OverdueRequest } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
-import { RUNNING, WITH_LANE } from "./jobs.ts";
-import { SELECT_JOB } from "./wire.ts";
+import { RUNNING } from "./jobs.ts";
+import { SELECT_JOB, WITH_LANE } from "./wire.ts";
 
 /** The columns of a run: a job, its nonce, whether it had started, and its position. */
 const RUN_COLUMNS = `${SELECT_JOB}, j.nonce, coalesce(j.ticket <= w.started_through, 1), j.seq`;

@@ -33,3 +33,26 @@ it.each(SERVERS)("what is left of jobs that were deleted by hand is pruned, on %
   await pass();
   expect(await left()).toEqual({ count: 0, attempts: 1 });
 });
+
+it.each(SERVERS)("what is noted of jobs set aside goes once no such job is left, on %s", async (server) => {
+  const { store, schema, clock, close } = await postgresWorld(server);
+  onTestFinished(close);
+  const keeps = { keepFinishedMs: 10, keepDeadMs: 10 };
+  const jobs = [];
+  for (let n = 0; n < 2; n++) {
+    const job = await start(store, keeps);
+    await end(store, job, dead());
+    jobs.push(job);
+  }
+  clock.now += 10;
+  await store.prune({ ...RETENTION, types: [{ type: jobs[0]?.type ?? "", finishedMs: 10, deadMs: null }], limit: 10 });
+  const noted = () => sql(server, `select cardinality(seqs) as jobs from ${schema}.ended where state = 'dead'`);
+  expect(await noted()).toEqual([{ jobs: 2 }]);
+  await store.remove([jobs[0]?.id ?? ""]);
+  await store.prune({ ...RETENTION, limit: 10 });
+  expect(await noted()).toEqual([{ jobs: 2 }]);
+  expect((await store.tally({ aside: true })).total).toBe(1);
+  await store.redrive([{ id: jobs[1]?.id ?? "", generation: 1, delayMs: 0 }]);
+  await store.prune({ ...RETENTION, limit: 10 });
+  expect(await noted()).toEqual([]);
+});

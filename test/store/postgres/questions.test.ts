@@ -1,10 +1,13 @@
-// What people ask has connections of its own, made at the first question.
+// What people ask has connections of its own, made at the first question, and reads what it looks at and no more.
 import pg from "pg";
-import { expect, inject, it, onTestFinished } from "vitest";
-import { createPostgresStore } from "../../../src/store/postgres/index.ts";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
 import { newJob } from "../../support/new-job.ts";
 import { testSchema } from "../../support/postgres-queue.ts";
-import { sql } from "../../support/postgres-world.ts";
+import { blocksRead } from "../../support/postgres-blocks.ts";
+import { sql, storeBeside } from "../../support/postgres-world.ts";
+import { claimBy, signUp } from "../../support/runs.ts";
+import { dead } from "../../support/verdicts.ts";
 
 const SERVER = inject("postgres18");
 
@@ -28,4 +31,44 @@ it("people are answered while every connection of the workers waits", async () =
   await other.query("rollback");
   await writing;
   expect(await store.count(10)).toMatchObject({ queued: 2 });
+});
+
+describe("in a store whose tables the planner takes for empty", () => {
+  const LOOK = { limit: 5, lookAt: 100 };
+  const QUESTIONS: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>> = {
+    "waiting jobs": (store) => store.list({ ...LOOK, state: "queued" }),
+    "waiting jobs of a tenant": (store) => store.list({ ...LOOK, state: "queued", tenant: "none" }),
+    "running jobs of a tenant": (store) => store.list({ ...LOOK, state: "running", tenant: "none" }),
+    "dead jobs of a tenant": (store) => store.list({ ...LOOK, state: "dead", tenant: "none" }),
+    "jobs by due time": (store) => store.list({ ...LOOK, sort: "due", tenant: "none" }),
+    "letters of a cause": (store) => store.deadLetters({ ...LOOK, fingerprint: "rare" }),
+    "letters that wait for an archive": (store) => store.tally({ aside: true }),
+    "a tally of a service": (store) => store.tally({ lookAt: 100, service: "none" }),
+    counts: (store) => store.count(100),
+  };
+  /** A few index levels for each row looked at, what a connection reads at first, and the runs of both claims. */
+  const FEW = 1_500;
+
+  it("no question reads more than a few blocks for each row that it may look at", async () => {
+    const { store, client, s } = await storeBeside(SERVER);
+    const worker = await signUp(store);
+    for (let n = 0; n < 3; n++) {
+      await store.enqueue(Array.from({ length: 1_000 }, () => newJob()));
+      const { jobs } = await claimBy(store, worker, { limit: 1_000 });
+      const settlements = jobs.map(({ id, epoch, nonce }) => ({ id, epoch, nonce, verdict: dead() }));
+      await store.settle({ settlements });
+    }
+    for (let n = 0; n < 6; n++) await store.enqueue(Array.from({ length: 1_000 }, () => newJob()));
+    await claimBy(store, worker, { limit: 200 });
+    // As a vacuum leaves them that saw them empty.
+    await client.query(
+      `update pg_class set reltuples = 0, relpages = greatest(1, pg_relation_size(oid) / 8192)
+       where relnamespace = $1::regnamespace and relkind = 'r'`,
+      [s],
+    );
+    const read: Record<string, number> = {};
+    for (const [name, ask] of Object.entries(QUESTIONS))
+      read[name] = await blocksRead(client, s, createPostgresStore({ url: SERVER, schema: s }), ask);
+    expect(Object.entries(read).filter(([, blocks]) => blocks > FEW)).toEqual([]);
+  });
 });
