@@ -1,24 +1,39 @@
 // `npm run prove -- mutate [--mutants N] [--seed S] [--minutes M] [--out FILE] [--in TEXT]`: changes one thing in a copy of
-// the library, runs the tests about it, and says which changes no test noticed. What was judged is kept in a file, so that a
-// run that was stopped goes on where it ended.
-import { fork } from "node:child_process";
+// the library, runs the tests that pass by it, and says which changes no test noticed. What was judged is kept in a file, so
+// that a run that was stopped goes on where it ended.
+import { createHash } from "node:crypto";
 import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, dirname, join, normalize } from "node:path";
+import { availableParallelism, tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { allMutants, nameOf, sample, weave } from "./mutate-changes.mjs";
+import { MutateTests } from "./mutate-tests.mjs";
 import { root } from "./ready.mjs";
 
-const FOLDERS = ["src/core", "src/services", "src/worker", "src/upkeep", "src/store/memory"];
-const COPIED = ["src", "test", "package.json", "tsconfig.json"];
+const COPIED = [
+  "src",
+  "test",
+  "examples",
+  "scripts",
+  "bin",
+  "package.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+  "tsconfig.examples.json",
+];
 const OUT = join(root, "node_modules/.cache/redrive-mutants.jsonl");
-/** Longer than a test may take: where none ends for so long, the change made a loop without end, which is noticed. */
-const SILENT_MS = 100_000;
-/** Tests that need more than this process and SQLite, or take too long to be run for every change. */
+/** Tests that need more than this process and SQLite, or read the source, or take too long to be run for every change. */
 const LEFT_OUT = /from ".*(postgres|child_process|processes|compiled|batch-kills)|inject\(|importBuilt|threadedWorld/;
-const SEEDS = { files: ["test/simulation/simulation.test.ts"], pattern: "hold on memory for seeds 1 to 50" };
-const SWAPS = { "<": "<=", "<=": "<", ">": ">=", ">=": ">", "===": "!==", "!==": "===", "+": "-", "-": "+" };
-const LOGIC = { "&&": "||", "||": "&&" };
+const LEFT_OUT_NAMES = /postgres|planted|checker|test\/(tidy|docs|scripts|package|bench|chaos)/;
+/** A few seeds of the simulation, not all. */
+const PATTERNS = { "test/simulation/simulation.test.ts": "hold on memory for seeds 1 to 50" };
+/** What a file says that takes modules apart or changes its process. */
+const NEEDS_A_PROCESS = /\bvi\.|\bprocess\./;
+/** How many files are tried out in one go. */
+const TOGETHER = 8;
+/** The tests about a change are run in lots: the first so long, by what they need without it, each further one twice that. */
+const [FIRST_MS, LONGEST_MS] = [1_000, 30_000];
 
 /** Runs the mutation run; resolves to the exit code. */
 export async function mutate(args) {
@@ -26,31 +41,41 @@ export async function mutate(args) {
   const { parseAst } = await import("vitest/node");
   const excuses = JSON.parse(readFileSync(join(root, "scripts/mutants.json"), "utf8"));
   refuseOld(excuses, new Set(allMutants(parseAst, "").map(nameOf)));
-  const mutants = sample(allMutants(parseAst, asked.within), asked.mutants, asked.seed);
+  const mutants = sample(allMutants(parseAst, asked.within), asked.mutants, asked.seed).map((mutant, index) => ({
+    ...mutant,
+    number: index + 1,
+    name: nameOf(mutant),
+    excuse: excuses[nameOf(mutant)],
+  }));
+  const copy = makeCopy(mutants);
+  const key = keyOf(copy);
   const known = readKnown(asked.out);
-  const copy = makeCopy();
-  const tests = readTests(copy);
-  const runner = new Runner(copy);
-  const controls = new Map();
+  const isKnown = ({ name, excuse }) => excuse !== undefined || known.get(name)?.key === key;
+  const tests = Array.from({ length: Math.min(2, availableParallelism()) }, () => new MutateTests(copy));
   const until = Date.now() + asked.minutes * 60_000;
   const totals = { killed: 0, survived: 0, excused: 0, left: 0 };
+  const say = ({ file, line, was, is }, fate, why) => {
+    totals[fate]++;
+    if (fate === "left") return;
+    process.stdout.write(`${fate.padEnd(9)} ${file}:${line}  ${was} → ${is}${why ? ` (${why})` : ""}\n`);
+  };
   try {
-    for (const mutant of mutants) {
-      const name = nameOf(mutant);
-      const excuse = excuses[name];
-      if (excuse === undefined && !known.has(name) && Date.now() > until) {
-        totals.left++;
-        continue;
-      }
+    for (const mutant of mutants.filter(isKnown)) {
       // What is known to be of no matter is not run.
-      const fate = excuse ? "excused" : (known.get(name) ?? (await judge(copy, runner, mutant, tests, controls)));
-      if (!excuse && !known.has(name)) appendFileSync(asked.out, `${JSON.stringify({ name, fate })}\n`);
-      totals[fate]++;
-      const why = excuse ? ` (${excuse})` : "";
-      process.stdout.write(`${fate.padEnd(9)} ${mutant.file}:${mutant.line}  ${mutant.was} → ${mutant.is}${why}\n`);
+      if (mutant.excuse) say(mutant, "excused", mutant.excuse);
+      else say(mutant, known.get(mutant.name).fate, known.get(mutant.name).by);
     }
+    const unknown = mutants.filter((mutant) => !isKnown(mutant));
+    const map = unknown.length > 0 ? await readMap(copy, tests, asked.map) : [];
+    await inParallel(tests, unknown, async (runner, mutant) => {
+      if (Date.now() > until) return say(mutant, "left");
+      const by = await noticedBy(runner, mutant, lotsFor(map, mutant, known.get(mutant.name)?.by));
+      const fate = by === null ? "survived" : "killed";
+      appendFileSync(asked.out, `${JSON.stringify({ name: mutant.name, fate, by, key })}\n`);
+      say(mutant, fate, by);
+    });
   } finally {
-    await runner.end();
+    await Promise.all(tests.map((each) => each.end()));
     rmSync(copy, { recursive: true, force: true });
   }
   const { killed, survived, excused, left } = totals;
@@ -80,232 +105,116 @@ function readArguments(args) {
   const out = values.out ?? OUT;
   mkdirSync(dirname(out), { recursive: true });
   const [mutants, seed, minutes] = [number("mutants", "100"), number("seed", "1"), number("minutes", "60")];
-  return { mutants, seed, minutes, out, within: values.in ?? "" };
+  return { mutants, seed, minutes, out, map: `${String(out)}.map`, within: values.in ?? "" };
 }
 
-/** The fates of mutants that were judged before, by name. */
+/** What became of mutants that were judged before, by name; the last word counts. */
 function readKnown(file) {
   if (!existsSync(file)) return new Map();
   const lines = readFileSync(file, "utf8").split("\n").filter(Boolean);
-  return new Map(lines.map((line) => JSON.parse(line)).map(({ name, fate }) => [name, fate]));
+  return new Map(lines.map((line) => JSON.parse(line)).map((judged) => [judged.name, judged]));
 }
 
-/** Names hold no line numbers, only the place in the line: a change elsewhere in the file makes no other mutant of it. */
-function nameOf({ file, was, is, around, at }) {
-  return `${file} | ${around} | ${at}: ${was} → ${is}`;
-}
-
-function allMutants(parseAst, within) {
-  const files = FOLDERS.flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-      .map((name) => `${folder}/${name}`)
-      .filter((name) => name.endsWith(".ts") && name.includes(within)),
-  );
-  return files.sort().flatMap((file) => mutantsOf(parseAst, file, readFileSync(join(root, file), "utf8")));
-}
-
-/** Every change of one file. */
-function mutantsOf(parseAst, file, code) {
-  const found = [];
-  const add = (start, end, is) => {
-    const was = code.slice(start, end).replace(/\s+/g, " ");
-    const from = code.lastIndexOf("\n", start) + 1;
-    const whole = code.slice(from, code.indexOf("\n", start));
-    const around = whole.trim();
-    const line = code.slice(0, start).split("\n").length;
-    found.push({
-      file,
-      start,
-      end,
-      line,
-      around,
-      at: start - from - whole.indexOf(around),
-      was: was.slice(0, 80),
-      is: is.replace(/\s+/g, " ").slice(0, 80),
-      text: is,
-    });
-  };
-  const visit = (node) => {
-    if (Array.isArray(node)) return node.forEach(visit);
-    if (typeof node !== "object" || node === null || typeof node.type !== "string") return;
-    // Types do nothing at run time.
-    if (/^TS(?!As|NonNull|Satisfies)/.test(node.type) || node.type === "ImportDeclaration") return;
-    mutateNode(node, code, add);
-    for (const value of Object.values(node)) visit(value);
-  };
-  visit(parseAst(code, { lang: "ts" }).body);
-  return found;
-}
-
-function mutateNode(node, code, add) {
-  const textOf = ({ start, end }) => code.slice(start, end);
-  if (["IfStatement", "ConditionalExpression", "WhileStatement"].includes(node.type)) {
-    add(node.test.start, node.test.end, `!(${textOf(node.test)})`);
-  }
-  const swap = node.type === "BinaryExpression" ? SWAPS[node.operator] : LOGIC[node.operator];
-  if ((node.type === "BinaryExpression" || node.type === "LogicalExpression") && swap) {
-    const [left, right] = [node.left, node.right].map((each) => within(each, textOf(each)));
-    const isText = node.operator === "+" && /["'`]/.test(left + right);
-    if (!isText) add(node.start, node.end, `(${left} ${swap} ${right})`);
-  }
-  const call = node.type === "ExpressionStatement" && (node.expression.argument ?? node.expression);
-  if (call && call.type === "CallExpression" && textOf(call.callee) !== "super") add(node.start, node.end, ";");
-  if (node.type === "Literal" && typeof node.value === "boolean") add(node.start, node.end, String(!node.value));
-  if (node.type === "Literal" && typeof node.value === "number") add(node.start, node.end, String(node.value + 1));
-}
-
-/** An operand, in parentheses where the operator beside it may bind more tightly than its own. */
-function within({ type }, text) {
-  return /^(Binary|Logical|Conditional|Assignment|Arrow)/.test(type) ? `(${text})` : text;
-}
-
-/** So many of them, the same for the same seed. */
-function sample(all, count, seed) {
-  let state = seed >>> 0;
-  const random = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  const drawn = all.map((mutant) => ({ mutant, at: random() })).sort((a, b) => a.at - b.at);
-  return drawn.slice(0, count).map(({ mutant }) => mutant);
-}
-
-/** A copy of the tree to change; the packages are those of this one. */
-function makeCopy() {
+/** A copy of the tree with all changes in it; the packages are those of this one. */
+function makeCopy(mutants) {
   const copy = mkdtempSync(join(tmpdir(), "redrive-mutate-"));
   for (const name of COPIED) cpSync(join(root, name), join(copy, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
-  cpSync(join(root, "scripts/mutate-runner.mjs"), join(copy, "mutate-runner.mjs"));
+  for (const file of new Set(mutants.map((mutant) => mutant.file))) {
+    const changes = mutants.filter((mutant) => mutant.file === file);
+    writeFileSync(join(copy, file), weave(readFileSync(join(copy, file), "utf8"), changes));
+  }
   return copy;
 }
 
-/** Runs the tests about a mutant, the closest first, until one fails that does not fail without it. */
-async function judge(copy, runner, mutant, tests, controls) {
-  const code = readFileSync(join(copy, mutant.file), "utf8");
-  const mutated = code.slice(0, mutant.start) + mutant.text + code.slice(mutant.end);
-  const runWith = (text, files, pattern) => {
-    runner.change(mutant.file, text);
-    return runner.run(files, pattern);
-  };
-  const isSound = async (files, pattern) => {
-    const key = files.join(" ");
-    if (!controls.has(key)) controls.set(key, (await runWith(code, files, pattern)).passed);
-    return controls.get(key);
-  };
-  try {
-    for (const { files, pattern } of stagesFor(tests, mutant.file)) {
-      for (let left = files; left.length > 0; ) {
-        const { passed, isStuck, failed } = await runWith(mutated, left, pattern);
-        if (isStuck) return "killed";
-        if (passed) break;
-        // A file that fails but once, or by itself, says nothing: the stage goes on without it.
-        const alone = failed === null ? left : [failed];
-        const again = await runWith(mutated, alone, pattern);
-        if (!again.passed && (await isSound(alone, pattern))) return "killed";
-        left = left.filter((file) => !alone.includes(file));
-      }
+/** The same for the same library, tests and changes: what was found out holds as long as these stay. */
+function keyOf(copy) {
+  const hash = createHash("sha256");
+  for (const folder of ["src", "test"]) {
+    for (const name of readdirSync(join(copy, folder), { recursive: true, encoding: "utf8" }).sort()) {
+      if (/\.(ts|mjs|json)$/.test(name)) hash.update(name).update(readFileSync(join(copy, folder, name)));
     }
-    return "survived";
-  } finally {
-    runner.change(mutant.file, code);
   }
+  return hash.digest("hex").slice(0, 16);
 }
 
-/** Every test that can be run for every mutant, with all files that it loads. */
-function readTests(copy) {
-  const imported = new Map();
-  const importsOf = (file) => {
-    if (!imported.has(file)) {
-      const text = existsSync(join(copy, file)) ? readFileSync(join(copy, file), "utf8") : "";
-      const named = [...text.matchAll(/from "(\.[^"]+)"/g)].map(([, name]) => normalize(join(dirname(file), name)));
-      imported.set(file, named);
-    }
-    return imported.get(file);
+async function inParallel(tests, items, work) {
+  const queue = [...items];
+  const one = async (runner) => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(runner, item);
   };
-  const closure = (file) => {
-    const loaded = new Map([[file, 0]]);
-    for (const [each, far] of loaded)
-      for (const next of importsOf(each)) if (!loaded.has(next)) loaded.set(next, far + 1);
-    return loaded;
-  };
+  await Promise.all(tests.map(one));
+}
+
+/** Which changes each test passes by, and how long it takes without any; found out once and kept in a file. */
+async function readMap(copy, tests, file) {
+  const key = keyOf(copy);
+  if (existsSync(file)) {
+    const kept = JSON.parse(readFileSync(file, "utf8"));
+    if (kept.key === key) return kept.map;
+  }
+  const files = testFiles(copy);
+  process.stdout.write(`Running ${files.length} test files without a change, to see which tests pass by which.\n`);
+  const map = [];
+  const lots = Array.from({ length: Math.ceil(files.length / TOGETHER) }, (_, at) =>
+    files.slice(at * TOGETHER, (at + 1) * TOGETHER),
+  );
+  await inParallel(tests, lots, async (runner, lot) => map.push(...(await runner.passedBy(lot))));
+  writeFileSync(file, JSON.stringify({ key, map }));
+  return map;
+}
+
+function testFiles(copy) {
   return readdirSync(join(copy, "test"), { recursive: true, encoding: "utf8" })
-    .map((name) => `test/${name}`)
-    .filter((file) => file.endsWith(".test.ts") && file !== SEEDS.files[0])
-    .filter((file) => !/postgres|planted|checker/.test(file) && !LEFT_OUT.test(readFileSync(join(copy, file), "utf8")))
-    .sort()
-    .map((file) => ({ file, loaded: closure(file) }));
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => ({ file: `test/${name}`, text: readFileSync(join(copy, "test", name), "utf8") }))
+    .filter(({ file, text }) => !LEFT_OUT_NAMES.test(file) && !LEFT_OUT.test(text))
+    .map(({ file, text }) => ({ file, pattern: PATTERNS[file], isApart: NEEDS_A_PROCESS.test(text) }))
+    .sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** The tests that name the file, then all others that load it, the nearest first, then a few seeds of the simulation. */
-function stagesFor(tests, file) {
-  const name = basename(file, ".ts");
+/** The tests that pass by a change in the order in which they are tried, the cheap and the near first. */
+function lotsFor(map, { number, file }, first) {
   const folder = dirname(file).replace(/^src/, "test").replace("store/memory", "conformance");
-  const about = tests.filter(({ loaded }) => loaded.has(file));
-  const isNamed = (test) =>
-    test.loaded.get(file) === 1 || basename(test.file).includes(name) || test.file === `${folder}/memory.test.ts`;
-  const far = (test) => test.loaded.get(file) + (dirname(test.file) === folder ? 0 : 100);
-  const others = about.filter((test) => !isNamed(test)).sort((a, b) => far(a) - far(b));
-  const stages = [about.filter(isNamed), others].map((stage) => ({ files: stage.map((test) => test.file) }));
-  return [...stages, SEEDS].filter(({ files }) => files.length > 0);
+  const rank = (test) => {
+    if (test.file === first) return 0;
+    const isNear = basename(test.file).includes(basename(file, ".ts")) || dirname(test.file) === folder;
+    return test.ms * (isNear ? 0.2 : 1);
+  };
+  const passing = map
+    .map(({ outside, tests, loadMs, ...test }) => {
+      const own = outside.includes(number) ? tests : tests.filter(({ passes }) => passes.includes(number));
+      const ms = own.reduce((sum, each) => sum + each.ms, loadMs);
+      return { ...test, ids: own.map(({ id }) => id), ms };
+    })
+    .filter(({ ids }) => ids.length > 0)
+    .sort((a, b) => rank(a) - rank(b));
+  const lots = [];
+  let [left, size] = [0, FIRST_MS];
+  for (const test of passing) {
+    if (left <= 0) {
+      lots.push([]);
+      left = size;
+      size = Math.min(size * 2, LONGEST_MS);
+    }
+    lots.at(-1).push(test);
+    left -= test.ms;
+  }
+  return lots;
 }
 
-/** The process that runs the tests of a copy; started again where a mutant made it hang. */
-class Runner {
-  #copy;
-  #child = null;
-  /** Files that were changed since it last looked. */
-  #changed = new Set();
-
-  constructor(copy) {
-    this.#copy = copy;
+/** The first test file that fails with the mutant, twice; null where none does. */
+async function noticedBy(runner, mutant, lots) {
+  for (const lot of lots) {
+    for (let left = lot; left.length > 0; ) {
+      const { isStuck, failed } = await runner.failing(left, mutant.number);
+      if (isStuck) return "it hangs";
+      if (failed.length === 0) break;
+      const again = await runner.failing(failed, mutant.number);
+      if (again.isStuck || again.failed.length > 0) return (again.failed[0] ?? failed[0]).file;
+      // What fails but once says nothing: the lot goes on without it.
+      left = left.filter((test) => !failed.includes(test));
+    }
   }
-
-  change(file, text) {
-    writeFileSync(join(this.#copy, file), text);
-    this.#changed.add(file);
-  }
-
-  /** Runs some tests until one fails; says which file that was in, where one was. */
-  async run(tests, pattern) {
-    this.#child ??= await this.#start();
-    const changed = [...this.#changed];
-    this.#changed.clear();
-    this.#child.send({ tests, pattern, changed });
-    const answer = await this.#answer("done");
-    if (answer === null) await this.end();
-    return answer === null ? { passed: false, isStuck: true, failed: null } : { ...answer, isStuck: false };
-  }
-
-  async end() {
-    const child = this.#child;
-    this.#child = null;
-    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-    const isOver = new Promise((resolve) => child.once("exit", resolve));
-    // With everything that it started.
-    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-    await isOver;
-  }
-
-  async #start() {
-    this.#child = fork(join(this.#copy, "mutate-runner.mjs"), { cwd: this.#copy, detached: true, stdio: "ignore" });
-    await this.#answer("ready");
-    return this.#child;
-  }
-
-  /** The next message of this kind; null where nothing was heard for too long. */
-  #answer(kind) {
-    return new Promise((resolve, reject) => {
-      const end = (answer) => {
-        clearTimeout(silence);
-        this.#child.off("message", hear).off("exit", isGone);
-        resolve(answer);
-      };
-      const isGone = () => reject(new Error("The process that runs the tests has ended."));
-      const hear = (message) => (message.kind === kind ? end(message) : silence.refresh());
-      const silence = setTimeout(() => end(null), SILENT_MS);
-      this.#child.on("message", hear).once("exit", isGone);
-    });
-  }
+  return null;
 }

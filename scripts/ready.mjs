@@ -31,6 +31,7 @@ export function ready({ build = "required" } = {}) {
   const compile = (project) => run(process.execPath, [inRoot("node_modules/typescript/bin/tsc"), "-p", project]);
   // The examples see the library as it was built, like any program that uses it.
   let result = compile("tsconfig.build.json");
+  if (result.status === 0) result = run(process.execPath, [inRoot("scripts/bundle.mjs"), inRoot("dist")]);
   if (result.status === 0) result = compile("tsconfig.examples.json");
   if (result.status === 0) {
     mkdirSync(dirname(stamp), { recursive: true });
@@ -103,7 +104,7 @@ function distIsFresh() {
     readdirSync(inRoot(folder), { recursive: true }).map((name) => join(folder, name)),
   );
   const settings = ["tsconfig.json", "tsconfig.build.json", "tsconfig.examples.json", "package-lock.json"];
-  const inputs = [...settings, ...folders, ...names];
+  const inputs = ["scripts/bundle.mjs", ...settings, ...folders, ...names];
   return inputs.every((name) => statSync(inRoot(name)).mtimeMs <= builtAt);
 }
 

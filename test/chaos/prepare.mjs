@@ -62,4 +62,8 @@ export function compileChaos(folder) {
   if (!existsSync(opener)) throw new Error("src/open-store.ts is gone; say in test/chaos where stores are opened.");
   writeFileSync(opener, 'export { openStore } from "../test/chaos/open-recorded.js";\n');
   for (const { file, was, is, head } of CLOCKS) replace(join(folder, file), was, is, head);
+  const bundled = spawnSync(process.execPath, [join(root, "scripts/bundle.mjs"), join(folder, "src")], {
+    encoding: "utf8",
+  });
+  if (bundled.status !== 0) throw new Error(`The threads of the build for chaos were not bundled:\n${bundled.stderr}`);
 }

@@ -95,7 +95,7 @@ describe.each(KINDS)("closing on %s", (kind) => {
     const outcome = guest.run(double, { n: 1 }, { signal: controller.signal }).catch((error: unknown) => error);
     await expect.poll(async () => (await owner.jobs.count()).queued).toBe(1);
     await guest.close();
-    const late = new Promise((resolve) => setTimeout(resolve, 1_500, "still waiting"));
+    const late = new Promise((resolve) => setTimeout(resolve, 30_000, "still waiting").unref());
     const end = await Promise.race([outcome, late]);
     controller.abort();
     expect(end).toMatchObject({ code: "closed" });

@@ -51,6 +51,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a heartbeat renews a worker that was given up",
     rules: ["R9"],
     within: 20,
+    foundBy: 7,
     wrap: (store) => ({ ...store, beat: async (beat) => ({ ...(await store.beat(beat)), alive: true }) }),
   },
   {
@@ -146,7 +147,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a job that runs counts as one that waits",
     rules: ["R13"],
     within: 20,
-    foundBy: 4,
+    foundBy: 6,
     settings: { modes: 0.6 },
     wrap: (store) => ({
       ...store,
@@ -173,7 +174,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "one generation is redriven twice",
     rules: ["R14"],
     within: 60,
-    foundBy: 21,
+    foundBy: 23,
     wrap(store) {
       return {
         ...store,
@@ -210,6 +211,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "every lost run counts as started",
     rules: ["R7"],
     within: 10,
+    foundBy: 2,
     wrap: (store) => ({
       ...store,
       expired: async (request) => (await store.expired(request)).map((run) => ({ ...run, started: true })),

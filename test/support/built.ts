@@ -48,6 +48,10 @@ function build(): string {
   // The types of the examples are those of dist, which may be older; `npm run check` looks at them.
   const stdout =
     compile("tsconfig.build.json", "dist") + compile("tsconfig.examples.json", "dist/examples", "--noCheck");
+  const bundled = spawnSync(process.execPath, [join(ROOT, "scripts/bundle.mjs"), join(fresh, "dist")], {
+    encoding: "utf8",
+  });
+  if (bundled.status !== 0) throw new Error(`The threads of the build for tests were not bundled:\n${bundled.stderr}`);
   if (stdout.trim() !== "") process.stderr.write(`The build for tests has type errors:\n${stdout}`);
   // The package finds its own parts by its name.
   cpSync(join(ROOT, "package.json"), join(fresh, "package.json"));
@@ -61,7 +65,8 @@ function build(): string {
 }
 
 function hashOfSources(): string {
-  const hash = createHash("sha256").update(readFileSync(join(ROOT, "package.json")));
+  const hash = createHash("sha256");
+  for (const name of ["package.json", "scripts/bundle.mjs"]) hash.update(readFileSync(join(ROOT, name)));
   for (const folder of ["src", "examples/shop", "examples/kit"]) {
     const names = readdirSync(join(ROOT, folder), { recursive: true }) as string[];
     for (const name of names.filter((each) => each.endsWith(".ts")).toSorted())

@@ -116,7 +116,7 @@ const roles = {
       (error) => error.code,
     );
     const enqueued = store.enqueue([newJob("sendable")]).then(([answer]) => answer.kind);
-    const patience = new Promise((resolve) => setTimeout(resolve, 3_000, "no answer").unref());
+    const patience = new Promise((resolve) => setTimeout(resolve, 60_000, "no answer").unref());
     const answers = [await Promise.race([refused, patience]), await Promise.race([enqueued, patience])];
     console.log(JSON.stringify(answers));
   },
