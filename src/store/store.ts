@@ -9,7 +9,7 @@ import type { LoggedEvent, NewEvent } from "../core/event-log.ts";
 import type { AttemptRecord, DeadLetter, Job, Lease, State, Terms } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
-import type { Quota } from "../core/plan.ts";
+import type { Quota } from "../core/claim-plan.ts";
 import type { JudgedBy, Verdict } from "../core/verdict.ts";
 import type {
   Cause,
