@@ -46,6 +46,8 @@ export interface WorkerSurroundings {
   readonly defaults: PolicyOptions;
   readonly limits: Limits;
   readonly process: WorkerDependencies["process"];
+  /** False where it drives no redrive runs; default true. */
+  readonly drives?: boolean;
   /** The address of the store; null for one that the user opened. */
   readonly url: string | null;
   /** Called when a worker begins to work; may refuse it; returns a function to call when it has stopped. */
@@ -202,7 +204,7 @@ function openCompanions(
       await scheduleService(around)
         .step(new AbortController().signal)
         .catch(() => undefined);
-      await around.driver.stepAll().catch(() => undefined);
+      if (around.drives !== false) await around.driver.stepAll().catch(() => undefined);
     },
     async tidy() {
       const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
@@ -223,7 +225,8 @@ function openCompanions(
 
 /** The services that learn of changes by the signs of the worker's looks. */
 function signedServices(around: WorkerSurroundings, { signs }: QueueWorker, driver: RedriveDriver): Service[] {
-  return [scheduleService({ ...around, sign: () => signs.read() }), redriveService(driver)];
+  const schedules = scheduleService({ ...around, sign: () => signs.read() });
+  return around.drives !== false ? [schedules, redriveService(driver)] : [schedules];
 }
 
 /** Finds stuck runs of the whole fleet; reports and counts them as this worker's. */

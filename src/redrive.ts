@@ -148,6 +148,8 @@ export interface Surroundings {
   readonly process: WorkerDependencies["process"];
   /** The hub of events; default a new one. */
   readonly events?: Events;
+  /** False for workers that drive no redrive runs; default true. */
+  readonly drives?: boolean;
 }
 
 /** Opens a queue and migrates the schema of its store. */
@@ -210,6 +212,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
         ...parts,
         url,
         process: surroundings.process,
+        drives: surroundings.drives ?? true,
         onBegin: joining(workers, gone.signal),
       });
     },

@@ -38,7 +38,7 @@ export async function readRun(
 /** Every run that is kept. */
 export async function readAllRuns(store: Pick<Store, "cells">): Promise<RunsRead> {
   const { cells, now } = await store.cells([{ kind: RUN_CELLS }]);
-  return readFrom(cells, now);
+  return runsIn(cells, now);
 }
 
 /** The runs that are not over. Those whose names the caller knows already come with the first question. */
@@ -48,7 +48,7 @@ export async function readListedRuns(store: Pick<Store, "cells">, known: readonl
   const first = await ask(known);
   const listed = listedIn(first.cells);
   const { cells, now } = listed.every((id) => known.includes(id)) ? first : await ask(listed);
-  return readFrom(cells, now);
+  return runsIn(cells, now);
 }
 
 /** Most tries to change the list beside other processes. */
@@ -61,7 +61,7 @@ export async function listRun(
 ): Promise<void> {
   for (let tries = 0; tries < TRIES; tries++) {
     const { cells } = await store.cells([{ kind: RUN_CELLS, name: "" }]);
-    const { listed, listVersion: version } = readFrom(cells, 0);
+    const { listed, listVersion: version } = runsIn(cells, 0);
     const value = JSON.stringify({ listed: [...new Set([...listed.filter((id) => !remove.includes(id)), ...add])] });
     const [isWritten] = await store.setCells([{ kind: RUN_CELLS, name: "", holder: "", version, value }]);
     if (isWritten) return;
@@ -82,7 +82,8 @@ export async function holdsDead(store: Pick<Store, "cells">): Promise<boolean> {
   return runs.some(({ run }) => isOpenRun(run) && now - run.startedAt < HOLD_MS);
 }
 
-function readFrom(cells: readonly Cell[], now: number): RunsRead {
+/** The runs in these cells. */
+export function runsIn(cells: readonly Cell[], now: number): RunsRead {
   const listVersion = cells.find(({ name }) => name === "")?.version ?? 0;
   return { listed: listedIn(cells), listVersion, runs: storedIn(cells), now };
 }
