@@ -7,13 +7,13 @@ import { instantOf } from "../enqueue/new-jobs.ts";
 import { checkSource } from "../enqueue/producer.ts";
 import { assemble, type Redrive } from "../redrive.ts";
 import type { RecordsSummary, ProcessRecordsOptions } from "../records/process-records.ts";
-import type { RedriveOptions } from "../redrive-options.ts";
+import { type RedriveOptions, resolveRedrive } from "../redrive-options.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { LOG_LEVELS, type LogLevel, lineLog, type Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { type Assertions, assertionsOn } from "./assertions.ts";
 import { collectLog, type CollectedLog } from "./collect-log.ts";
-import { Driver } from "./driver.ts";
+import { Driver, type Goal } from "./driver.ts";
 import { fakeSystem, seededDice } from "./fake-system.ts";
 import { type FaultOptions, Faults } from "./faults.ts";
 import { beginLife, waitsIn, type Wish } from "./life.ts";
@@ -81,7 +81,11 @@ export async function createTestRedrive(options: TestRedriveOptions = {}): Promi
     log,
     clock: clockOf(timeline, driver),
     on: hub.on,
-    run: (job, input, given) => driven(world, "run", waiter.run(job, input, given)),
+    redrives: {
+      ...main.redrives,
+      follow: (id, given) => driven(world, "follow", main.redrives.follow(id, given), { wish: "any" }),
+    },
+    run: (job, input, given) => driven(world, "run", waiter.run(job, input, given), { wish: "any", needsWork: true }),
     worker: (given) => drivenWorker(world, main.worker(given)),
     async processRecords(job, records, given) {
       checkSource("records", records);
@@ -101,7 +105,7 @@ export async function createTestRedrive(options: TestRedriveOptions = {}): Promi
     async close() {
       if (driver.closed) return;
       driver.dismiss();
-      await driven(world, "close", Promise.all([main.close(), waiter.close()]), "none");
+      await driven(world, "close", Promise.all([main.close(), waiter.close()]), { wish: "none" });
       driver.closed = true;
       await observed.store.close();
     },
@@ -143,7 +147,7 @@ function openWorld(options: TestRedriveOptions): World {
     timeline,
     observed,
     jobs,
-    ticks: new Ticks(observed, { system, log, events: hub, jobs, defaults: rest.defaults ?? {} }),
+    ticks: new Ticks(observed, { ...resolveRedrive({ ...shared, store: observed.store }), system, events: hub }),
     patienceMs: parseDuration(patience, "patience", { minMs: 1 }),
     beginLife: () =>
       beginLife({
@@ -219,8 +223,7 @@ async function driven<T>(
   { driver, observed }: World,
   name: string,
   work: Promise<T>,
-  wish: Wish = "any",
-  isBusy = () => false,
+  { wish, ...rest }: { readonly wish: Wish } & Pick<Goal, "needsWork" | "isBusy">,
 ): Promise<T> {
   let over = false;
   const note = (): void => {
@@ -228,7 +231,7 @@ async function driven<T>(
     observed.change();
   };
   work.then(note, note);
-  await driver.drive({ name, wish: () => wish, done: () => over, needsWork: wish === "any", isBusy });
+  await driver.drive({ name, wish: () => wish, done: () => over, ...rest });
   return work;
 }
 
@@ -260,7 +263,7 @@ function drivenRecords<Input, Result, Item>(
   // One driver at a time: a driven worker is unwrapped first.
   const own = DRIVEN.get(given?.worker as RedriveWorker);
   const work = main.processRecords(job, attended(), own ? { ...given, worker: own } : given);
-  return driven(world, "processRecords", work, "none", () => reading);
+  return driven(world, "processRecords", work, { wish: "none", isBusy: () => reading });
 }
 
 /** The worker behind each driven worker. */
@@ -268,10 +271,10 @@ const DRIVEN = new WeakMap<RedriveWorker, RedriveWorker>();
 
 /** A worker of the test; its calls drive the clock until they are done. */
 function drivenWorker(world: World, worker: RedriveWorker): RedriveWorker {
-  const stop: RedriveWorker["stop"] = (options) => driven(world, "stop", worker.stop(options), "none");
+  const stop: RedriveWorker["stop"] = (options) => driven(world, "stop", worker.stop(options), { wish: "none" });
   const api = Object.assign(Object.create(worker) as RedriveWorker, {
-    start: () => driven(world, "start", worker.start(), "none"),
-    drain: (options?: { readonly grace?: Duration }) => driven(world, "drain", worker.drain(options), "none"),
+    start: () => driven(world, "start", worker.start(), { wish: "none" }),
+    drain: (options?: { readonly grace?: Duration }) => driven(world, "drain", worker.drain(options), { wish: "none" }),
     stop,
     [Symbol.asyncDispose]: () => stop(),
   });

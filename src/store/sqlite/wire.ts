@@ -37,6 +37,7 @@ export interface RowPage {
   readonly rows: Value[][];
   readonly next: string | null;
   readonly seenTo?: number;
+  readonly through?: number;
 }
 
 /** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
@@ -149,6 +150,8 @@ export interface SettleWire {
   readonly others: readonly OtherVerdict[];
   readonly worker: string | null;
   readonly startedThrough: number;
+  /** Which of them are about jobs that were sent back to work, counted from 0; null for none. */
+  readonly redriven: ReadonlySet<number> | null;
 }
 
 /** Every settlement except a plain completion. */
@@ -158,10 +161,12 @@ export type OtherVerdict = Settlement["verdict"];
 export function packSettle({ settlements, worker, startedThrough }: SettleRequest): SettleWire {
   const flat: Value[] = [];
   const others: OtherVerdict[] = [];
-  for (const { id, epoch, nonce, verdict } of settlements) {
+  let redriven: Set<number> | null = null;
+  for (const { id, epoch, nonce, verdict, redriven: isRedriven } of settlements) {
+    if (isRedriven) (redriven ??= new Set()).add(flat.length / 4);
     if (verdict.kind === "complete" && verdict.keep !== false && !verdict.said)
       flat.push(id, epoch, nonce, verdict.result);
     else flat.push(id, epoch, nonce, others.push(verdict) - 1);
   }
-  return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0 };
+  return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0, redriven };
 }
