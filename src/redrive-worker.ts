@@ -14,6 +14,7 @@ import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./operate/archive.ts";
+import { causesService } from "./upkeep/causes.ts";
 import { countBriefly, countsService } from "./upkeep/counts.ts";
 import { openRecords } from "./upkeep/upkeep-records.ts";
 import { fingerprintService } from "./upkeep/fingerprints.ts";
@@ -185,7 +186,12 @@ function openCompanions(
     const { name, notice } = store.describe();
     if (notice !== null) log.warn({ store: name }, notice);
     if (health) port = await serveHealth(health);
-    const shared = [retentionService(retained), countsService(around), fingerprintService(around)];
+    const shared = [
+      retentionService(retained),
+      countsService(around),
+      fingerprintService(around),
+      causesService(around),
+    ];
     upkeep = startUpkeep([...shared, ...services], around);
   };
   return {
@@ -207,6 +213,8 @@ function openCompanions(
       const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
       await applyBriefly(retained).catch(failed("expired jobs could not be removed now"));
       await countBriefly(around).catch(failed("the counts of causes could not be folded now"));
+      const look = causesService(around).step(new AbortController().signal);
+      await look.catch(failed("the worker could not look at the causes now"));
     },
     async stop() {
       // The caller of a failed start already has its error.

@@ -67,12 +67,47 @@ export function causeFacts({ fact, timed }: Suite): void {
       lastAt: minute + 5 * MINUTE,
       types: ["a", "z"],
       releases: ["1.5.0", "1.4.0"],
+      byRelease: [
+        { release: "1.5.0", failures: 1 },
+        { release: "1.4.0", failures: 2 },
+      ],
       sample: { name: "NewName", message: "new message" },
     };
     expect(await causes(store)).toEqual([expected]);
     clock.now += 10 * MINUTE;
     await fold(store, 1);
     expect(await causes(store)).toEqual([expected]);
+  });
+
+  timed("counts failures by release, with and without a name, and lists what failed since a minute", async (world) => {
+    const { store, clock } = world;
+    const settle = async (fingerprint: string, named: { release?: string }): Promise<void> => {
+      const job = await start(store);
+      await store.settle({ settlements: [{ ...leaseOf(job), verdict: dead(by(fingerprint)) }], worker: "w", ...named });
+    };
+    await settle("old", { release: "1.0.0" });
+    await settle("both", { release: "1.0.0" });
+    clock.now += 3 * MINUTE;
+    await settle("both", {});
+    await settle("both", { release: "0.9.0" });
+    await settle("both", { release: "0.9.0" });
+    const since = async (at: number): Promise<string[]> =>
+      (await store.causes({ limit: 5, since: at })).items.map(({ fingerprint }) => fingerprint);
+    for (const isFolded of [false, true]) {
+      if (isFolded) clock.now += 10 * MINUTE;
+      if (isFolded) await fold(store);
+      const [both] = (await store.causes({ limit: 1, fingerprint: "both" })).items;
+      expect(both?.releases).toEqual(["0.9.0", "1.0.0"]);
+      expect(both?.byRelease).toEqual([
+        { release: "", failures: 1 },
+        { release: "0.9.0", failures: 2 },
+        { release: "1.0.0", failures: 1 },
+      ]);
+      const last = (both?.lastAt as number) + MINUTE - 1;
+      expect(await since(last - 3 * MINUTE)).toEqual(["both", "old"]);
+      expect(await since(last)).toEqual(["both"]);
+      expect(await since(last + 1)).toEqual([]);
+    }
   });
 
   fact("counts retries and deaths that were applied, and no stale verdict", async ({ store }) => {

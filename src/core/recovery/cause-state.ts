@@ -17,7 +17,9 @@ export type CauseState = (typeof CAUSE_STATES)[number];
 
 /** How many runs of a release have failed by a cause; an empty release is that of workers without one. */
 export interface ReleaseFailures {
+  /** The release of the worker; empty for a worker without one. */
   readonly release: string;
+  /** Its failed runs. */
   readonly failures: number;
 }
 
