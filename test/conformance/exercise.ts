@@ -21,6 +21,7 @@ import { listFacts } from "./list.ts";
 import { oldLaneFacts } from "./old-lanes.ts";
 import { overdueFacts } from "./overdue.ts";
 import { progressFacts } from "./progress.ts";
+import { fenceFacts, outcomeFacts, recallFacts, redriveCountFacts } from "./redrives.ts";
 import { pruneFacts, removeFacts, retainFacts } from "./retention.ts";
 import { settleFacts } from "./settle.ts";
 import { staleFacts } from "./stale.ts";
@@ -56,6 +57,10 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["counts per minute", flowFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
+  ["fences", fenceFacts],
+  ["outcome", outcomeFacts],
+  ["redrive runs", redriveCountFacts],
+  ["recall", recallFacts],
   ["failures", failureFacts],
   ["order of enqueue", enqueueOrderFacts],
   ["keys of letters", shownKeyFacts],
