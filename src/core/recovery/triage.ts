@@ -167,7 +167,9 @@ function outside(facts: TriageFacts): Triage | null {
   if (service !== null && service.closedAt !== null && service.closedAt > lastAt) {
     const { name, successes } = service;
     const said = `the breaker of ${name} closed after the last failure; ${counted(successes, "call", "calls")} succeeded since`;
-    return cap(successes >= CALLS && failedShare(facts) < MANY ? "redrive" : "canary", said);
+    // Calls are counted for a minute or so; runs of its types tell the same for longer.
+    const isProven = successes >= CALLS || since.completed >= RUNS;
+    return cap(isProven && failedShare(facts) < MANY ? "redrive" : "canary", said);
   }
   const recent = stillFailing(facts);
   if (since.completed >= RUNS && failedShare(facts) <= FEW) return cap(recent === null ? "redrive" : "canary", ran);

@@ -33,6 +33,12 @@ const none = { completed: 0, failing: 0, dead: 0, none: 0 };
 const ROWS: readonly [string, TriageFacts, Partial<TriageFacts>, Advice][] = [
   ["a service that is back and answers", OUTAGE, {}, "redrive"],
   ["a service that has answered few calls", OUTAGE, { service: { ...stripe, successes: 3 } }, "canary"],
+  [
+    "a service that is back, has no call now, and had runs",
+    OUTAGE,
+    { service: { ...stripe, successes: 0 }, since: { completed: 80, failed: 1 } },
+    "redrive",
+  ],
   ["an open breaker", OUTAGE, { service: { ...stripe, breaker: "open" } }, "wait"],
   ["a half-open breaker", OUTAGE, { service: { ...stripe, breaker: "half_open" } }, "wait"],
   ["a service that is back, and most runs fail", OUTAGE, { since: { completed: 4, failed: 30 } }, "wait"],
