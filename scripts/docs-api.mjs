@@ -8,6 +8,7 @@ const FACES = [
   ["Redrive", "redrive"],
   ["Jobs", "redrive.jobs"],
   ["DeadLetters", "redrive.deadLetters"],
+  ["Causes", "redrive.causes"],
   ["Runs", "redrive.runs"],
   ["Stuck", "redrive.stuck"],
   ["Breakers", "redrive.breakers"],
@@ -20,7 +21,7 @@ const FACES = [
 const SHAPES = (
   "Job Failure Lease AttemptRecord JobDetails Explanation Reason Page " +
   "EnqueuedJob EnqueueSummary RunOutcome RecordsSummary RecordResult Alert WorkerCounts " +
-  "DeadLetter DeadLetterDetails RemoveSummary Tally CauseCount RunRecord StuckRun " +
+  "DeadLetter DeadLetterDetails RemoveSummary Tally CauseCount CauseView CauseDetails LettersSeen CountedName ReleaseFailures RunRecord StuckRun " +
   "BreakerView BreakerCounts LimitView QueueView PauseTarget Pause ScheduleView UpkeepView LoggedEvent"
 ).split(" ");
 

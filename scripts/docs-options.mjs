@@ -38,7 +38,7 @@ const SECTIONS = [
   ["EventFilter", "redrive.events(filter)"],
   [
     "ActionOptions",
-    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove",
+    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove",
   ],
   ["RetryableOptions", "retryable(fn, options), @retryable(options)"],
   [

@@ -21,6 +21,7 @@ export type { Failure, FailureClass, Severity } from "./core/job.ts";
 export type { RunRecord, RunStatus } from "./core/run-record.ts";
 export type { RateOptions } from "./core/rate.ts";
 export type { CatchUp, Overlap } from "./core/schedule.ts";
+export type { CauseState, ReleaseFailures } from "./core/recovery/cause-state.ts";
 export type { ServiceOptions, TenantOptions, WhenOpen } from "./core/service.ts";
 export { PRESETS, type PresetName } from "./core/policy.ts";
 export type { AttemptContext } from "./retryable/attempt.ts";
@@ -46,6 +47,8 @@ export {
   type RunBatch,
 } from "./jobs/batch-handler.ts";
 export type { Breakers, BreakerView } from "./operate/breakers.ts";
+export type { CauseDetails, Causes, CauseView } from "./operate/causes.ts";
+export type { CountedName, LettersSeen } from "./operate/cause-letters.ts";
 export type { DeadLetterDetails, DeadLetterFilter, DeadLetters, DeadLetterTarget } from "./operate/dead-letters.ts";
 export {
   type BatchJobOptions,

@@ -15,6 +15,7 @@ import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./operate/archive.ts";
 import { driverOf } from "./operate/redrives.ts";
+import { causesService } from "./upkeep/causes.ts";
 import { countBriefly, countsService } from "./upkeep/counts.ts";
 import { openRecords } from "./upkeep/upkeep-records.ts";
 import { fingerprintService } from "./upkeep/fingerprints.ts";
@@ -187,7 +188,12 @@ function openCompanions(
     const { name, notice } = store.describe();
     if (notice !== null) log.warn({ store: name }, notice);
     if (health) port = await serveHealth(health);
-    const shared = [retentionService(retained), countsService(around), fingerprintService(around)];
+    const shared = [
+      retentionService(retained),
+      countsService(around),
+      fingerprintService(around),
+      causesService(around),
+    ];
     upkeep = startUpkeep([...shared, ...services], around);
   };
   return {
@@ -210,6 +216,8 @@ function openCompanions(
       const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
       await applyBriefly(retained).catch(failed("expired jobs could not be removed now"));
       await countBriefly(around).catch(failed("the counts of causes could not be folded now"));
+      const look = causesService(around).step(new AbortController().signal);
+      await look.catch(failed("the worker could not look at the causes now"));
     },
     async stop() {
       // The caller of a failed start already has its error.

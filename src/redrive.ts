@@ -8,6 +8,7 @@ import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { PRESETS } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
 import { type Breakers, openBreakers } from "./operate/breakers.ts";
+import { type Causes, openCauses } from "./operate/causes.ts";
 import { type DeadLetters, openDeadLetters } from "./operate/dead-letters.ts";
 import { isJobDefinition, type JobDefinition } from "./jobs/define-job.ts";
 import { openEndings } from "./enqueue/endings.ts";
@@ -58,6 +59,8 @@ export interface Redrive extends AsyncDisposable {
   readonly deadLetters: DeadLetters;
   /** Sends dead letters back to work step by step: plans, starts and follows redrive runs. */
   readonly redrives: Redrives;
+  /** Lists the causes of failures; mutes them, marks them as fixed, and keeps notes about them. */
+  readonly causes: Causes;
   /** Lists runs: those that wait for a retry, and the history of a job. */
   readonly runs: Runs;
   /** Lists and ends runs that take too long. */
@@ -200,6 +203,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     jobs: openJobs(parts),
     deadLetters: openDeadLetters(parts),
     redrives: openRedrives(parts),
+    causes: openCauses(parts),
     runs: openRuns(store),
     stuck: openStuck(stuckParts(parts)),
     breakers: openBreakers(parts),

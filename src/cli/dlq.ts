@@ -7,6 +7,7 @@ import type { Redrive } from "../redrive.ts";
 import { type Cli, examples, numeric, textual } from "./command.ts";
 import { registerCauses } from "./dlq-causes.ts";
 import { registerRemove, registerRetry } from "./dlq-changes.ts";
+import { registerTriage } from "./dlq-triage.ts";
 import { registerExport } from "./dlq-export.ts";
 import { dlqStats } from "./dlq-stats.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
@@ -55,6 +56,7 @@ export function register(cli: Cli): void {
   cli.act(stats, async (session, _args, flags) => dlqStats(session, flags));
   examples(stats, cli, ["dlq stats", "dlq stats --service payments --json"]);
   registerCauses(cli, dlq);
+  registerTriage(cli, dlq);
   registerRetry(cli, dlq);
   registerRemove(cli, dlq);
   registerExport(cli, dlq);

@@ -45,6 +45,14 @@ export function bar(share: number, width: number): string {
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] as string);
 }
 
+const HEIGHTS = "▂▃▄▅▆▇█";
+
+/** A line of bars, one for each count; the lowest bar is none at all. */
+export function sparkline(counts: readonly number[]): string {
+  const most = Math.max(1, ...counts);
+  return counts.map((n) => (n <= 0 ? "▁" : HEIGHTS[Math.ceil((n / most) * HEIGHTS.length) - 1])).join("");
+}
+
 /** An error in one table cell, without the name where it is only `Error`. */
 export function errorLine({ name, message }: Pick<Failure, "name" | "message">): string {
   return masked(name === "Error" && message !== "" ? message : `${name}: ${message}`);

@@ -51,7 +51,12 @@ export function emptyProgram(io: Io): Command {
     .addHelpText("after", EXIT_HELP)
     .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent sets the level.")
     .addHelpText("after", "The event log names who acts by REDRIVE_ACTOR, or by user and host.")
-    .configureHelp({ showGlobalOptions: true, subcommandTerm: listed })
+    .configureHelp({
+      showGlobalOptions: true,
+      subcommandTerm: listed,
+      // A command between has flags of its own, such as the page of a list; they are none of the commands below it.
+      visibleGlobalOptions: (command) => (command === program ? [] : program.options.filter(({ hidden }) => !hidden)),
+    })
     .configureOutput({
       writeOut: (text) => void put(io.stdout, "text", text),
       writeErr: (text) => void put(io.stderr, "text", text),

@@ -7,6 +7,7 @@
 //                        └──► (no row)  unknown: the process ended, or the store did not answer
 import { byteLength, checkName, checkText } from "./new-job.ts";
 import { fieldsFrom, invalid } from "./options.ts";
+import type { CauseChange } from "./recovery/cause-state.ts";
 import { safeLine } from "./safe-text.ts";
 import type { Breaker } from "./service-record.ts";
 
@@ -152,6 +153,19 @@ export function workerGivenUp(
   details: { readonly host: string; readonly pid: number; readonly release: string | null; readonly running: number },
 ): NewEvent {
   return { ...ownEvent("worker.given_up", subjectOf("worker", worker), details), once: true };
+}
+
+/** A cause has its first dead letter; written once, whichever workers notice it. */
+export function causeOpened(
+  fingerprint: string,
+  details: { readonly types: readonly string[]; readonly name: string; readonly message: string },
+): NewEvent {
+  return { ...ownEvent("cause.opened", subjectOf("cause", fingerprint), details), once: true };
+}
+
+/** A worker has found that a cause came back, or that its mute is over. */
+export function causeChanged(fingerprint: string, change: CauseChange, details: object): NewEvent {
+  return ownEvent(`cause.${change}`, subjectOf("cause", fingerprint), details);
 }
 
 /** A round of retention has deleted something. */

@@ -29,6 +29,8 @@ export interface OperatorAction<T> {
 
 /** The log of one program. */
 export interface EventLog {
+  /** Who acts. */
+  readonly actor: string;
   /**
    * Writes the intent, carries out the action, writes its outcome. Where the intent cannot be written, nothing is done.
    * Where the outcome cannot be, the action stands and its answer is returned: a caller that got an error would do it
@@ -49,6 +51,7 @@ export function openEventLog({
   readonly log: Log;
 }): EventLog {
   return {
+    actor,
     async act<T>(
       { kind, subject, why, isEmpty = false, details = {}, outcome = () => ({}) }: OperatorAction<T>,
       work: () => Promise<T>,

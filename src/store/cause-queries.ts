@@ -3,7 +3,7 @@
 // A row of `cause_tick` with a holder is not in the sums of `cause` yet; folding gives it the empty holder and adds it to
 // the sums in the same transaction. So the counts of a cause are its sums and its rows with a holder, however many ticks
 // there are.
-import { CAUSE_COUNTS, DAY, FLOW_COUNTS, HOUR } from "../core/flow.ts";
+import { CAUSE_COUNTS, DAY, FLOW_COUNTS, HOUR, minuteOf } from "../core/flow.ts";
 import { type CauseQuery, readCauseCursor, type TrendQuery } from "./causes.ts";
 import { Conditions, type Dialect, type Query } from "./dialect.ts";
 
@@ -90,6 +90,7 @@ export function causeList(dialect: Dialect, query: CauseQuery): Query {
   const sources = `select fingerprint, ${columns}, first_at, last_at from ${table("cause")} where ${ofOne()}
     union all select fingerprint, ${columns}, ${WHEN}, ${WHEN} from ${table("cause_tick")} where holder <> '' and ${ofOne()}`;
   if (!query.idle) where.add("live > 0");
+  if (query.since !== undefined) where.add(`last_at >= ${where.of(minuteOf(query.since))}`);
   if (after !== null) {
     const [most, same] = [where.of(after.live), where.of(after.live)];
     where.add(`(live < ${most} or (live = ${same} and fingerprint > ${where.of(after.fingerprint)}))`);
@@ -102,9 +103,9 @@ export function causeList(dialect: Dialect, query: CauseQuery): Query {
   return { text, values: where.values };
 }
 
-/** Where causes were seen, and when last; `isOne` is a condition on their fingerprints that both tables can use. */
+/** Where causes were seen, when last and how often; `isOne` is a condition on their fingerprints that both tables can use. */
 export const sightingsText = (dialect: Dialect, isOne: string): string =>
-  `select fingerprint, type, release, max(last_at) from ${counted(dialect, isOne)} group by fingerprint, type, release`;
+  `select fingerprint, type, release, max(last_at), ${sums(["failures"])} from ${counted(dialect, isOne)} group by fingerprint, type, release`;
 
 /** The live letters of a cause by its counts. */
 export const countedLive = (dialect: Dialect, isOne: string): string =>

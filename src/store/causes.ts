@@ -1,5 +1,6 @@
 // Counts by cause and by type: what is asked, what is answered, and how changes of one write are added up first.
 import type { CauseCounts, FlowCounts } from "../core/flow.ts";
+import type { ReleaseFailures } from "../core/recovery/cause-state.ts";
 import { cursorError } from "./cursor.ts";
 
 /** Counts of one type that a process has added up. */
@@ -24,6 +25,8 @@ export interface CauseQuery {
   readonly fingerprint?: string;
   /** True adds causes without a live letter; default false. */
   readonly idle?: boolean;
+  /** Only causes by which a run failed in the minute of this instant, in milliseconds, or later. */
+  readonly since?: number;
 }
 
 /** A cause: errors with one fingerprint. */
@@ -44,6 +47,8 @@ export interface Cause {
   readonly types: readonly string[];
   /** The releases whose runs failed by it, the last seen first, at most 20. */
   readonly releases: readonly string[];
+  /** How many runs of each of them failed by it; those of workers without a release under the empty name. */
+  readonly byRelease: readonly ReleaseFailures[];
   /** The error of its newest dead letter; null where it has none any more. */
   readonly sample: { readonly name: string; readonly message: string } | null;
 }
@@ -158,22 +163,27 @@ export function readCauseCursor(cursor: string | null | undefined): CausePositio
   return { live: Number(live), fingerprint };
 }
 
-/** A type and a release of a cause, and when it was last seen with them. */
+/** A type and a release of a cause, how many runs failed there by it, and when the last did. */
 export interface CauseSighting extends CausePlace {
+  readonly failures: number;
   readonly lastAt: number | null;
 }
 
 /** The types and releases of a cause, from where it was seen. */
-export function namesOfCause(seen: readonly CauseSighting[]): Pick<Cause, "types" | "releases"> {
-  const releases = new Map<string, number>();
-  // A letter that came from another cause is not counted as a failure of this one again, so it has no time.
-  for (const { release, lastAt } of seen)
-    if (release !== "") releases.set(release, Math.max(releases.get(release) ?? 0, lastAt ?? 0));
+export function namesOfCause(seen: readonly CauseSighting[]): Pick<Cause, "types" | "releases" | "byRelease"> {
+  const found = new Map<string, { readonly release: string; failures: number; lastAt: number }>();
+  for (const { release, failures, lastAt } of seen) {
+    // A letter that came from another cause is not counted as a failure of this one again, so it has no time.
+    if (lastAt === null && release === "") continue;
+    const sum = found.get(release) ?? { release, failures: 0, lastAt: 0 };
+    found.set(release, { release, failures: sum.failures + failures, lastAt: Math.max(sum.lastAt, lastAt ?? 0) });
+  }
+  const lastFirst = [...found.values()].sort((a, b) => b.lastAt - a.lastAt || (a.release < b.release ? -1 : 1));
+  const named = lastFirst.filter(({ release }) => release !== "").slice(0, NAMES_MOST);
+  const shown = lastFirst.filter((each) => each.failures > 0 && (each.release === "" || named.includes(each)));
   return {
     types: [...new Set(seen.map(({ type }) => type))].sort().slice(0, NAMES_MOST),
-    releases: [...releases]
-      .sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
-      .slice(0, NAMES_MOST)
-      .map(([release]) => release),
+    releases: named.map(({ release }) => release),
+    byRelease: shown.map(({ release, failures }) => ({ release, failures })),
   };
 }

@@ -2,7 +2,7 @@
 // promises durability, and whether it may make work due. A new verb is a row here and its code in each store.
 import { checkNewEvent } from "../core/event-log.ts";
 import { FLOW_COUNTS } from "../core/flow.ts";
-import { DEATH_REASONS } from "../core/job.ts";
+import { DEATH_REASONS, LATEST_INSTANT } from "../core/job.ts";
 import {
   checkDelay,
   checkInteger,
@@ -307,11 +307,12 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   causes: {
     reads: true,
     forPeople: true,
-    check: ({ limit, cursor, fingerprint, idle = false }) => {
+    check: ({ limit, cursor, fingerprint, idle = false, since = 0 }) => {
       checkInteger("limit", limit, 1, PAGE_MOST);
       readCauseCursor(cursor);
       if (fingerprint !== undefined) checkText("fingerprint", fingerprint);
       checkBoolean("idle", idle);
+      checkInteger("since", since, 0, LATEST_INSTANT);
     },
   },
   trend: { reads: true, forPeople: true, check: (query) => checkTrend(query) },

@@ -70,6 +70,7 @@ async function runOne(
     system,
     contact: openContact(system, log),
     self: { id: worker, startedThrough: 0 },
+    release: settings.release,
     giveUp: new AbortController().signal,
     onError: (error) => log.error({ error: textOf(error) }, "the verdict could not be written"),
   });

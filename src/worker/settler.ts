@@ -50,6 +50,8 @@ export interface SettlerOptions {
   readonly contact: Contact;
   /** The identity that goes with every write. */
   readonly self: Readonly<Pick<WorkerIdentity, "id" | "startedThrough">>;
+  /** The release of the worker, by which causes are counted. */
+  readonly release: string | null;
   /** Fires when unwritten verdicts may be dropped: the process ends and the leases will be reaped. */
   readonly giveUp: AbortSignal;
   readonly onError: (error: unknown) => void;
@@ -188,9 +190,9 @@ function named(group: readonly Entry[], leases: readonly Lease[] = []): Readonly
 
 /** Writes a group; null if it was given up before the store answered. */
 async function send(group: readonly Entry[], options: SettlerOptions): Promise<SettleAnswer | null> {
-  const { store, contact, self, giveUp } = options;
+  const { store, contact, self, release, giveUp } = options;
   const settlements = group.map(({ settlement }) => settlement);
-  const request = { settlements, worker: self.id, startedThrough: self.startedThrough };
+  const request = { settlements, worker: self.id, startedThrough: self.startedThrough, release };
   const once = (): ReturnType<Store["settle"]> =>
     store.settle(request).catch((error: unknown) => {
       for (const entry of group) entry.unanswered = true;

@@ -62,7 +62,7 @@ export class QueueWorker {
       ending: this.#ending.signal,
     };
     const onError = (error: unknown): void => log.error({ error: textOf(error) }, "a verdict could not be written");
-    const settler = openSettler({ ...shared, giveUp: shared.ending, onError });
+    const settler = openSettler({ ...shared, release: settings.release, giveUp: shared.ending, onError });
     // Slots and services depend on each other: services decide what may start, and ask which jobs are held.
     const services: Services = new Services({
       ...shared,

@@ -37,9 +37,12 @@ describe("dlq causes", () => {
     const { document } = await bench.json(["dlq", "causes"]);
     const [{ failure }] = (await bench.json(["dlq", "list"])).document.items;
     const minute = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z$/);
-    expect(document).toStrictEqual({
+    expect(Object.keys(document.items[0]).slice(0, 7).join()).toBe(
+      "fingerprint,state,dead,firstSeen,lastSeen,types,sample",
+    );
+    expect(document).toEqual({
       items: [
-        {
+        expect.objectContaining({
           fingerprint: failure.fingerprint,
           state: "open",
           dead: 3,
@@ -48,13 +51,13 @@ describe("dlq causes", () => {
           types: ["broken"],
           releases: [],
           sample: { name: failure.name, message: failure.message },
-        },
+        }),
       ],
       next: null,
     });
     const { out } = await bench.run(["dlq", "causes"]);
     expect(out).toContain("CAUSE");
-    expect(out).toMatch(new RegExp(`${failure.fingerprint} +3 .* broken +${failure.name}`));
+    expect(out).toMatch(new RegExp(`${failure.fingerprint} +open +3 .* broken +${failure.name}`));
     expect((await bench.run(["dlq", "causes", "--limit", "0"])).code).toBe(2);
   });
 

@@ -75,6 +75,10 @@ export function causeFacts({ fact, timed }: Suite): void {
       lastAt: minute + 5 * MINUTE,
       types: ["a", "z"],
       releases: ["1.5.0", "1.4.0"],
+      byRelease: [
+        { release: "1.5.0", failures: 1 },
+        { release: "1.4.0", failures: 2 },
+      ],
       sample: { name: "NewName", message: "new message" },
     };
     expect(await causes(store)).toEqual([expected]);
@@ -108,6 +112,39 @@ export function causeFacts({ fact, timed }: Suite): void {
     expect((await causes(store, false)).map(({ fingerprint, releases }) => [fingerprint, releases])).toEqual([
       ["y", ["1.4.0"]],
     ]);
+  });
+
+  timed("counts failures by release, with and without a name, and lists what failed since a minute", async (world) => {
+    const { store, clock } = world;
+    const worker = { leaseMs: DAY, pid: 1, host: "h" };
+    for (const release of ["1.0.0", "0.9.0", null]) await store.register({ ...worker, id: `w ${release}`, release });
+    const settle = async (fingerprint: string, release: string | null): Promise<void> => {
+      const job = await start(store, {}, `w ${release}`);
+      await end(store, job, dead(by(fingerprint)));
+    };
+    await settle("old", "1.0.0");
+    await settle("both", "1.0.0");
+    clock.now += 3 * MINUTE;
+    await settle("both", null);
+    await settle("both", "0.9.0");
+    await settle("both", "0.9.0");
+    const since = async (at: number): Promise<string[]> =>
+      (await store.causes({ limit: 5, since: at })).items.map(({ fingerprint }) => fingerprint);
+    for (const isFolded of [false, true]) {
+      if (isFolded) clock.now += 10 * MINUTE;
+      if (isFolded) await fold(store);
+      const [both] = (await store.causes({ limit: 1, fingerprint: "both" })).items;
+      expect(both?.releases).toEqual(["0.9.0", "1.0.0"]);
+      expect(both?.byRelease).toEqual([
+        { release: "", failures: 1 },
+        { release: "0.9.0", failures: 2 },
+        { release: "1.0.0", failures: 1 },
+      ]);
+      const last = (both?.lastAt as number) + MINUTE - 1;
+      expect(await since(last - 3 * MINUTE)).toEqual(["both", "old"]);
+      expect(await since(last)).toEqual(["both"]);
+      expect(await since(last + 1)).toEqual([]);
+    }
   });
 
   fact("counts retries and deaths that were applied, and no stale verdict", async ({ store }) => {

@@ -156,6 +156,7 @@ describe("a settler", () => {
       system: realSystem,
       contact: openContact(realSystem, lineLog("silent")),
       self: { id: "w", startedThrough: 0 },
+      release: null,
       giveUp: new AbortController().signal,
       onError: (error) => void settled.push(String(error)),
     });

@@ -140,12 +140,13 @@ function liveOf(rows: readonly CauseCounts[]): number {
   return rows.reduce((sum, { deaths, redriven, removed }) => sum + deaths - redriven - removed, 0);
 }
 
-function list(tables: Tables, { limit, cursor, fingerprint, idle = false }: CauseQuery) {
+function list(tables: Tables, { limit, cursor, fingerprint, idle = false, since }: CauseQuery) {
   const after = readCauseCursor(cursor);
   const causes = groupBy(counted(tables), nameOf);
   const found = [...causes]
     .map(([name, rows]) => causeOf(tables, name, rows))
     .filter((cause) => (fingerprint ?? cause.fingerprint) === cause.fingerprint && (idle || cause.live > 0))
+    .filter(({ lastAt }) => since === undefined || (lastAt !== null && lastAt >= minuteOf(since)))
     .sort(mostFirst)
     .filter((cause) => after === null || mostFirst(after, cause) < 0);
   const items = found.slice(0, limit);

@@ -154,7 +154,9 @@ function lister({ questions, s }: Context): Store["causes"] {
         failures: failed,
         firstAt,
         lastAt,
-        ...namesOfCause(own.map(([, type, release, at]) => ({ fingerprint, type, release, lastAt: at }))),
+        ...namesOfCause(
+          own.map(([, type, release, at, count]) => ({ fingerprint, type, release, lastAt: at, failures: count })),
+        ),
         sample: failure && { name: failure.name, message: failure.message },
       };
     });
@@ -163,7 +165,7 @@ function lister({ questions, s }: Context): Store["causes"] {
 }
 
 type CauseColumns = [string, number, number, number, number | null, number | null];
-type Sighting = [fingerprint: string, type: string, release: string, at: number | null];
+type Sighting = [fingerprint: string, type: string, release: string, at: number | null, failures: number];
 
 /** The lock of the one transaction that folds or recounts. */
 const lockOf = (s: string): string => `(pg_catalog.hashtext('redrive fold'), pg_catalog.hashtext('${s}'))`;

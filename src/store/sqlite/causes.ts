@@ -106,8 +106,10 @@ function lister(db: SqliteDatabase): (query: CauseQuery) => Page<Cause> {
       number | null,
       number | null,
     ];
-    const seen = sightings.all(fingerprint, fingerprint) as [string, string, string, number | null][];
-    const names = namesOfCause(seen.map(([, type, release, at]) => ({ fingerprint, type, release, lastAt: at })));
+    const seen = sightings.all(fingerprint, fingerprint) as [string, string, string, number | null, number][];
+    const names = namesOfCause(
+      seen.map(([, type, release, lastAt, failed]) => ({ fingerprint, type, release, lastAt, failures: failed })),
+    );
     const [letter] = newest.all(fingerprint);
     const failure = letter ? (failureFromText(letter[0] as string, null) as Failure) : null;
     const sample = failure && { name: failure.name, message: failure.message };
