@@ -20,6 +20,7 @@ import { limitedFacts } from "./limited.ts";
 import { listFacts } from "./list.ts";
 import { oldLaneFacts } from "./old-lanes.ts";
 import { overdueFacts } from "./overdue.ts";
+import { payloadFacts } from "./payloads.ts";
 import { progressFacts } from "./progress.ts";
 import { pruneFacts, removeFacts, retainFacts } from "./retention.ts";
 import { settleFacts } from "./settle.ts";
@@ -56,6 +57,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["counts per minute", flowFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
+  ["repair", payloadFacts],
   ["failures", failureFacts],
   ["order of enqueue", enqueueOrderFacts],
   ["keys of letters", shownKeyFacts],
