@@ -27,6 +27,8 @@ export interface OperatorAction<T> {
 
 /** The log of one program. */
 export interface EventLog {
+  /** The person or program that acts through it. */
+  readonly actor: string;
   /**
    * Writes the intent, carries out the action, writes its outcome. Where the intent cannot be written, nothing is done.
    * Where the outcome cannot be, the action stands and its answer is returned: a caller that got an error would do it
@@ -47,6 +49,7 @@ export function openEventLog({
   readonly log: Log;
 }): EventLog {
   return {
+    actor,
     async act<T>(
       { kind, subject, why, details = {}, outcome = () => ({}) }: OperatorAction<T>,
       work: () => Promise<T>,

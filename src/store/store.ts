@@ -49,7 +49,7 @@ import type {
   PulseRequest,
   WorkerRecord,
 } from "./presence.ts";
-import type { JobQuery, Page, Reach } from "./job-queries.ts";
+import type { CancelAnswer, JobQuery, Page, Reach, Reschedule, RescheduleAnswer } from "./job-queries.ts";
 import type { PayloadChange, PayloadVersion, RepairAnswer } from "./payloads.ts";
 import type { PruneAnswer, Retain, RetainAnswer, Retention } from "./retention.ts";
 import type { Signs } from "./signs.ts";
@@ -301,19 +301,6 @@ export interface Within {
    */
   complete(lease: Lease, result: string | null, said?: Terms): Promise<boolean>;
 }
-
-/** What a cancel did; `requested` means that it runs and was asked to stop. */
-export type CancelAnswer = "cancelled" | "requested" | "finished" | "missing";
-
-/** A change of a waiting job; absent fields stay. */
-export interface Reschedule {
-  readonly id: string;
-  readonly delayMs?: number;
-  readonly priority?: number;
-}
-
-/** What a reschedule did; `refused` means that the job does not wait. */
-export type RescheduleAnswer = "changed" | "refused" | "missing";
 
 /** Lanes found, and where to continue; null when the last lane was read. */
 export interface LanePage {
