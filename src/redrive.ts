@@ -22,6 +22,7 @@ import { type RunOutcome, runToEnd } from "./enqueue/await-job.ts";
 import type { EnqueueManyOptions, EnqueueSummary } from "./enqueue/enqueue-stream.ts";
 import type { EnqueuedJob } from "./enqueue/enqueue-result.ts";
 import { openProducer, type Producer } from "./enqueue/producer.ts";
+import type { OpenModule } from "./operate/recipe.ts";
 import { openRuns, type Runs } from "./operate/runs.ts";
 import { openRedrives, type Redrives } from "./operate/redrives.ts";
 import { openStuck, type Stuck } from "./operate/stuck.ts";
@@ -201,7 +202,7 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   const redrive: Redrive = {
     store,
     jobs: openJobs(parts),
-    deadLetters: openDeadLetters(parts),
+    deadLetters: openDeadLetters({ ...parts, openModule }),
     redrives: openRedrives(parts),
     causes: openCauses(parts),
     runs: openRuns(store),
@@ -241,6 +242,9 @@ function views({ store, limits, jobs }: Parts): Pick<Redrive, "limits" | "queues
     events: (query) => readEvents(store, query),
   };
 }
+
+/** Loads what runs recipes in threads only where a call names one. */
+const openModule: OpenModule = async (path) => (await import("./config/load-recipe.ts")).openRecipeModule(path);
 
 /** Only working workers are kept: a program may make any number of them in its life. */
 function joining(workers: Set<RedriveWorker>, gone: AbortSignal): (worker: RedriveWorker) => () => void {

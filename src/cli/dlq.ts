@@ -1,4 +1,4 @@
-// `redrive dlq`: lists dead letters, sends them back to work, removes or exports them.
+// `redrive dlq`: lists dead letters, repairs them, sends them back to work, removes or exports them.
 import type { DeadLetter } from "../core/job.ts";
 import type { Holding } from "../core/holding.ts";
 import { readHolding } from "../services/holding.ts";
@@ -7,9 +7,11 @@ import type { Redrive } from "../redrive.ts";
 import { type Cli, examples, numeric, textual } from "./command.ts";
 import { registerCauses } from "./dlq-causes.ts";
 import { registerRemove, registerRetry } from "./dlq-changes.ts";
-import { registerTriage } from "./dlq-triage.ts";
+import { registerEdit } from "./dlq-edit.ts";
 import { registerExport } from "./dlq-export.ts";
+import { registerRepair } from "./dlq-repair.ts";
 import { dlqStats } from "./dlq-stats.ts";
+import { registerTriage } from "./dlq-triage.ts";
 import { letterFilter, letterFilterFlags } from "./job-flags.ts";
 import { lookAt, lookFlag, noneText, pageForm, sayMore } from "./look.ts";
 import { showLetter } from "./jobs-show.ts";
@@ -57,6 +59,8 @@ export function register(cli: Cli): void {
   examples(stats, cli, ["dlq stats", "dlq stats --service payments --json"]);
   registerCauses(cli, dlq);
   registerTriage(cli, dlq);
+  registerEdit(cli, dlq);
+  registerRepair(cli, dlq);
   registerRetry(cli, dlq);
   registerRemove(cli, dlq);
   registerExport(cli, dlq);

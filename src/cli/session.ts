@@ -60,7 +60,7 @@ export interface Session {
   /** Opens only the producer, for a call that writes a job and exits; the file is created where there is none. */
   openProducer(options?: QueueOptions): Promise<Producer>;
   /** Opens the queue of an existing file or schema. */
-  openExisting(): Promise<Redrive>;
+  openExisting(options?: Pick<QueueOptions, "jobs">): Promise<Redrive>;
   /** Writes a result: one JSON document with `--json`, else the text. */
   show(document: unknown, text: () => string): void;
   /** The same for the summary of a change, which `--quiet` suppresses. */
@@ -143,7 +143,7 @@ function openings(
       return openProducer({ store, system: realSystem, log, events: null, jobs, defaults, maxPayloadBytes });
     },
     // Skips the check of the folder: the error about a missing store says more.
-    openExisting: () => open({ defaults: config.defaults, makesFolder: true }, true),
+    openExisting: (given = {}) => open({ ...given, defaults: config.defaults, makesFolder: true }, true),
     async close() {
       const close = closing;
       closing = null;

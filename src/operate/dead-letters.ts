@@ -7,10 +7,11 @@ import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
 import type { DeadLetterQuery, LetterFilter, Reach, Page, Store, Tally } from "../store/store.ts";
 import { checkFilter as checkLetterFilter } from "../store/verb-checks.ts";
-import type { ActionOptions, EventLog } from "../report/event-log.ts";
+import type { ActionOptions } from "../report/event-log.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
 import { aboutTarget, checkCursor, checkId, checkKinds, checkNarrow } from "./filter.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
+import { openRepair, type Repair, type RepairDependencies } from "./repair.ts";
 import { everyItem, inChunks, LOOK_AT, PAGE } from "../enqueue/paging.ts";
 
 /** Which dead letters; every field narrows. Where no field is given, `retry` and `remove` need `all: true`. */
@@ -42,8 +43,8 @@ export interface RemoveSummary {
   readonly missing: number;
 }
 
-/** Lists dead letters, sends them back to work, removes or exports them. */
-export interface DeadLetters {
+/** Lists dead letters, sends them back to work, repairs, removes or exports them. */
+export interface DeadLetters extends Repair {
   /**
    * A page of dead letters, newest first. Besides the filter: `limit` (1 to 200; default 50), `cursor` (the `next` of
    * the page before), `oldest: true` for the oldest first, `payloads: false` to leave out payload, progress and result,
@@ -99,13 +100,8 @@ const FILTER = namesOf<DeadLetterFilter>()([
 ]);
 
 /** The dead letters of a store. */
-export function openDeadLetters({
-  store,
-  eventLog,
-}: {
-  readonly store: Store;
-  readonly eventLog: EventLog;
-}): DeadLetters {
+export function openDeadLetters(parts: RepairDependencies): DeadLetters {
+  const { store, eventLog } = parts;
   const all = async function* ({
     oldest = false,
     ...filter
@@ -113,7 +109,12 @@ export function openDeadLetters({
     const query = { ...letterFilter(filter), oldest };
     yield* everyItem((cursor) => store.deadLetters({ ...query, limit: PAGE, cursor }));
   };
+  const repair = openRepair(parts, (filter) => {
+    checkFilter(filter);
+    return letterFilter(filter);
+  });
   return {
+    ...repair,
     all,
     async list(query = {}) {
       const { limit = 50, cursor = null, oldest = false, payloads = true, ...rest } = objectOf(query, "query");

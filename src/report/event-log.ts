@@ -29,7 +29,7 @@ export interface OperatorAction<T> {
 
 /** The log of one program. */
 export interface EventLog {
-  /** Who acts. */
+  /** The person or program that acts through it. */
   readonly actor: string;
   /**
    * Writes the intent, carries out the action, writes its outcome. Where the intent cannot be written, nothing is done.

@@ -1,4 +1,4 @@
-// Pages of jobs: which ones, and how far a question looks.
+// Pages of jobs: which ones, and how far a question looks; and the changes of jobs that wait.
 import type { State } from "../core/job.ts";
 
 /** A page and the cursor of the next one. */
@@ -51,3 +51,16 @@ export interface JobQuery extends Reach {
   /** False leaves out payload, progress and result: the payload comes as `null`, the others as nothing. Default true. */
   readonly payloads?: boolean;
 }
+
+/** What a cancel did; `requested` means that it runs and was asked to stop. */
+export type CancelAnswer = "cancelled" | "requested" | "finished" | "missing";
+
+/** A change of a waiting job; absent fields stay. */
+export interface Reschedule {
+  readonly id: string;
+  readonly delayMs?: number;
+  readonly priority?: number;
+}
+
+/** What a reschedule did; `refused` means that the job does not wait. */
+export type RescheduleAnswer = "changed" | "refused" | "missing";

@@ -49,7 +49,8 @@ import type {
   PulseRequest,
   WorkerRecord,
 } from "./presence.ts";
-import type { JobQuery, Page, Reach } from "./job-queries.ts";
+import type { CancelAnswer, JobQuery, Page, Reach, Reschedule, RescheduleAnswer } from "./job-queries.ts";
+import type { PayloadChange, PayloadVersion, RepairAnswer } from "./payloads.ts";
 import type { PruneAnswer, Retain, RetainAnswer, Retention } from "./retention.ts";
 import type { Signs } from "./signs.ts";
 
@@ -69,6 +70,7 @@ export type {
 export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./job-queries.ts";
+export type { PayloadChange, PayloadVersion, RepairAnswer } from "./payloads.ts";
 export type * from "./presence.ts";
 export type { EventQuery } from "./event-log.ts";
 export type { Signs } from "./signs.ts";
@@ -170,6 +172,13 @@ export interface Store {
    * not counted: they stay pending. A later fingerprint of a letter moves nothing between `same` and `other`.
    */
   redriveCounts(ids: readonly string[]): Promise<RedriveCounts[]>;
+  /**
+   * Gives dead jobs another payload, each only if its generation and its payload are still those that the caller saw, and
+   * keeps the payload before as a version. Their keys stay as they are: a repeat of the first payload is a duplicate.
+   */
+  repair(changes: readonly PayloadChange[]): Promise<RepairAnswer[]>;
+  /** The payloads that a job has had, the first one first; none where it never got another. Deleted with the job. */
+  payloads(id: string): Promise<PayloadVersion[]>;
   /**
    * Removes finished jobs with everything that belongs to them; waiting and running ones stay, and dead ones that are
    * not the named death.
@@ -292,19 +301,6 @@ export interface Within {
    */
   complete(lease: Lease, result: string | null, said?: Terms): Promise<boolean>;
 }
-
-/** What a cancel did; `requested` means that it runs and was asked to stop. */
-export type CancelAnswer = "cancelled" | "requested" | "finished" | "missing";
-
-/** A change of a waiting job; absent fields stay. */
-export interface Reschedule {
-  readonly id: string;
-  readonly delayMs?: number;
-  readonly priority?: number;
-}
-
-/** What a reschedule did; `refused` means that the job does not wait. */
-export type RescheduleAnswer = "changed" | "refused" | "missing";
 
 /** Lanes found, and where to continue; null when the last lane was read. */
 export interface LanePage {

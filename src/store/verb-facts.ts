@@ -19,6 +19,7 @@ import { readCauseCursor } from "./causes.ts";
 import { mustLast } from "./cells.ts";
 import { checkNewJobs } from "./checked-jobs.ts";
 import { readCursor, readDueCursor, readEnqueuedCursor } from "./cursor.ts";
+import { checkPayloadChange } from "./payloads.ts";
 import { FAILURE_PLACES } from "./failures.ts";
 import {
   checkBoolean,
@@ -232,6 +233,14 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
       for (const id of ids) checkName("redrive", id);
     },
   },
+  repair: {
+    promises: ALWAYS,
+    check: (changes) => {
+      checkInteger("changes", changes.length, 0, SET_MOST);
+      changes.forEach(checkPayloadChange);
+    },
+  },
+  payloads: { reads: true, forPeople: true },
   remove: { promises: ALWAYS },
   failures: {
     reads: true,

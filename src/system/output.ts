@@ -53,3 +53,8 @@ export function shownAs(form: Form, text: string): string {
 export function printToStderr(): void {
   process.stdout.write = process.stderr.write.bind(process.stderr);
 }
+
+/** Passes on what user code prints in a thread, to stderr for the same reason. */
+export function passPrinted(printed: NodeJS.ReadableStream): void {
+  printed.pipe(process.stderr, { end: false });
+}

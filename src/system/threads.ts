@@ -1,5 +1,6 @@
 // Threads: starting one, exchanging messages with it in batches, and blocking one on purpose.
 import { type MessagePort, parentPort, receiveMessageOnPort, Worker, workerData } from "node:worker_threads";
+import { passPrinted } from "./output.ts";
 
 /** A started thread that takes messages. */
 export interface Thread {
@@ -8,6 +9,8 @@ export interface Thread {
   keepAlive(on: boolean): void;
   /** Asks the thread to finish its work and end, and waits until it has. */
   stop(): Promise<void>;
+  /** Ends the thread at once, whatever it does. */
+  end(): void;
 }
 
 /** The message that asks a thread to end. */
@@ -19,18 +22,24 @@ const STOP = "stop";
  */
 const YOUNG_MB = 12;
 
-/** Starts a thread from a module and listens for its messages and its end. */
+/**
+ * Starts a thread from a module and listens for its messages and its end. What a thread with code of the user prints goes
+ * to stderr, because stdout is for the answer of the program.
+ */
 export function startThread(
   module: URL,
   data: unknown,
   on: { readonly message: (message: unknown) => void; readonly end: (reason: Error) => void },
+  { hasUserCode = false } = {},
 ): Thread {
   // Flags of the process are not meant for our module; some, such as --input-type, would keep it from loading.
   const worker = new Worker(module, {
     workerData: data,
     execArgv: [],
+    stdout: hasUserCode,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
   });
+  if (hasUserCode) passPrinted(worker.stdout);
   let reason: Error | null = null;
   worker.on("message", on.message);
   worker.on("error", (error) => {
@@ -57,6 +66,7 @@ export function startThread(
       worker.postMessage(STOP);
       return exited;
     },
+    end: () => void worker.terminate(),
   };
 }
 

@@ -20,6 +20,7 @@ import { limitedFacts } from "./limited.ts";
 import { listFacts } from "./list.ts";
 import { oldLaneFacts } from "./old-lanes.ts";
 import { overdueFacts } from "./overdue.ts";
+import { payloadFacts } from "./payloads.ts";
 import { progressFacts } from "./progress.ts";
 import { fenceFacts, outcomeFacts, recallFacts, redriveCountFacts } from "./redrives.ts";
 import { pruneFacts, removeFacts, retainFacts } from "./retention.ts";
@@ -61,6 +62,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["outcome", outcomeFacts],
   ["redrive runs", redriveCountFacts],
   ["recall", recallFacts],
+  ["repair", payloadFacts],
   ["failures", failureFacts],
   ["order of enqueue", enqueueOrderFacts],
   ["keys of letters", shownKeyFacts],

@@ -83,7 +83,13 @@ export function enqueueOrderFacts({ fact, timed }: Suite): void {
       },
     };
     const eventLog = openEventLog({ store, actor: "a test", log: collectLog() });
-    const letters = openDeadLetters({ store: slow, eventLog });
+    const letters = openDeadLetters({
+      store: slow,
+      eventLog,
+      jobs: [],
+      maxPayloadBytes: 1,
+      openModule: () => Promise.reject(new Error("There is no module.")),
+    });
     expect(await letters.retry({ all: true })).toEqual({ redriven: 450, refused: 0, missing: 0 });
     expect((await take(store)).map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
     expect(await walk(store, { limit: 200 })).toHaveLength(calls);

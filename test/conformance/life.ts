@@ -38,6 +38,8 @@ const VERBS: {
   redrive: (store) => store.redrive([{ id: "a", generation: 0, delayMs: 0 }]),
   recall: (store) => store.recall([{ id: "a", generation: 1 }]),
   redriveCounts: (store) => store.redriveCounts(["r"]),
+  repair: (store) => store.repair([]),
+  payloads: (store) => store.payloads("a"),
   remove: (store) => store.remove(["a"]),
   control: (store) => store.control(),
   pause: (store) => store.pause(TARGET, { forMs: null, reason: "" }),

@@ -10,6 +10,7 @@ import { eventVerbs } from "./event-log.ts";
 import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
+import { payloadVerbs } from "./payloads.ts";
 import { redriveVerbs } from "./redrives.ts";
 import { retentionVerbs } from "./retention.ts";
 import { emptyTables, type Tables } from "./tables.ts";
@@ -34,6 +35,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...workerVerbs(tables),
     ...deadLetterVerbs(tables),
     ...redriveVerbs(tables),
+    ...payloadVerbs(tables),
     ...failureVerbs(tables),
     ...retentionVerbs(tables),
     ...controlVerbs(tables),

@@ -26,6 +26,7 @@ import { findSchema, migrate, migrationPlan } from "./migrate.ts";
 import { openDependencies, type PostgresDependencies, type PostgresSurroundings } from "./dependencies.ts";
 import { describePostgres, type PostgresOptions } from "./address.ts";
 import { passwordOf, startPulse } from "./pulse.ts";
+import { payloadVerbs } from "./payloads.ts";
 import { redriveVerbs } from "./redrives.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
@@ -162,6 +163,7 @@ function verbsOf(
     },
     ...deadLetterVerbs(parts),
     ...redriveVerbs(parts, waker),
+    ...payloadVerbs(parts),
     ...failureVerbs(parts),
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),

@@ -15,6 +15,7 @@ import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { openLaneNumbers } from "./lane-numbers.ts";
+import { payloadVerbs } from "./payloads.ts";
 import { redriveVerbs } from "./redrives.ts";
 import { retentionVerbs } from "./retention.ts";
 import { checkOwner, findSchema, migrate, openGuard, rollback } from "./migrate.ts";
@@ -142,6 +143,7 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...workerVerbs(db, clock),
     ...deadLetterVerbs(db),
     ...redriveVerbs(db, clock),
+    ...payloadVerbs(db, clock),
     ...failureVerbs(db, clock),
     ...retentionVerbs(db, lanes, clock),
     ...controlVerbs(db, clock),
