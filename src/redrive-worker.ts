@@ -14,10 +14,12 @@ import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
 import type { System } from "./system/system.ts";
 import { archiveTo } from "./operate/archive.ts";
+import { driverOf } from "./operate/redrives.ts";
 import { countBriefly, countsService } from "./upkeep/counts.ts";
 import { openRecords } from "./upkeep/upkeep-records.ts";
 import { fingerprintService } from "./upkeep/fingerprints.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
+import { type RedriveDriver, redriveService } from "./upkeep/redrives.ts";
 import { scheduleService } from "./schedules/schedule-service.ts";
 import { stuckService } from "./upkeep/stuck-runs.ts";
 import { type Service, startUpkeep, type UpkeepOptions } from "./upkeep/upkeep.ts";
@@ -63,11 +65,9 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   const worker = createWorker({ ...around, store, settings, records, isolation: isolation?.(settings) ?? null });
   const life = openLife(around, () => api);
   const probes = { isLive: () => !life.isSpent, isReady: () => worker.isReady };
-  const services = [
-    stuckCheck({ ...around, store }, settings, worker),
-    scheduleService({ ...around, sign: () => worker.signs.read() }),
-  ];
-  const beside = { ...around, records, contact: worker.contact };
+  const driver = driverOf(around, () => worker.id, worker.signs);
+  const services = [stuckCheck({ ...around, store }, settings, worker), ...signedServices(around, worker, driver)];
+  const beside = { ...around, records, contact: worker.contact, driver };
   const companions = openCompanions(beside, retention(around, archive), services, health && { ...health, ...probes });
   const api: RedriveWorker = {
     get id() {
@@ -164,7 +164,7 @@ function fromFile(jobs: string | undefined, url: string | null): ((settings: Wor
 interface Companions {
   readonly healthPort: number | null;
   start(): Promise<void>;
-  /** Makes the jobs of ticks that are due: a one-shot must not end before it has seen them. */
+  /** Makes the jobs of ticks and redrive runs that are due: a one-shot must not end before it has seen them. */
   look(): Promise<void>;
   /** Cleans up once, briefly: a one-shot ends before upkeep would. */
   tidy(): Promise<void>;
@@ -172,7 +172,7 @@ interface Companions {
 }
 
 function openCompanions(
-  around: WorkerSurroundings & Pick<UpkeepOptions, "records" | "contact">,
+  around: WorkerSurroundings & Pick<UpkeepOptions, "records" | "contact"> & { readonly driver: RedriveDriver },
   retained: RetentionOptions,
   services: readonly Service[],
   health: HealthOptions | undefined,
@@ -202,6 +202,7 @@ function openCompanions(
       await scheduleService(around)
         .step(new AbortController().signal)
         .catch(() => undefined);
+      await around.driver.stepAll().catch(() => undefined);
     },
     async tidy() {
       const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
@@ -211,12 +212,18 @@ function openCompanions(
     async stop() {
       // The caller of a failed start already has its error.
       await begun?.catch(() => undefined);
-      const ending = Promise.all([upkeep?.stop(), port?.close()]).then(() => around.records.end());
+      const released = Promise.resolve(upkeep?.stop()).then(() => around.driver.release().catch(() => undefined));
+      const ending = Promise.all([released, port?.close()]).then(() => around.records.end());
       upkeep = port = null;
       // A store that does not answer now must not hold us up; the next step does what this one missed.
       await atMost(around.system, ending, LAST_WORDS_MS);
     },
   };
+}
+
+/** The services that learn of changes by the signs of the worker's looks. */
+function signedServices(around: WorkerSurroundings, { signs }: QueueWorker, driver: RedriveDriver): Service[] {
+  return [scheduleService({ ...around, sign: () => signs.read() }), redriveService(driver)];
 }
 
 /** Finds stuck runs of the whole fleet; reports and counts them as this worker's. */

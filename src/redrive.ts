@@ -22,6 +22,7 @@ import type { EnqueueManyOptions, EnqueueSummary } from "./enqueue/enqueue-strea
 import type { EnqueuedJob } from "./enqueue/enqueue-result.ts";
 import { openProducer, type Producer } from "./enqueue/producer.ts";
 import { openRuns, type Runs } from "./operate/runs.ts";
+import { openRedrives, type Redrives } from "./operate/redrives.ts";
 import { openStuck, type Stuck } from "./operate/stuck.ts";
 import { type QueueView, readPauses, readQueues } from "./operate/queue-views.ts";
 import { openSchedules, type Schedules } from "./schedules/schedules.ts";
@@ -55,6 +56,8 @@ export interface Redrive extends AsyncDisposable {
   readonly jobs: Jobs;
   /** Lists dead letters; sends them back to work or removes them. */
   readonly deadLetters: DeadLetters;
+  /** Sends dead letters back to work step by step: plans, starts and follows redrive runs. */
+  readonly redrives: Redrives;
   /** Lists runs: those that wait for a retry, and the history of a job. */
   readonly runs: Runs;
   /** Lists and ends runs that take too long. */
@@ -171,9 +174,10 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   const url = typeof settings.store === "string" ? settings.store : null;
   await migrateStore(store, settings.log, isOurs);
   const { system, events = openEvents(settings.log) } = surroundings;
-  const eventLog = openEventLog({ store, log: settings.log, actor: actorOf(settings, system) });
+  const actor = actorOf(settings, system);
+  const eventLog = openEventLog({ store, log: settings.log, actor });
   const flow = openFlowMeter(store, system);
-  const parts = { ...settings, store, system, events, eventLog, flow };
+  const parts = { ...settings, store, system, events, eventLog, flow, actor };
   const producer = openProducer(parts);
   // A caller that waits for an answer wants it soon: the limits of the preset `handler` apply where the type sets none.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
@@ -193,14 +197,12 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     store,
     jobs: openJobs(parts),
     deadLetters: openDeadLetters(parts),
+    redrives: openRedrives(parts),
     runs: openRuns(store),
     stuck: openStuck(stuckParts(parts)),
     breakers: openBreakers(parts),
     schedules: openSchedules(parts),
-    limits: () => readLimits(store, settings.limits),
-    queues: () => readQueues(store, settings.jobs),
-    pauses: () => readPauses(store),
-    events: (query) => readEvents(store, query),
+    ...views(parts),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
       if (gone.signal.aborted) throw closed();
@@ -222,6 +224,15 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     [Symbol.asyncDispose]: () => redrive.close(),
   };
   return redrive;
+}
+
+function views({ store, limits, jobs }: Parts): Pick<Redrive, "limits" | "queues" | "pauses" | "events"> {
+  return {
+    limits: () => readLimits(store, limits),
+    queues: () => readQueues(store, jobs),
+    pauses: () => readPauses(store),
+    events: (query) => readEvents(store, query),
+  };
 }
 
 /** Only working workers are kept: a program may make any number of them in its life. */

@@ -161,3 +161,8 @@ export function breakerChanged(service: string, before: Breaker, after: Breaker,
   const states = { before: before.state, after: after.state };
   return ownEvent("breaker.changed", subjectOf("service", service), { ...states, ...reason, by: holder });
 }
+
+/** A redrive run has gone on, or has ended, by itself. */
+export function redriveChanged(kind: string, redrive: string, details: object): NewEvent {
+  return ownEvent(kind, subjectOf("redrive", redrive), details);
+}

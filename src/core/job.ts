@@ -53,6 +53,14 @@ export const DEATH_REASONS = ["exhausted", "permanent", "deadline", "stuck", "cr
 export type DeathReason = (typeof DEATH_REASONS)[number];
 
 /**
+ * What became of a job that was sent back to work: `failing` when its first run failed, until it ends; `recalled` when it
+ * was taken back before a worker took it.
+ */
+export const LETTER_OUTCOMES = ["completed", "failing", "dead", "cancelled", "recalled"] as const;
+/** One of `LETTER_OUTCOMES`. */
+export type LetterOutcome = (typeof LETTER_OUTCOMES)[number];
+
+/**
  * The right to run a job. Every write about a run carries its lease, and the store refuses it if a newer one exists.
  */
 export interface Lease {
@@ -286,4 +294,12 @@ export interface DeadLetter {
   readonly diedAt: number;
   /** When it was sent back to work; null if it was not. */
   readonly redrivenAt: number | null;
+  /** The id of the redrive run that sent it back; null if none did. */
+  readonly redrive: string | null;
+  /** What became of the job since; null until its first run has ended, and where a Redrive with schema version 1 ran it. */
+  readonly outcome: LetterOutcome | null;
+  /** When that was written. */
+  readonly outcomeAt: number | null;
+  /** The job that now holds its type and key, where that is another; null without a key. The state is null once it is deleted. */
+  readonly supersededBy: { readonly id: string; readonly state: State | null } | null;
 }

@@ -102,10 +102,14 @@ export function checkNewJob(job: NewJob): void {
   if (typeof job.limited !== "boolean") refuse("limited", "true or false", job.limited);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
-  if (typeof job.payload !== "string" || !job.payload.isWellFormed()) {
-    refuse("payload", "well-formed JSON text, lone surrogates escaped", job.payload);
-  }
-  checkBytes("payload", job.payload, JOB_BOUNDS.payloadBytesMost);
+  checkPayload(job.payload);
+}
+
+/** Throws unless the text may be the payload of a job. */
+export function checkPayload(payload: unknown): void {
+  if (typeof payload !== "string" || !payload.isWellFormed())
+    return refuse("payload", "well-formed JSON text, lone surrogates escaped", payload);
+  checkBytes("payload", payload, JOB_BOUNDS.payloadBytesMost);
 }
 
 const TERM_CHECKS = TERM_NAMES.map((name) => TERMS[name]);

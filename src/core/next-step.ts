@@ -13,7 +13,7 @@
 //   another suspect, and it may be taken ────────────► take     it, in a separate claim
 //   no slot is wanted ───────────────────────────────► rest     0 after a suspect; a moment while suspects are due or the
 //                                                               worker is reserved for one; else a poll
-//   slots are wanted ────────────────────────────────► take     so many, as core/plan.ts shares them out
+//   slots are wanted ────────────────────────────────► take     so many, as core/claim-plan.ts shares them out
 //     that gave something, or groups are left ───────► rest 0
 //     else ──────────────────────────────────────────► rest     a moment, or until a limit gives more
 //

@@ -30,10 +30,17 @@ export function encodeResult(value: unknown): string | null {
   return bytes <= JOB_BOUNDS.resultBytes ? text : JSON.stringify({ $truncated: true, bytes });
 }
 
-/** Checks a payload given as JSON text. The text stays unchanged, except that lone surrogates are escaped. */
-export function checkPayloadText(text: string, maxBytes: number = JOB_BOUNDS.payloadBytes): string {
-  if (typeof text !== "string") throw refuse("payload", `a ${typeof text}`, "send JSON as text");
-  checkBytes("payload", text, maxBytes);
+/**
+ * Checks a payload given as JSON text; `field` names it in errors. The text stays unchanged, except that lone surrogates
+ * are escaped.
+ */
+export function checkPayloadText(
+  text: string,
+  maxBytes: number = JOB_BOUNDS.payloadBytes,
+  field: string = "payload",
+): string {
+  if (typeof text !== "string") throw refuse(field, `a ${typeof text}`, "send JSON as text");
+  checkBytes(field, text, maxBytes);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -41,10 +48,10 @@ export function checkPayloadText(text: string, maxBytes: number = JOB_BOUNDS.pay
     const said = cause instanceof Error ? cause.message : String(cause);
     throw new RedriveError(
       "invalid_payload",
-      `payload: expected JSON; got something else (${said}); quote strings and keys`,
+      `${field}: expected JSON; got something else (${said}); quote strings and keys`,
     );
   }
-  depthOf(value, "payload", 1);
+  depthOf(value, field, 1);
   return text.isWellFormed() ? text : escapeLone(text);
 }
 

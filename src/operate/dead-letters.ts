@@ -5,7 +5,7 @@ import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
-import type { DeadLetterQuery, LetterFilter, Reach, Page, RedriveAnswer, Store, Tally } from "../store/store.ts";
+import type { DeadLetterQuery, LetterFilter, Reach, Page, Store, Tally } from "../store/store.ts";
 import { checkFilter as checkLetterFilter } from "../store/verb-checks.ts";
 import type { ActionOptions, EventLog } from "../report/event-log.ts";
 import { exportLetters, type ExportFormat, type ExportOptions } from "./export.ts";
@@ -65,7 +65,7 @@ export interface DeadLetters {
   retry(
     target: DeadLetterTarget,
     options?: { readonly delay?: Duration } & ActionOptions,
-  ): Promise<Record<RedriveAnswer, number>>;
+  ): Promise<Record<"redriven" | "refused" | "missing", number>>;
   /** Deletes dead jobs with their dead letters and history. */
   remove(target: DeadLetterTarget, options?: ActionOptions): Promise<RemoveSummary>;
   /**
@@ -93,6 +93,8 @@ const FILTER = namesOf<DeadLetterFilter>()([
   "until",
   "text",
   "redriven",
+  "redrive",
+  "outcome",
   "all",
 ]);
 
@@ -165,13 +167,13 @@ async function redriveAll(
   chunked: Chunks,
   delayMs: number,
   store: Store,
-  sum: Record<RedriveAnswer, number>,
+  sum: Record<"redriven" | "refused" | "missing", number>,
 ): Promise<void> {
   for await (const letters of chunked) {
     const found = letters.filter((letter) => letter !== null);
     sum.missing += letters.length - found.length;
     const requests = found.map(({ id, generation }) => ({ id, generation, delayMs }));
-    for (const answer of await store.redrive(requests)) sum[answer] += 1;
+    for (const answer of await store.redrive(requests)) if (answer !== "fenced") sum[answer] += 1;
   }
 }
 

@@ -4,7 +4,7 @@ import { isRedriveError } from "../core/errors.ts";
 import type { Job } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import { pausedMs } from "../core/paused.ts";
-import { isOpen } from "../core/plan.ts";
+import { isOpen } from "../core/claim-plan.ts";
 import type { Limits } from "../core/service.ts";
 import { BREAKER_WORDS, parkedSpans, type ServiceRecord } from "../core/service-record.ts";
 import type { Outcome } from "../core/verdict.ts";

@@ -35,8 +35,11 @@ export interface CellChange extends CellKey {
   readonly value: string | null;
 }
 
-/** Cells that people write: the schedules they set, the batches they begin. All others hold what workers saw. */
-const LASTING_KINDS: ReadonlySet<string> = new Set(["schedule", "batch"]);
+/**
+ * Cells that people write: the schedules they set, the batches they begin, redrive runs, their plans, and what they say of
+ * causes. All others hold what workers saw.
+ */
+const LASTING_KINDS: ReadonlySet<string> = new Set(["schedule", "batch", "redrive", "plan", "cause"]);
 
 /** True if one of these writes must survive a power loss once it is answered. */
 export function mustLast(changes: readonly CellKey[]): boolean {

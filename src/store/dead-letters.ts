@@ -1,6 +1,7 @@
 // Queries about dead letters: which ones, their counts, and requests to send them back to work.
-import type { DeathReason, FailureClass } from "../core/job.ts";
-import type { Reach } from "./store.ts";
+import type { DeadLetter, DeathReason, FailureClass, LetterOutcome } from "../core/job.ts";
+import { REDRIVE_SUMS, REDRIVE_TICK, type RedriveSums } from "../core/recovery/outcome.ts";
+import type { Page, Reach } from "./job-queries.ts";
 
 /** Which dead letters are meant; every field narrows. */
 export interface LetterFilter {
@@ -28,6 +29,10 @@ export interface LetterFilter {
   readonly text?: string;
   /** True adds those that were sent back to work; default false. */
   readonly redriven?: boolean;
+  /** Only those that this redrive run has sent back to work, whatever `redriven` says. */
+  readonly redrive?: string;
+  /** Only those that were sent back to work and have this outcome; `none` where it is not known yet. */
+  readonly outcome?: LetterOutcome | "none";
   /** Only those that have expired and wait for a worker with their archive. */
   readonly aside?: boolean;
 }
@@ -44,8 +49,16 @@ export interface DeadLetterQuery extends LetterFilter, Reach {
    * existed when the first page was read.
    */
   readonly sort?: "enqueued";
+  /** With this sort: only letters with a number up to this one, which the `through` of an earlier page has told. */
+  readonly through?: number;
   /** False leaves out payload, progress and result: the payload comes as `null`, the others as nothing. Default true. */
   readonly payloads?: boolean;
+}
+
+/** A page of dead letters. */
+export interface LetterPage extends Page<DeadLetter> {
+  /** In the order of enqueue: the number of the newest letter that belongs to the list; 0 where there is none. */
+  readonly through?: number;
 }
 
 /** Counts of dead letters. */
@@ -95,7 +108,56 @@ export interface RedriveRequest {
   readonly id: string;
   readonly generation: number;
   readonly delayMs: number;
+  /** The id of the redrive run that sends it; its letter keeps it, and what becomes of the job is counted for the run. */
+  readonly redrive?: string;
+  /** Another payload, JSON text: the job gets it as a new version, and the one before is kept. */
+  readonly payload?: string;
 }
 
-/** The result of a redrive; `refused` means not dead, or another generation by now. */
-export type RedriveAnswer = "redriven" | "refused" | "missing";
+/**
+ * The result of a redrive; `refused` means not dead, or another generation by now; `fenced` that the cell had another
+ * version, so that nothing was written.
+ */
+export type RedriveAnswer = "redriven" | "refused" | "missing" | "fenced";
+
+/** The result of a recall; `refused` means that a worker has taken the job since, or that it does not wait any more. */
+export type RecallAnswer = "recalled" | "refused" | "missing";
+
+/** What was counted of a redrive run. */
+export interface RedriveCounts extends RedriveSums {
+  /** The id of the run. */
+  readonly id: string;
+  /**
+   * The same counts of its newest ticks of ten seconds that together have 100 first runs (good, same and other); of all
+   * ticks where there are fewer.
+   */
+  readonly recent: RedriveSums;
+}
+
+/** What one write changes of redrive runs, added up by run. */
+export class RedriveChanges {
+  readonly #all = new Map<string, { -readonly [K in keyof RedriveSums]: number }>();
+
+  /** Adds to the counts of a run; a letter that no run has sent is not counted. */
+  add(redrive: string | null, counts: Partial<RedriveSums>): void {
+    if (redrive === null) return;
+    let sum = this.#all.get(redrive);
+    if (!sum) this.#all.set(redrive, (sum = { ...NO_SUMS }));
+    for (const count of REDRIVE_SUMS) sum[count] += counts[count] ?? 0;
+  }
+
+  /** The sums of each run of which any was counted. */
+  all(): [string, RedriveSums][] {
+    return [...this.#all].filter(([, sums]) => REDRIVE_SUMS.some((count) => sums[count] !== 0));
+  }
+}
+
+/** Nothing counted. */
+export const NO_SUMS: RedriveSums = Object.freeze(
+  Object.fromEntries(REDRIVE_SUMS.map((count) => [count, 0])),
+) as unknown as RedriveSums;
+
+/** The start of the tick of an instant. */
+export function redriveTickOf(at: number): number {
+  return at - (at % REDRIVE_TICK);
+}

@@ -110,6 +110,9 @@ export interface LetterWords {
    * those of a later page.
    */
   readonly withEachJob?: string;
+  /** Joins the job that holds the key of the letter's job, where that is another; and its id and state. */
+  readonly withHolder: string;
+  readonly holder: string;
   /** Joins the other tables that the columns of a job need. */
   readonly withRun?: string;
   /** A condition that is true for dead jobs, for a store whose index needs it. */
@@ -129,38 +132,41 @@ const COLUMNS = {
 } as const;
 
 /** A page of letters, and one letter more than wanted. */
-export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bound | null): Query {
+export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bound | null, through: number): Query {
   const { dialect, jobColumns, withJob, withRun = "" } = words;
-  if (query.sort === "enqueued") return enqueuedList(words, query);
+  if (query.sort === "enqueued") return enqueuedList(words, query, through);
   const { oldest = false } = query;
   const where = new Conditions(dialect);
   where.add(`d.seq ${oldest ? ">" : "<"} ${where.of(readCursor(query.cursor, oldest))}`);
   narrow(where, words, query);
   if (bound) where.add(`d.seq ${oldest ? "<=" : ">="} ${where.of(bound.seq)}`);
-  const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, d.seq
-    from ${dialect.table("dead_letter")} d ${withJob} ${withRun}
+  const text = `select ${DEATH_COLUMNS}, ${words.holder}, ${columnsFor(jobColumns, query)}, d.seq
+    from ${dialect.table("dead_letter")} d ${withJob} ${withRun} ${words.withHolder}
     where ${where.text} order by d.seq ${oldest ? "" : "desc"} limit ${where.of(query.limit + 1)}`;
   return { text, values: where.values };
 }
 
-/** The same in the order of enqueue; the newest letter of the list is looked up for the first page, then in the cursor. */
-function enqueuedList(words: LetterWords, query: DeadLetterQuery): Query {
+/** The number of the newest letter of a list in the order of enqueue; null where it must be read from the table. */
+export function knownThrough({ cursor, through }: DeadLetterQuery): number | null {
+  const from = readEnqueuedCursor(cursor)?.through ?? null;
+  return from === null || through === undefined ? (from ?? through ?? null) : Math.min(from, through);
+}
+
+/** The same in the order of enqueue, up to the newest letter of the list. */
+function enqueuedList(words: LetterWords, query: DeadLetterQuery, newest: number): Query {
   const { dialect, jobColumns, withEachJob = words.withJob, withRun = "" } = words;
   const from = readEnqueuedCursor(query.cursor);
   const where = new Conditions(dialect);
-  const through = (): string =>
-    from === null
-      ? `(select max(seq) from ${dialect.table("dead_letter")})`
-      : `cast(${where.of(from.through)} as bigint)`;
+  const through = (): string => `cast(${where.of(newest)} as bigint)`;
   const cursor = `cast(d.job_seq as text) || '.' || d.generation || '.' || ${through()}`;
   where.add(`d.seq <= ${through()}`);
   const { jobSeq, generation } = from ?? { jobSeq: 0, generation: 0 };
   where.add(`(d.job_seq, d.generation) > (${where.of(jobSeq)}, ${where.of(generation)})`);
   narrow(where, words, query);
   // Of a job at most one letter is not redriven; then the index of these has the order.
-  const order = query.redriven ? "d.job_seq, d.generation" : "d.job_seq";
-  const text = `select ${DEATH_COLUMNS}, ${columnsFor(jobColumns, query)}, ${cursor}
-    from ${dialect.table("dead_letter")} d ${withEachJob} ${withRun}
+  const order = findsSent(query) ? "d.job_seq, d.generation" : "d.job_seq";
+  const text = `select ${DEATH_COLUMNS}, ${words.holder}, ${columnsFor(jobColumns, query)}, ${cursor}
+    from ${dialect.table("dead_letter")} d ${withEachJob} ${withRun} ${words.withHolder}
     where ${where.text} order by ${order} limit ${where.of(query.limit + 1)}`;
   return { text, values: where.values };
 }
@@ -183,6 +189,11 @@ export function historyText({ table, parameter }: Dialect): string {
     from ${table("attempt")} a join ${table("job")} j on j.seq = a.job_seq where j.id = ${parameter(1)} order by a.epoch`;
 }
 
+/** True for a filter that also finds letters which were sent back to work. */
+function findsSent({ redriven = false, redrive, outcome }: LetterFilter): boolean {
+  return redriven || redrive !== undefined || outcome !== undefined;
+}
+
 /** Adds the conditions of a filter. */
 function narrow(where: Conditions, words: LetterWords, filter: LetterFilter): void {
   const { table, says } = words.dialect;
@@ -195,7 +206,12 @@ function narrow(where: Conditions, words: LetterWords, filter: LetterFilter): vo
   where.addEqual(COLUMNS, filter);
   if (from !== undefined) where.add(`d.died_at >= ${where.of(from)}`);
   if (until !== undefined) where.add(`d.died_at < ${where.of(until)}`);
-  if (!filter.redriven) where.add("d.redriven_at is null");
+  const { redrive, outcome } = filter;
+  if (redrive !== undefined) where.add(`d.redrive = ${where.of(redrive)}`);
+  if (outcome !== undefined) where.add("d.redriven_at is not null");
+  if (outcome === "none") where.add("d.outcome is null");
+  else if (outcome !== undefined) where.add(`d.outcome = ${where.of(outcome)}`);
+  if (!findsSent(filter)) where.add("d.redriven_at is null");
   if (filter.aside) where.add(`${words.isDead ?? "true"} and j.expires_at = ${LATEST_INSTANT}`);
   if (text !== undefined)
     where.add(`(${says("d.error_name", where.of(text))} or ${says("d.error_message", where.of(text))})`);

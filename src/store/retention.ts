@@ -30,6 +30,8 @@ export interface Retention {
   readonly limit: number;
   /** The first step of several, which also deletes old rows besides jobs and keys. */
   readonly isFirst: boolean;
+  /** True while dead letters are being sent back to work: this step neither deletes dead jobs nor sets them aside. */
+  readonly holdDead?: boolean;
 }
 
 /** What was deleted, and whether there may be more to do. */

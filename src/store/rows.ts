@@ -12,6 +12,8 @@ import {
   type Job,
   type JobKeep,
   type Lease,
+  type LetterOutcome,
+  type State,
   type Terms,
 } from "../core/job.ts";
 import type { Cell } from "./cells.ts";
@@ -144,9 +146,9 @@ export function failureFromText(text: string | null, stack: string | null): Fail
 
 /** The columns of a dead letter, before those of its job. */
 export const DEATH_COLUMNS =
-  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack, d.release";
-/** The number of these columns. */
-export const DEATH_WIDTH = 9;
+  "d.generation, d.reason, d.failure, d.attempts, d.crashes, d.died_at, d.redriven_at, d.error_stack, d.release, d.redrive, d.outcome, d.outcome_at";
+/** The number of these columns, and of the two about the job that holds the key now. */
+export const DEATH_WIDTH = 14;
 
 /** A dead letter from its own columns followed by those of its job. */
 export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
@@ -159,6 +161,10 @@ export function deadLetterFromRow(row: readonly Value[]): DeadLetter {
     release: row[8] as string | null,
     diedAt: row[5] as number,
     redrivenAt: row[6] as number | null,
+    redrive: row[9] as string | null,
+    outcome: row[10] as LetterOutcome | null,
+    outcomeAt: row[11] as number | null,
+    supersededBy: row[12] === null ? null : { id: row[12] as string, state: row[13] as State | null },
     job: jobFromRow(row.slice(DEATH_WIDTH)),
   };
 }

@@ -6,10 +6,10 @@
 // the answer is lost, the caller does not know the result; that is why writes about runs carry their lease and new jobs
 // carry their id.
 import type { LoggedEvent, NewEvent } from "../core/event-log.ts";
-import type { AttemptRecord, DeadLetter, Job, Lease, State, Terms } from "../core/job.ts";
+import type { AttemptRecord, Job, Lease, State, Terms } from "../core/job.ts";
 import type { ActiveLane } from "../core/lane.ts";
 import type { NewJob } from "../core/new-job.ts";
-import type { Quota } from "../core/plan.ts";
+import type { Quota } from "../core/claim-plan.ts";
 import type { JudgedBy, Verdict } from "../core/verdict.ts";
 import type {
   Cause,
@@ -28,7 +28,10 @@ import type {
   DeadTarget,
   DeadLetterQuery,
   LetterFilter,
+  LetterPage,
+  RecallAnswer,
   RedriveAnswer,
+  RedriveCounts,
   RedriveRequest,
   Tally,
 } from "./dead-letters.ts";
@@ -143,13 +146,30 @@ export interface Store {
   workers(): Promise<WorkerRecord[]>;
 
   /** A page of dead letters, newest first unless asked otherwise. */
-  deadLetters(query: DeadLetterQuery): Promise<Page<DeadLetter>>;
+  deadLetters(query: DeadLetterQuery): Promise<LetterPage>;
   /** How many dead letters match, by class, type, reason and cause; of the newest ones where it may not look at all. */
   tally(filter: LetterFilter & Reach): Promise<Tally>;
   /** The failed runs of a job, oldest first: of each generation the first and the last nine. */
   history(id: string): Promise<AttemptRecord[]>;
-  /** Sends dead jobs back to work, each only if its generation is still the one the caller saw. */
-  redrive(requests: readonly RedriveRequest[]): Promise<RedriveAnswer[]>;
+  /**
+   * Sends dead jobs back to work, each only if its generation is still the one the caller saw. With a fence, a change of
+   * one cell, all of it is written together with the cell, and only if the cell has the version that the change names;
+   * where it has another, nothing is written and every answer is `fenced`.
+   */
+  redrive(requests: readonly RedriveRequest[], fence?: CellChange): Promise<RedriveAnswer[]>;
+  /**
+   * Takes back jobs that were sent back to work, named by the death that was redriven: each only if it waits in the
+   * generation that follows and no worker has taken it there. It is dead again under that generation, which never falls,
+   * with a letter like the one before; its letter of before has the outcome `recalled`. Its cause counts one redriven less
+   * and no new death.
+   */
+  recall(targets: readonly DeadTarget[]): Promise<RecallAnswer[]>;
+  /**
+   * What became of the jobs that redrive runs have sent, in the order of the ids; zeros for a run that sent none. Each
+   * count is written in the transaction that it counts. Jobs that a Redrive with schema version 1 settles or deletes are
+   * not counted: they stay pending. A later fingerprint of a letter moves nothing between `same` and `other`.
+   */
+  redriveCounts(ids: readonly string[]): Promise<RedriveCounts[]>;
   /**
    * Removes finished jobs with everything that belongs to them; waiting and running ones stay, and dead ones that are
    * not the named death.
@@ -178,8 +198,8 @@ export interface Store {
   /**
    * Writes cells in turn, each answered separately: false if its version is not the given one (0 for a new one; null
    * overwrites any), or if another transaction that may change it holds it. A null value deletes; a deleted cell begins
-   * again with version 1. Schedules and the state of batches are on disk before the answer; any other write may be lost
-   * in a power loss, like a claim.
+   * again with version 1. Schedules, the state of batches, redrive runs, their plans and the states of causes are on disk
+   * before the answer; any other write may be lost in a power loss, like a claim.
    */
   setCells(changes: readonly CellChange[]): Promise<boolean[]>;
 
@@ -345,6 +365,11 @@ export interface Settlement extends Lease {
   readonly verdict: Verdict | Progress;
   /** The job is of a group: other jobs may wait for its place, so settling it may make work due. */
   readonly grouped?: boolean;
+  /**
+   * The job was sent back to work (its generation is above 1): what becomes of it is written to the dead letter of the
+   * generation before, in the same transaction.
+   */
+  readonly redriven?: boolean;
 }
 
 /** Verdicts to apply together. */

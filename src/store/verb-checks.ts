@@ -2,12 +2,22 @@
 import { checkSubject } from "../core/event-log.ts";
 import { isPlain } from "../core/event-log.ts";
 import { DAY, MINUTE } from "../core/flow.ts";
-import { LATEST_INSTANT } from "../core/job.ts";
-import { checkInteger, checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
+import { LATEST_INSTANT, LETTER_OUTCOMES } from "../core/job.ts";
+import { checkInteger, checkName, checkOneOf, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { CellChange } from "./cells.ts";
 import { readCursor } from "./cursor.ts";
-import type { EventQuery, Keep, LetterFilter, Reach, Retain, Retention, TrendQuery, TypeKeep } from "./store.ts";
+import type {
+  DeadLetterQuery,
+  EventQuery,
+  Keep,
+  LetterFilter,
+  Reach,
+  Retain,
+  Retention,
+  TrendQuery,
+  TypeKeep,
+} from "./store.ts";
 
 /** Most items of a page. */
 export const PAGE_MOST = 200;
@@ -56,9 +66,19 @@ export function checkLook({ lookAt = 1 }: Reach): void {
   checkInteger("lookAt", lookAt, 1, LOOK_MOST);
 }
 
+/** Refuses an upper end where the letters are not in the order of enqueue. */
+export function checkThrough({ sort, through }: DeadLetterQuery): void {
+  if (through === undefined) return;
+  checkInteger("through", through, 0, Number.MAX_SAFE_INTEGER);
+  if (sort === undefined) throw invalid("through", 'no upper end without sort "enqueued"', through, "leave it out");
+}
+
 /** Refuses a filter of letters that means nothing. */
-export function checkFilter({ service, tenant, key, from, until, text, aside = false }: LetterFilter): void {
+export function checkFilter(filter: LetterFilter): void {
+  const { service, tenant, key, from, until, text, redrive, outcome, aside = false } = filter;
   checkBoolean("aside", aside);
+  if (redrive !== undefined) checkName("redrive", redrive);
+  if (outcome !== undefined) checkOneOf("outcome", outcome, [...LETTER_OUTCOMES, "none"]);
   if (key !== undefined) checkText("key", key);
   if (service !== undefined) checkText("service", service);
   if (tenant !== undefined) checkText("tenant", tenant);
@@ -107,13 +127,14 @@ function checkTypes(types: readonly TypeKeep[]): void {
 }
 
 /** Refuses a retention that means nothing. */
-export function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst }: Retention): void {
+export function checkRetention({ keep, types, keyMs, laneMs = 0, limit, isFirst, holdDead = false }: Retention): void {
   checkKeepMs(keep);
   checkTypes(types);
   checkInteger("keyMs", keyMs, 0, Number.MAX_SAFE_INTEGER);
   checkInteger("laneMs", laneMs, 0, Number.MAX_SAFE_INTEGER);
   checkInteger("limit", limit, 1, SET_MOST);
   checkBoolean("isFirst", isFirst);
+  checkBoolean("holdDead", holdDead);
 }
 
 /** Refuses a move of expiries that means nothing. */

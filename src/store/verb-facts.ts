@@ -8,6 +8,7 @@ import {
   checkInteger,
   checkName,
   checkOneOf,
+  checkPayload,
   checkPriority,
   checkTerms,
   checkText,
@@ -28,6 +29,7 @@ import {
   checkLook,
   checkRetain,
   checkRetention,
+  checkThrough,
   checkTrend,
   LOOK_MOST,
   PAGE_MOST,
@@ -192,6 +194,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
       void (query.sort === undefined ? readCursor(query.cursor) : readEnqueuedCursor(query.cursor));
       checkBoolean("oldest", query.oldest ?? false);
       checkBoolean("payloads", query.payloads ?? true);
+      checkThrough(query);
       checkFilter(query);
     },
   },
@@ -207,8 +210,25 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   redrive: {
     promises: ALWAYS,
     wakes: ALWAYS,
-    check: (requests) => {
-      for (const request of requests) checkDelay(request.delayMs);
+    check: (requests, fence) => {
+      for (const { delayMs, redrive, payload } of requests) {
+        checkDelay(delayMs);
+        if (redrive !== undefined) checkName("redrive", redrive);
+        if (payload !== undefined) checkPayload(payload);
+      }
+      if (fence !== undefined) checkCell(fence);
+    },
+  },
+  recall: {
+    promises: ALWAYS,
+    wakes: ALWAYS,
+    check: (targets) => checkInteger("targets", targets.length, 0, SET_MOST),
+  },
+  redriveCounts: {
+    reads: true,
+    check: (ids) => {
+      checkInteger("ids", ids.length, 0, SET_MOST);
+      for (const id of ids) checkName("redrive", id);
     },
   },
   remove: { promises: ALWAYS },

@@ -90,6 +90,7 @@ ${create("dead_letters")} as
 select j.id as job_id, d.type as job_type, case when d.redriven_at is null then 'dead' else 'redriven' end as status,
   d.attempts, d.max_attempts, d.error_message as last_error, d.error_stack as error_stacktrace,
   j.payload as input_data, ${time("d.died_at")} as created_at, d.reason, d.error_class as failure_type,
-  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at, j.key, d.release
+  d.error_name, d.fingerprint, d.crashes, d.generation, ${time("d.redriven_at")} as redriven_at, j.key, d.release,
+  d.redrive, d.outcome, ${time("d.outcome_at")} as outcome_at
 from ${table("dead_letter")} d join ${table("job")} j on j.seq = d.job_seq;
 `;

@@ -3,7 +3,7 @@
 import { AssertionError } from "node:assert";
 import { formatDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
-import { plan } from "../core/plan.ts";
+import { planClaim } from "../core/claim-plan.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { realSystem } from "../system/real.ts";
 import { grantsOf } from "../services/grants.ts";
@@ -240,7 +240,7 @@ export class Driver {
     const { verbs } = this.#options.observed;
     const { lanes } = verbs.lanes(null, 10_000);
     const grants = grantsOf(verbs.control(), this.#options.jobs, () => 0);
-    return plan(lanes, { want: 1, suspects: 1, turn: 0, serves: this.#serves, queues: null, grants }).length > 0;
+    return planClaim(lanes, { want: 1, suspects: 1, turn: 0, serves: this.#serves, queues: null, grants }).length > 0;
   }
 
   /** The next instant at which a job may become due, a pause ends or the store is back. */

@@ -38,6 +38,7 @@ async function settleTogether<J extends JudgedRun>(judged: readonly J[], options
   const settlements = judged.map(({ run: { lease, job }, verdict }) => ({
     ...lease,
     grouped: job.group !== null,
+    redriven: job.generation > 1,
     verdict,
   }));
   const { stale, locked = [] } = await options.store.settle({ settlements });

@@ -7,6 +7,7 @@ import type { Policy } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { PruneAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
+import { holdsDead } from "./run-cells.ts";
 import { applyKeeps, noteArchive, readKeeps, refreshKeeps, retentionBy, typeKeep } from "./keeps.ts";
 import type { Service } from "./upkeep.ts";
 
@@ -74,11 +75,19 @@ export async function applyBriefly(options: RetentionOptions): Promise<void> {
 export async function applyRetention(options: RetentionOptions, signal?: AbortSignal): Promise<Pruned> {
   const { store, jobs, policy, archive, onPruned } = options;
   if (archive) await noteArchive(store, jobs);
-  const sum = { completed: 0, cancelled: 0, dead: archive ? await archiveDead(options, archive, signal) : 0 };
+  // A redrive run may still send letters that have expired.
+  const isHeld = await holdsDead(store);
+  const dead = archive && !isHeld ? await archiveDead(options, archive, signal) : 0;
+  const sum = { completed: 0, cancelled: 0, dead };
   const usual = { finishedMs: policy.keepFinishedMs, deadMs: policy.keepDeadMs };
   const known = await readKeeps(store);
   await refreshKeeps(store, jobs, known);
-  const retention = { ...retentionBy(known, jobs, usual), keyMs: KEY_MS, limit: STEP };
+  const retention = {
+    ...retentionBy(known, jobs, usual),
+    keyMs: KEY_MS,
+    limit: STEP,
+    ...(isHeld && { holdDead: true as const }),
+  };
   for (let [isFirst, more] = [true, true]; more && !signal?.aborted; isFirst = false) {
     const answer = await store.prune({ ...retention, isFirst });
     sum.completed += answer.completed;

@@ -22,7 +22,7 @@ import {
   type WorkerState,
 } from "../core/next-step.ts";
 import { nextPauseEnd } from "../core/paused.ts";
-import { jobsIn, type Quota } from "../core/plan.ts";
+import { jobsIn, type Quota } from "../core/claim-plan.ts";
 import type { Services } from "../services/services.ts";
 import type { ClaimAnswer, Control, LanePage } from "../store/store.ts";
 import type { Contact } from "../store/store-contact.ts";

@@ -2,7 +2,7 @@
 // signal. Jobs start in the order of their tickets, so one number tells which have started.
 import { fillable, wantedNow, type WorkInHand } from "../core/in-hand.ts";
 import type { Job, Lease } from "../core/job.ts";
-import { jobsIn, type Quota } from "../core/plan.ts";
+import { jobsIn, type Quota } from "../core/claim-plan.ts";
 import { unstartedVerdict } from "../core/verdict.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { aboutJob } from "../report/about-job.ts";

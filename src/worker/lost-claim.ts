@@ -19,5 +19,6 @@ export async function releaseLost(
   if (unknown.length === 0) return;
   log.warn({ jobs: unknown.length }, "the answer to a claim was lost; its jobs are released uncharged");
   const verdict = unstartedVerdict();
-  await store.settle({ settlements: unknown.map((lease) => ({ ...lease, verdict })) });
+  // A lease does not tell its generation; the store finds out which were sent back to work.
+  await store.settle({ settlements: unknown.map((lease) => ({ ...lease, verdict, redriven: true })) });
 }

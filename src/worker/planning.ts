@@ -1,7 +1,7 @@
 // Plans a claim: core makes the quotas from lanes and grants. Of work under rate limits or budgets, only as much is
 // planned as was withdrawn for the lanes that the claim can reach.
 import type { ActiveLane, LaneKind } from "../core/lane.ts";
-import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../core/plan.ts";
+import { type Appetite, jobsByLane, jobsIn, planClaim, type Quota } from "../core/claim-plan.ts";
 import type { Limits } from "../core/service.ts";
 import type { Services } from "../services/services.ts";
 import type { Control } from "../store/store.ts";
@@ -68,7 +68,7 @@ export class Planning {
   plan(lanes: readonly ActiveLane[], want: number, suspects: number, lower: Lower = (grants) => grants): Quota[] {
     if (!this.control || lanes.length === 0) return [];
     const { served, services } = this.#options;
-    return plan(lanes, {
+    return planClaim(lanes, {
       ...served,
       weightOf: this.#weightOf,
       perSlot: this.#perSlot,

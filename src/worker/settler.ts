@@ -127,8 +127,9 @@ export function openSettler(options: SettlerOptions): Settler {
   };
 }
 
-function settlementOf({ id, epoch, nonce, group }: ClaimedJob, verdict: Settlement["verdict"]): Settlement {
-  return { id, epoch, nonce, verdict, grouped: group !== null && verdict.kind !== "progress" };
+function settlementOf({ id, epoch, nonce, group, generation }: ClaimedJob, verdict: Settlement["verdict"]): Settlement {
+  const isVerdict = verdict.kind !== "progress";
+  return { id, epoch, nonce, verdict, grouped: isVerdict && group !== null, redriven: isVerdict && generation > 1 };
 }
 
 /** Locked verdicts may be shared again, and the other way round. */

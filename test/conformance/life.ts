@@ -36,6 +36,8 @@ const VERBS: {
   deadLetters: (store) => store.deadLetters({ limit: 1 }),
   history: (store) => store.history("a"),
   redrive: (store) => store.redrive([{ id: "a", generation: 0, delayMs: 0 }]),
+  recall: (store) => store.recall([{ id: "a", generation: 1 }]),
+  redriveCounts: (store) => store.redriveCounts(["r"]),
   remove: (store) => store.remove(["a"]),
   control: (store) => store.control(),
   pause: (store) => store.pause(TARGET, { forMs: null, reason: "" }),

@@ -6,7 +6,7 @@ import { groupName } from "../../src/core/group.ts";
 import type { Job } from "../../src/core/job.ts";
 import { type ActiveLane, type LaneKind, laneKind } from "../../src/core/lane.ts";
 import { loadFrom, type WorkerLoad } from "../../src/core/load.ts";
-import { plan } from "../../src/core/plan.ts";
+import { planClaim } from "../../src/core/claim-plan.ts";
 import { initialRecord, recordFrom } from "../../src/core/service-record.ts";
 import { explainJob } from "../../src/operate/explain.ts";
 import { NO_LIMITS } from "../../src/services/holding.ts";
@@ -161,7 +161,7 @@ function takenFrom(lanes: readonly ActiveLane[], seen: Reading): Set<number> {
     if (seen.isSick(worker)) grants.set("service:s", 0);
     const serving = load ? new Set(load.types.map(({ type }) => type)) : all;
     const queues = load?.queues ? new Set(load.queues) : null;
-    for (const { lane } of plan(lanes, { ...EVERYTHING, serves: serving, queues, grants })) taken.add(lane);
+    for (const { lane } of planClaim(lanes, { ...EVERYTHING, serves: serving, queues, grants })) taken.add(lane);
   }
   return taken;
 }
@@ -219,7 +219,7 @@ export async function claimsDiffer(store: Store, contents: Dump): Promise<string
   const appetite = { ...EVERYTHING, serves: new Set(["a", "b"]), queues: null, grants: grantsOf(seen) };
   const { jobs } = await store.claim({
     worker: "last",
-    quotas: plan(await allLanes(store, 100), appetite),
+    quotas: planClaim(await allLanes(store, 100), appetite),
     limit: 1_000,
     nonce: "last",
     control: contents.control.version,

@@ -215,6 +215,10 @@ export function settleFacts({ fact, timed }: Suite): void {
         release: "1.2.3",
         diedAt: clock.now,
         redrivenAt: null,
+        redrive: null,
+        outcome: null,
+        outcomeAt: null,
+        supersededBy: null,
       },
     ]);
   });

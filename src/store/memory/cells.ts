@@ -12,11 +12,12 @@ export function cellVerbs(tables: Tables): Pick<Verbs, "cells" | "setCells"> {
         queries.some((query: CellQuery) => query.kind === kind && (query.name ?? name) === name);
       return { cells: [...tables.cells.values()].filter(isAsked).sort(inCellOrder), now: tables.clock() };
     },
-    setCells: (changes) => changes.map((change) => set(tables, change)),
+    setCells: (changes) => changes.map((change) => setCell(tables, change)),
   };
 }
 
-function set({ cells, clock }: Tables, { kind, name, holder, version, value }: CellChange): boolean {
+/** Writes a cell; false if it has another version. */
+export function setCell({ cells, clock }: Tables, { kind, name, holder, version, value }: CellChange): boolean {
   const id = cellName({ kind, name, holder });
   const found = cells.get(id)?.version ?? 0;
   if (version !== null && version !== found) return false;

@@ -1,32 +1,16 @@
-// Dead letters in memory: lists them, counts them, sends them back to work.
+// Dead letters in memory: lists them and counts them.
 import { plainText } from "../../core/failure.ts";
-import { type DeadLetter, type Failure, LATEST_INSTANT } from "../../core/job.ts";
-import { laneOfKind } from "../../core/lane.ts";
-import { CauseChanges, NO_WORKER } from "../causes.ts";
+import { type DeadLetter, type Failure, type Job, LATEST_INSTANT } from "../../core/job.ts";
 import { enqueuedCursor, readCursor, readEnqueuedCursor } from "../cursor.ts";
 import { lookThrough } from "./look.ts";
 import { withoutPayload } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, Page, Reach } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, LetterPage, Reach } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
-import { placeOf, tick } from "./causes.ts";
-import { type DeathRow, jobOf, type Row, startWaiting, type Tables } from "./tables.ts";
-
-/** The fields of a job that is sent back to work. */
-const FRESH = {
-  attempts: 0,
-  crashes: 0,
-  releases: 0,
-  lastDelayMs: 0,
-  batchMost: null,
-  finishedAt: null,
-  expiresAt: null,
-  cancelRequested: false,
-  failure: null,
-} as const;
+import { type DeathRow, jobOf, keyName, type Row, type Tables } from "./tables.ts";
 
 /** The verbs about dead letters. */
-export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "tally" | "history" | "redrive"> {
+export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "tally" | "history"> {
   return {
     deadLetters(query) {
       if (query.sort === "enqueued") return listEnqueued(tables, query);
@@ -60,25 +44,6 @@ export function deadLetterVerbs(tables: Tables): Pick<Verbs, "deadLetters" | "ta
       return tallyOf(groups, failureOf, last ? { at: last.diedAt } : null);
     },
     history: (id) => (tables.attempts.get(id) ?? []).map((record) => ({ ...record })),
-    redrive(requests) {
-      const changes = new CauseChanges();
-      const answers = requests.map(({ id, generation, delayMs }) => {
-        const row = tables.jobs.get(id);
-        if (!row) return "missing";
-        if (row.state !== "dead" || row.generation !== generation) return "refused";
-        const now = tables.clock();
-        const death = tables.deaths.find((other) => other.jobId === id && other.generation === generation);
-        if (death?.redrivenAt === null) changes.add(placeOf(tables, death), { redriven: 1 });
-        if (death) death.redrivenAt = now;
-        const runAt = now + delayMs;
-        Object.assign(row, FRESH, { state: "queued", generation: generation + 1, runAt, dueAt: runAt, updatedAt: now });
-        row.lane = laneOfKind(row.lane, "first");
-        startWaiting(tables, row);
-        return "redriven";
-      });
-      tick(tables, changes, NO_WORKER, tables.clock());
-      return answers;
-    },
   };
 }
 
@@ -94,9 +59,10 @@ function boundOf<Q extends LetterFilter & Reach>(query: Q): Q {
 }
 
 /** Letters in the order of enqueue, as far as they existed at the first page. */
-function listEnqueued(tables: Tables, query: DeadLetterQuery): Page<DeadLetter> {
+function listEnqueued(tables: Tables, query: DeadLetterQuery): LetterPage {
   const from = readEnqueuedCursor(query.cursor);
-  const through = from?.through ?? tables.deaths.at(-1)?.seq ?? 0;
+  const newest = from?.through ?? tables.deaths.at(-1)?.seq ?? 0;
+  const through = Math.min(newest, query.through ?? newest);
   const found = tables.deaths
     .filter((death) => death.seq <= through && matches(tables, death, query))
     .map((death) => ({ death, jobSeq: (tables.jobs.get(death.jobId) as Row).seq, generation: death.generation }))
@@ -110,12 +76,19 @@ function listEnqueued(tables: Tables, query: DeadLetterQuery): Page<DeadLetter> 
   return {
     items: items.map(({ death }) => letterOf(tables, death, query)),
     next: last && found.length > items.length ? enqueuedCursor({ ...last, through }) : null,
+    through,
   };
 }
 
 function letterOf(tables: Tables, { seq: _seq, jobId, ...death }: DeathRow, { payloads }: DeadLetterQuery): DeadLetter {
   const job = jobOf(tables.jobs.get(jobId) as Row);
-  return { ...death, job: payloads === false ? withoutPayload(job) : job };
+  return { ...death, job: payloads === false ? withoutPayload(job) : job, supersededBy: holderOf(tables, job) };
+}
+
+/** The other job that holds the key of this one. */
+function holderOf({ keys, jobs }: Tables, { id, type, key }: Job): DeadLetter["supersededBy"] {
+  const holder = key === null ? undefined : keys.get(keyName(type, key))?.jobId;
+  return holder === undefined || holder === id ? null : { id: holder, state: jobs.get(holder)?.state ?? null };
 }
 
 function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean {
@@ -128,7 +101,11 @@ function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean
     if (filter[field] !== undefined && filter[field] !== own[field]) return false;
   }
   if (filter.aside && tables.jobs.get(death.jobId)?.expiresAt !== LATEST_INSTANT) return false;
-  if (!filter.redriven && death.redrivenAt !== null) return false;
+  const { redrive, outcome } = filter;
+  const isSent = death.redrivenAt !== null;
+  if (isSent && !filter.redriven && redrive === undefined && outcome === undefined) return false;
+  if (redrive !== undefined && death.redrive !== redrive) return false;
+  if (outcome !== undefined && (!isSent || (death.outcome ?? "none") !== outcome)) return false;
   if (diedAt < (filter.from ?? diedAt) || diedAt >= (filter.until ?? diedAt + 1)) return false;
   if (filter.text === undefined) return true;
   const text = lower(filter.text);

@@ -5,7 +5,7 @@ import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import { leavePlace } from "./groups.ts";
-import { internLane, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
+import { internLane, keyName, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** Writes one new job, or answers why not. */
 export function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
@@ -22,7 +22,7 @@ export function enqueueOne(tables: Tables, job: NewJob): EnqueueAnswer {
 
 /** Gives the new job its key; where the key stays taken, answers what happened to the new job instead. */
 function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null {
-  const name = JSON.stringify([job.type, job.key]);
+  const name = keyName(job.type, job.key);
   const taken = tables.keys.get(name);
   const digest = job.digest ?? "";
   if (taken) {

@@ -10,6 +10,7 @@ import { eventVerbs } from "./event-log.ts";
 import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
+import { redriveVerbs } from "./redrives.ts";
 import { retentionVerbs } from "./retention.ts";
 import { emptyTables, type Tables } from "./tables.ts";
 import { workVerbs } from "./work.ts";
@@ -32,6 +33,7 @@ export function memoryVerbs(tables: Tables): Verbs {
     ...groupVerbs(tables),
     ...workerVerbs(tables),
     ...deadLetterVerbs(tables),
+    ...redriveVerbs(tables),
     ...failureVerbs(tables),
     ...retentionVerbs(tables),
     ...controlVerbs(tables),

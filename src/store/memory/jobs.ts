@@ -2,10 +2,13 @@
 import { type Job, STATES, type State } from "../../core/job.ts";
 import { laneOfKind, kindOfLane } from "../../core/lane.ts";
 import { dueCursor, readCursor, readDueCursor } from "../cursor.ts";
+import { NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
 import { withoutPayload } from "../rows.ts";
 import type { JobQuery, Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { enqueueOne } from "./enqueue.ts";
+import { countRuns, tellLetter } from "./outcomes.ts";
 import { lookThrough } from "./look.ts";
 import { internLane, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 import { finish } from "./work.ts";
@@ -28,8 +31,9 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
       for (const { state } of tables.jobs.values()) counts[state] = Math.min(counts[state] + 1, atMost);
       return counts;
     },
-    cancel: (ids) =>
-      ids.map((id) => {
+    cancel: (ids) => {
+      const runs = new RedriveChanges();
+      const answers = ids.map((id) => {
         const row = tables.jobs.get(id);
         if (!row) return "missing";
         if (row.state !== "queued" && row.state !== "running") return "finished";
@@ -38,8 +42,12 @@ export function jobVerbs(tables: Tables): Pick<Verbs, "enqueue" | "get" | "list"
         if (row.state === "running") return "requested";
         stopWaiting(tables, row);
         finish(tables, row, "cancelled", row.updatedAt);
+        tellLetter(tables, row, null, runs);
         return "cancelled";
-      }),
+      });
+      countRuns(tables, runs, NO_WORKER);
+      return answers;
+    },
     reschedule: (changes) =>
       changes.map(({ id, delayMs, priority }) => {
         const row = tables.jobs.get(id);

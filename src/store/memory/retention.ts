@@ -10,11 +10,13 @@ import {
   retained,
 } from "../retention.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
 import type { PruneAnswer, Retain, RetainAnswer, Retention } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { laneName, laneOfKind } from "../../core/lane.ts";
 import { forgetEvents } from "./event-log.ts";
 import { placeOf, tick } from "./causes.ts";
+import { countGone, countRuns } from "./outcomes.ts";
 import { belongingOf, type KeyRow, type Row, type Tables } from "./tables.ts";
 
 /** The verbs that delete. */
@@ -44,7 +46,11 @@ export function forget(tables: Tables, row: Row | undefined): boolean {
   for (const death of tables.deaths)
     if (death.jobId === row.id && death.redrivenAt === null) changes.add(placeOf(tables, death), { removed: 1 });
   tick(tables, changes, NO_WORKER, tables.clock());
+  const runs = new RedriveChanges();
+  countGone(tables, row, runs);
+  countRuns(tables, runs, NO_WORKER);
   tables.jobs.delete(row.id);
+  tables.payloads.delete(row.id);
   tables.attempts.delete(row.id);
   for (let i = tables.deaths.length - 1; i >= 0; i--)
     if (tables.deaths[i]?.jobId === row.id) tables.deaths.splice(i, 1);
@@ -57,7 +63,10 @@ function prune(tables: Tables, retention: Retention): PruneAnswer {
   const timeless = ended.filter(({ expiresAt }) => expiresAt === null).sort(byState);
   for (const row of timeless.slice(0, retention.limit))
     row.expiresAt = by.expiryOf(row.type, row.state, row.finishedAt);
-  const over = ended.filter(isOver(by.now)).sort(inPruneOrder);
+  const over = ended
+    .filter(isOver(by.now))
+    .filter(({ state }) => !(retention.holdDead && state === "dead"))
+    .sort(inPruneOrder);
   const pruned = { completed: 0, cancelled: 0, dead: 0 };
   for (const row of over.slice(0, retention.limit)) {
     if (by.isAside(row)) row.expiresAt = LATEST_INSTANT;

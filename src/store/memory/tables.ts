@@ -1,9 +1,11 @@
 // The tables of the memory store, and two things every verb needs: interned lanes, and waiting jobs in order of due
 // time.
 import type { LoggedEvent } from "../../core/event-log.ts";
-import type { AttemptRecord, Belonging, DeadLetter, Job } from "../../core/job.ts";
+import type { AttemptRecord, Belonging, DeadLetter, Job, LetterOutcome } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
+import type { RedriveSums } from "../../core/recovery/outcome.ts";
 import type { CauseRow, FlowRow, TickRow } from "./causes.ts";
+import type { NewPayload } from "../payload-versions.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
 /** A job as stored: its fields, mutable, and those that only the store uses. */
@@ -21,10 +23,30 @@ export type WorkerRow = { -readonly [K in keyof Omit<WorkerRecord, "running">]: 
 };
 
 /** A death as stored; the payload stays with the job. */
-export interface DeathRow extends Omit<DeadLetter, "job" | "redrivenAt"> {
+export interface DeathRow
+  extends Omit<DeadLetter, "job" | "redrivenAt" | "redrive" | "outcome" | "outcomeAt" | "supersededBy"> {
   readonly seq: number;
   readonly jobId: string;
   redrivenAt: number | null;
+  redrive: string | null;
+  outcome: LetterOutcome | null;
+  outcomeAt: number | null;
+}
+
+/** A death that was not sent back to work. */
+export const NOT_SENT = { redrivenAt: null, redrive: null, outcome: null, outcomeAt: null } as const;
+
+/** What a holder has counted of a redrive run in a tick. */
+export interface RedriveTickRow {
+  readonly redrive: string;
+  readonly at: number;
+  readonly holder: string;
+  sums: RedriveSums;
+}
+
+/** A payload that a job had, or has; number 0 is the first one. */
+export interface PayloadRow extends NewPayload {
+  readonly n: number;
 }
 
 /** The job that a key stands for, as long as the key is kept. */
@@ -32,6 +54,11 @@ export interface KeyRow {
   readonly jobId: string;
   readonly digest: string;
   readonly createdAt: number;
+}
+
+/** The name of a key in `keys`. */
+export function keyName(type: string, key: string | null): string {
+  return JSON.stringify([type, key]);
 }
 
 /** All tables. */
@@ -57,6 +84,9 @@ export interface Tables {
   readonly causes: Map<string, CauseRow>;
   readonly ticks: Map<string, TickRow>;
   readonly flow: Map<string, FlowRow>;
+  readonly redriveTicks: Map<string, RedriveTickRow>;
+  /** The payloads of jobs that got another one, by id, in the order of their numbers. */
+  readonly payloads: Map<string, PayloadRow[]>;
   readonly pauses: (Pause & { until: number | null })[];
   readonly services: Map<string, ServiceState>;
   readonly cells: Map<string, Cell>;
@@ -88,6 +118,8 @@ export function emptyTables(clock: () => number): Tables {
     causes: new Map(),
     ticks: new Map(),
     flow: new Map(),
+    redriveTicks: new Map(),
+    payloads: new Map(),
     pauses: [],
     services: new Map(),
     cells: new Map(),

@@ -2,13 +2,17 @@
 import type { Failure, Lease } from "../../core/job.ts";
 import { expiryOf } from "../../core/after-verdict.ts";
 import { type ActiveLane, kindOfLane, laneOfKind } from "../../core/lane.ts";
+import { failedBy } from "../../core/recovery/outcome.ts";
+import type { Verdict } from "../../core/verdict.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
 import type { ClaimedJob, ClaimRequest, Settlement, Signs } from "../store.ts";
 import { HISTORY_TAIL, isLease, type Verbs } from "../verbs.ts";
 import { tick } from "./causes.ts";
 import { leavePlace, leavePlaceToWait, roomOf, takePlace } from "./groups.ts";
+import { countRuns, tellLetter } from "./outcomes.ts";
 import { forget } from "./retention.ts";
-import { belongingOf, jobOf, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
+import { belongingOf, jobOf, NOT_SENT, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** The verbs that move jobs through their runs. */
 export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "settle"> {
@@ -42,6 +46,7 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
       if (worker) worker.startedThrough = Math.max(worker.startedThrough, startedThrough);
       const stale: Lease[] = [];
       const changes = new CauseChanges();
+      const runs = new RedriveChanges();
       for (const settlement of settlements) {
         const row = isLease(settlement) ? tables.jobs.get(settlement.id) : undefined;
         if (row && row.epoch === settlement.epoch && row.nonce === settlement.nonce) {
@@ -51,10 +56,11 @@ export function workVerbs(tables: Tables): Pick<Verbs, "lanes" | "claim" | "sett
               { fingerprint: verdict.failure.fingerprint, type: row.type, release: release ?? "" },
               { failures: 1, deaths: verdict.kind === "dead" ? 1 : 0 },
             );
-          apply(tables, row, settlement, now);
+          apply(tables, row, settlement, now, runs);
         } else stale.push({ id: settlement.id, epoch: settlement.epoch, nonce: settlement.nonce });
       }
       tick(tables, changes, id ?? NO_WORKER, now);
+      countRuns(tables, runs, id ?? NO_WORKER);
       return { stale, now };
     },
   };
@@ -116,20 +122,24 @@ function takeAll(tables: Tables, request: ClaimRequest, now: number): ClaimedJob
   return jobs;
 }
 
-function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): void {
+function apply(tables: Tables, row: Row, { verdict, redriven }: Settlement, now: number, runs: RedriveChanges): void {
   row.updatedAt = now;
   if (verdict.kind === "progress") {
     row.progress = verdict.value;
     return;
   }
+  judge(tables, row, verdict, now);
+  if (redriven) tellLetter(tables, row, failedBy(verdict), runs);
+  if (verdict.kind === "complete" && verdict.keep === false) forget(tables, row);
+}
+
+function judge(tables: Tables, row: Row, verdict: Verdict, now: number): void {
   tables.running.delete(row);
   row.nonce = null;
   if (verdict.kind !== "release") Object.assign(row, verdict.said);
   if (verdict.kind === "complete") {
     row.result = verdict.result;
-    finish(tables, row, "completed", now);
-    if (verdict.keep === false) forget(tables, row);
-    return;
+    return finish(tables, row, "completed", now);
   }
   if (verdict.kind === "retry" || verdict.kind === "dead") {
     row.attempts += verdict.charge.attempts;
@@ -152,7 +162,7 @@ function apply(tables: Tables, row: Row, { verdict }: Settlement, now: number): 
       failure,
       release,
       diedAt: now,
-      redrivenAt: null,
+      ...NOT_SENT,
     });
     return finish(tables, row, "dead", now);
   }

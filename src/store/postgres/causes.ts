@@ -37,6 +37,12 @@ const tickText = (s: string, from: string): string =>
     ${addCounts(CAUSE_TICKS)}`;
 
 /**
+ * The holder of failed runs that no worker settles. A settle locks the rows of its causes before the letters of redriven
+ * jobs, the verbs about letters the other way round: in rows of their own they never wait for each other in a circle.
+ */
+const JUDGED = `${NO_WORKER} judged`;
+
+/**
  * Counts failed runs from a CTE `done`, as a CTE. The settler sends retries and deaths at the same time: each has rows of
  * its own, so that neither waits for the other.
  */
@@ -45,7 +51,7 @@ export function tickFailures(s: string, kind: "retry" | "dead", worker: string, 
   return `ticked as (${tickText(
     s,
     `select d.fingerprint, coalesce((select l.type from ${s}.lane l where l.base = d.base limit 1), '') as type, coalesce(${release}::text, '') as release,
-      coalesce(${worker}::text, '${NO_WORKER}') || '${kind === "dead" ? " dead" : ""}' as holder,
+      coalesce(${worker}::text, '${JUDGED}') || '${kind === "dead" ? " dead" : ""}' as holder,
       d.n as failures, ${kind === "dead" ? "d.n" : "0"} as deaths, 0 as redriven, 0 as removed
     from (select fingerprint, lane - lane % 4 as base, count(*) as n from done group by 1, 2) d`,
   )})`;
@@ -73,6 +79,7 @@ export function tickMoved(s: string, from: string, where: string): string {
 const LETTER_COUNTS = {
   died: "1 as failures, 1 as deaths, 0 as redriven, 0 as removed",
   redriven: "0 as failures, 0 as deaths, 1 as redriven, 0 as removed",
+  recalled: "0 as failures, 0 as deaths, -1 as redriven, 0 as removed",
   removed: "0 as failures, 0 as deaths, 0 as redriven, 1 as removed",
 } as const;
 

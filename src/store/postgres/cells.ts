@@ -70,6 +70,20 @@ export function cellVerbs({ db, s }: Context): Pick<Store, "cells" | "setCells">
   };
 }
 
+/** Writes one cell in a transaction, and waits for another that holds it; false if the cell has another version. */
+export function fencer(s: string): (ask: Ask, change: CellChange) => Promise<boolean> {
+  const { make, write, sweep } = writeCells(s, true);
+  return async (ask, change) => {
+    const turn = placed([change]);
+    // Only a cell that may be missing, or is deleted, takes more than one statement.
+    const isUsual = follows(change) && change.value !== null;
+    if (!isUsual) await ask(make, ...keysOf(turn));
+    const written = await ask(write, ...keysOf(turn), versionsOf(turn), valuesOf(turn));
+    if (!isUsual) await ask(sweep, ...keysOf(turn));
+    return written.length > 0;
+  };
+}
+
 /** Changes of different cells, in the order of their keys. */
 type Turn = readonly Placed<CellChange>[];
 

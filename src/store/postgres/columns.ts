@@ -53,8 +53,8 @@ export const heldRuns = (
   join ${s}.job j on j.seq = h.seq and j.epoch = h.epoch - 1`;
 
 /** True for a job that is queued by its row but claimed. */
-export const isTaken = (s: string): string =>
-  `j.state = 'queued' and not exists (select from ${s}.waiting w where w.lane = j.lane and w.run_at = j.run_at and w.seq = j.seq)`;
+export const isTaken = (s: string, j = "j"): string =>
+  `${j}.state = 'queued' and not exists (select from ${s}.waiting w where w.lane = ${j}.lane and w.run_at = ${j}.run_at and w.seq = ${j}.seq)`;
 
 /**
  * Joins jobs with their run, if any. Whether a job is claimed is asked inside, so that no claim is read for other jobs:
@@ -69,4 +69,4 @@ export const NO_RUN =
   "cross join (select null::bigint as seq, null::bigint as epoch, null::bigint as at, null::text as worker) h";
 
 /** The state of a job, where nothing else is needed. */
-export const stateOf = (s: string): string => `case when ${isTaken(s)} then 'running' else j.state end`;
+export const stateOf = (s: string, j = "j"): string => `case when ${isTaken(s, j)} then 'running' else ${j}.state end`;

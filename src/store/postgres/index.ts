@@ -26,6 +26,7 @@ import { findSchema, migrate, migrationPlan } from "./migrate.ts";
 import { openDependencies, type PostgresDependencies, type PostgresSurroundings } from "./dependencies.ts";
 import { describePostgres, type PostgresOptions } from "./address.ts";
 import { passwordOf, startPulse } from "./pulse.ts";
+import { redriveVerbs } from "./redrives.ts";
 import { retentionVerbs } from "./retention.ts";
 import { missingRights } from "./rights.ts";
 import { completeWithin, settleVerb } from "./settle.ts";
@@ -159,7 +160,8 @@ function verbsOf(
       if (parts.live && parts.prepares) await warm();
       await workers.register(worker);
     },
-    ...deadLetterVerbs(parts, waker),
+    ...deadLetterVerbs(parts),
+    ...redriveVerbs(parts, waker),
     ...failureVerbs(parts),
     ...retentionVerbs(parts),
     ...controlVerbs(parts, waker),

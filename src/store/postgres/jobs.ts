@@ -29,6 +29,7 @@ import type { PostgresDatabase, PostgresStatement, PostgresValue } from "./drive
 import { isLocked } from "./errors.ts";
 import { belongingFrom } from "./lane-numbers.ts";
 import { postgresDialect, time } from "./dialect.ts";
+import { letterTeller, type SentEnd } from "./redrives.ts";
 import type { Waker } from "./wake.ts";
 
 /** The verbs about jobs. */
@@ -137,11 +138,11 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
     done as (
       update ${s}.job j set state = 'cancelled', cancel_requested = true, finished_at = ${NOW},
         expires_at = ${NOW} + j.keep_ms, updated_at = ${NOW}
-      where j.seq = any(array(select seq from held)) returning j.id, j.seq, j.expires_at),
+      where j.seq = any(array(select seq from held)) returning j.id, j.seq, j.expires_at, j.generation),
     ended as (${noteEnded(s, "cancelled", "done")}),
     places as (delete from ${s}.place p using done where p.seq = done.seq returning p.seq),
     told as materialized (select ${waker.notify} from places limit 1)
-    select id, (select count(*) from told) from done`,
+    select id, seq, generation, (select count(*) from told) from done`,
   };
   // A run that is settled meanwhile has another epoch by the time its row can be written.
   const ask = {
@@ -151,11 +152,16 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
       where j.seq = t.seq and j.epoch = t.epoch returning j.id`,
   };
   const rest = { name: "cancel_rest", text: `select j.id, ${stateOf(s)} from ${s}.job j where j.id = any($1::text[])` };
+  const tellLetters = letterTeller(s);
   return async (to, ids) => {
     const answers = new Map<string, CancelAnswer>();
+    const redriven: SentEnd[] = [];
     let open = ids;
     for (let turn = 0; turn < TURNS && open.length > 0; turn++) {
-      for (const [id] of await to(end, open)) answers.set(id as string, "cancelled");
+      for (const [id, seq, generation] of (await to(end, open)) as [string, number, number][]) {
+        answers.set(id, "cancelled");
+        if (generation > 1) redriven.push({ seq, failed: null });
+      }
       open = open.filter((id) => !answers.has(id));
       if (open.length === 0) break;
       for (const [id] of await to(ask, open)) answers.set(id as string, "requested");
@@ -166,6 +172,7 @@ function canceller(s: string, waker: Waker): (ask: Ask, ids: readonly string[]) 
       // A job that still waits or runs changed between our queries: ask again.
       open = left.map(([id]) => id).filter((id) => !answers.has(id));
     }
+    await tellLetters(to, redriven, null);
     return answers;
   };
 }

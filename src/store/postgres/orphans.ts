@@ -1,6 +1,7 @@
 // Deletes rows of jobs that were deleted by hand. No foreign key deletes them, so they are searched for: a page of each
 // table at a time, from where the last search ended, and from the beginning after the end.
 import { tickLetters } from "./causes.ts";
+import { tickGone } from "./redrives.ts";
 import type { Ask } from "./driver.ts";
 
 /** Rows checked per job that a prune checks: checking is far cheaper than deleting. */
@@ -8,8 +9,13 @@ const PAGE = 10;
 
 /** Deletes the orphans on the next page of each table. */
 export function orphanSweeper(s: string): (ask: Ask, limit: number) => Promise<void> {
-  const counted = `returning fingerprint, type, release, redriven_at), ${tickLetters(s, "removed", "gone", "redriven_at is null")}`;
-  const tables = [sweepOf(s, "attempt", ["job_seq", "epoch"], ")"), sweepOf(s, "dead_letter", ["seq"], counted)];
+  const counted = `returning fingerprint, type, release, redriven_at, redrive, outcome is null as is_lost),
+    ${tickLetters(s, "removed", "gone", "redriven_at is null")}, ${tickGone(s, "gone")}`;
+  const tables = [
+    sweepOf(s, "attempt", ["job_seq", "epoch"], ")"),
+    sweepOf(s, "payload_version", ["job_seq", "n"], ")"),
+    sweepOf(s, "dead_letter", ["seq"], counted),
+  ];
   return async (ask, limit) => {
     for (const sweep of tables) await sweep(ask, limit * PAGE);
   };

@@ -5,6 +5,7 @@ import { UNREADABLE } from "../rows.ts";
 import { tickLetters } from "./causes.ts";
 import { noteEnded } from "./columns.ts";
 import { type Context, NOW } from "./context.ts";
+import { letterTeller } from "./redrives.ts";
 import { freePlaces } from "./groups.ts";
 
 /** Sets aside every waiting job whose lane does not exist. */
@@ -24,12 +25,20 @@ export function openQuarantine({ db, s, lanes }: Context): () => Promise<void> {
       attempts, crashes, max_attempts, died_at, failure)
     select seq, generation, $4, $7, $8, $5, $3, $6, attempts, crashes, max_attempts, ${NOW}, $2 from dead
     on conflict do nothing returning fingerprint, type, release),
-    ${tickLetters(s, "died", "letter")} select 1`,
+    ${tickLetters(s, "died", "letter")} select seq from dead where generation > 1 order by seq`,
   };
+  const tellLetters = letterTeller(s);
   return async () => {
     const laneOf = await lanes.intern([UNREADABLE]);
     const lane = laneOf(UNREADABLE);
     const dead = [message, UNREADABLE.type, name, fingerprint, reason, failure.class];
-    await db.ask(setAside, lane, JSON.stringify(failure), ...dead);
+    await db.together(async (ask) => {
+      const redriven = (await ask(setAside, lane, JSON.stringify(failure), ...dead)) as [number][];
+      await tellLetters(
+        ask,
+        redriven.map(([seq]) => ({ seq, failed: fingerprint })),
+        null,
+      );
+    });
   };
 }

@@ -18,6 +18,7 @@ import { goesAt, heldRuns, withLane } from "./columns.ts";
 import { type Ask, type Context, freeKeys, NOW } from "./context.ts";
 import { eventCleaner } from "./event-log.ts";
 import { laneCleaner } from "./old-lanes.ts";
+import { tickGone } from "./redrives.ts";
 import { orphanSweeper } from "./orphans.ts";
 
 /** The verbs that delete, and the one that moves expiries. */
@@ -27,8 +28,8 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
     text: `with gone as (
       delete from ${s}.job j using unnest($1::text[], $2::int[]) as u (id, generation)
       where j.id = u.id and (case when u.generation is null then j.state in ('completed', 'dead', 'cancelled')
-        else j.state = 'dead' and j.generation = u.generation end) returning j.id, j.key, j.seq),
-    ${freeKeys(s)} select array_agg(seq) from gone`,
+        else j.state = 'dead' and j.generation = u.generation end) returning j.id, j.key, j.seq, j.state),
+    ${freeKeys(s)} select array_agg(seq), array_agg(seq) filter (where state <> 'completed') from gone`,
   };
   const bury = burier(s);
   const giveTimes = timer(s);
@@ -48,8 +49,8 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
           legal.map(({ id }) => id),
           legal.map(({ generation }) => generation),
         );
-        const seqs = (row?.[0] ?? []) as number[];
-        await bury(ask, seqs);
+        const [seqs, lost] = (row ?? []).map((found) => found ?? []) as [number[], number[]];
+        await bury(ask, seqs, lost);
         return seqs.length;
       });
     },
@@ -57,7 +58,8 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
       db.together(async (ask) => {
         const by = pruning(retention, (await ask(clock))[0]?.[0] as number);
         const isLeft = await giveTimes(ask, by, retention.limit);
-        const answer = await step(ask, by, retention.limit);
+        const states = END_STATES.filter((state) => !(retention.holdDead && state === "dead"));
+        const answer = await step(ask, by, retention.limit, states);
         await freeOldKeys(ask, by, retention.limit);
         await forgetEvents(ask, by, retention.limit);
         if (retention.isFirst) {
@@ -71,19 +73,28 @@ export function retentionVerbs({ db, s }: Context): Pick<Store, "remove" | "prun
   };
 }
 
-/** Deletes the rows of jobs that were just deleted; a separate statement, so that it sees all writes until then. */
-function burier(s: string): (ask: Ask, seqs: readonly number[]) => Promise<void> {
-  const attempts = { name: "bury_attempts", text: `delete from ${s}.attempt where job_seq = any($1::bigint[])` };
+/**
+ * Deletes the rows of jobs that were just deleted; a separate statement, so that it sees all writes until then. Those that
+ * had not completed are `lost` to the redrive run that has sent them, unless their outcome was known.
+ */
+function burier(s: string): (ask: Ask, seqs: readonly number[], lost: readonly number[]) => Promise<void> {
+  const attempts = {
+    name: "bury_attempts",
+    text: `with versions as (delete from ${s}.payload_version where job_seq = any($1::bigint[]))
+      delete from ${s}.attempt where job_seq = any($1::bigint[])`,
+  };
   const letters = {
     name: "bury_letters",
     text: `with letter as (
-      delete from ${s}.dead_letter where job_seq = any($1::bigint[]) returning fingerprint, type, release, redriven_at),
-    ${tickLetters(s, "removed", "letter", "redriven_at is null")} select 1`,
+      delete from ${s}.dead_letter where job_seq = any($1::bigint[])
+      returning fingerprint, type, release, redriven_at, redrive, outcome is null and job_seq = any($2::bigint[]) as is_lost),
+    ${tickLetters(s, "removed", "letter", "redriven_at is null")},
+    ${tickGone(s, "letter")} select 1`,
   };
-  return async (ask, seqs) => {
+  return async (ask, seqs, lost) => {
     if (seqs.length === 0) return;
     await ask(attempts, seqs);
-    await ask(letters, seqs);
+    await ask(letters, seqs, lost);
   };
 }
 
@@ -147,14 +158,14 @@ const moveStatement = (s: string, name: string) => ({
     where expires_at < ${LATEST_INSTANT} group by 1, 2`,
 });
 
-type Step = (ask: Ask, by: Pruning, limit: number) => Promise<PruneAnswer>;
+type Step = (ask: Ask, by: Pruning, limit: number, states: readonly EndState[]) => Promise<PruneAnswer>;
 
 function pruneStep(s: string): Step {
   const look = {
     name: "prune_look",
     text: `select over.* from unnest(${STATES}) as of (state) cross join lateral (
       select b.at, e.seq, ${TYPE}, b.state from ${endedJobs(s)} ${withLane(s)}
-      where b.state = of.state and b.at >= 0 and b.at <= $1 order by b.at, e.seq limit $2) over`,
+      where b.state = of.state and b.at >= 0 and b.at <= $1 order by b.at, e.seq limit $2) over where of.state = any($3::text[])`,
   };
   // A job or key that another open transaction holds stays until a later prune, and nothing waits for it.
   const forget = {
@@ -175,8 +186,8 @@ function pruneStep(s: string): Step {
   const setAside = moveStatement(s, "prune_aside");
   const tidy = tidyStatement(s);
   const bury = burier(s);
-  return async (ask, by, limit) => {
-    const rows = (await ask(look, by.now, limit + 1)) as [number, number, string, EndState][];
+  return async (ask, by, limit, states) => {
+    const rows = (await ask(look, by.now, limit + 1, states)) as [number, number, string, EndState][];
     const found = rows.map(([expiresAt, seq, type, state]): Over => ({ expiresAt, seq, type, state }));
     const over = found.sort(inPruneOrder).slice(0, limit);
     const aside = over.filter(by.isAside);
@@ -192,7 +203,7 @@ function pruneStep(s: string): Step {
     const gone = going.length === 0 ? [] : await ask(forget, ...placesOf(going));
     for (const [state, seqs] of gone as [EndState, number[]][]) {
       pruned[state] = seqs.length;
-      await bury(ask, seqs);
+      await bury(ask, seqs, state === "completed" ? [] : seqs);
     }
     await ask(tidy, 0, over.at(-1)?.expiresAt ?? by.now, limit);
     // If everything on a page is held, the next page would be the same.

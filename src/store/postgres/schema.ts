@@ -15,6 +15,7 @@ import { within } from "../counters.ts";
 import { JOB_COLUMNS } from "../columns.ts";
 import { type Migration, withAdded } from "../migrations.ts";
 import { postgresDialect, time } from "./dialect.ts";
+import { counts, recovery } from "./recovery-tables.ts";
 import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
@@ -265,13 +266,6 @@ create table ${s}.control (
 insert into ${s}.control values (1, 1);
 `;
 
-/** Failures know the release that ran; the open letters of a cause are found in the order of enqueue. */
-const recovery = (s: string): string => `
-alter table ${s}.attempt add column release text;
-alter table ${s}.dead_letter add column release text;
-create index dead_letter_open on ${s}.dead_letter (fingerprint, job_seq) where redriven_at is null;
-`;
-
 /**
  * What happened, and who did it: rows are added and, when they are old, deleted, and never changed. A sequence gives its
  * numbers in the order of calls, not of commits: a reader could see number 8 while number 7 is not committed, go on after
@@ -301,63 +295,6 @@ create table ${s}.event_head (
 ) with (fillfactor = 50);
 `;
 
-const COUNTED = `(fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)`;
-
-/** Counts per minute, by cause and by type, begun with the letters that are there (cause-queries.ts says how they fold). */
-const counts = (s: string): string => `
-create table ${s}.cause (
-  fingerprint text collate "C" not null,
-  type text collate "C" not null,
-  release text collate "C" not null,
-  failures bigint not null,
-  deaths bigint not null,
-  redriven bigint not null,
-  removed bigint not null,
-  first_at bigint,
-  last_at bigint,
-  primary key (fingerprint, type, release)
-) with ${COUNTED};
-
-create table ${s}.cause_tick (
-  fingerprint text collate "C" not null,
-  type text collate "C" not null,
-  release text collate "C" not null,
-  -- Its start; after some hours that of its hour, later that of its day.
-  minute bigint not null,
-  -- The worker that counts; empty once the row is in the sums of its cause.
-  holder text collate "C" not null,
-  failures bigint not null,
-  deaths bigint not null,
-  redriven bigint not null,
-  removed bigint not null,
-  primary key (fingerprint, type, release, minute, holder)
-) with ${COUNTED};
-create index cause_tick_open on ${s}.cause_tick (minute) where holder <> '';
-create index cause_tick_minutes on ${s}.cause_tick (minute) where holder = '' and minute % 3600000 <> 0;
-create index cause_tick_hours on ${s}.cause_tick (minute) where holder = '' and minute % 3600000 = 0 and minute % 86400000 <> 0;
-create index cause_tick_days on ${s}.cause_tick (minute) where holder = '' and minute % 86400000 = 0;
-create table ${s}.flow (
-  minute bigint not null,
-  type text collate "C" not null,
-  holder text collate "C" not null,
-  enqueued bigint not null,
-  completed bigint not null,
-  retried bigint not null,
-  dead bigint not null,
-  released bigint not null,
-  run_ms bigint not null,
-  wait_ms bigint not null,
-  primary key (minute, type, holder)
-) with ${COUNTED};
-create index flow_open on ${s}.flow (minute) where holder <> '';
-create index flow_minutes on ${s}.flow (minute) where holder = '' and minute % 3600000 <> 0;
-create index flow_hours on ${s}.flow (minute) where holder = '' and minute % 3600000 = 0 and minute % 86400000 <> 0;
-create index flow_days on ${s}.flow (minute) where holder = '' and minute % 86400000 = 0;
-insert into ${s}.cause select fingerprint, type, '', count(*), count(*), count(redriven_at), 0,
-    min(died_at) - min(died_at) % 60000, max(died_at) - max(died_at) % 60000
-  from ${s}.dead_letter group by fingerprint, type;
-`;
-
 /** SQL for a schema of this name that leads from one version to the next. Version 1 is frozen: a change is a further entry. */
 const STEPS: readonly Migration<(schema: string) => string>[] = [
   {
@@ -380,6 +317,6 @@ export const MIGRATIONS = migrationsWith(JOB_COLUMNS);
 
 /** The tables that the migrations create. */
 export const TABLES: readonly string[] =
-  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control event event_head cause cause_tick flow".split(
+  "lane job waiting place claim ended job_key attempt dead_letter worker pause service cell control event event_head cause cause_tick flow redrive_tick payload_version".split(
     " ",
   );

@@ -3,6 +3,7 @@
 // and answers with its time and the indexes (from 1) of those it applied. That the claim named the job is known before:
 // a claim is written as a whole, and never changed. None waits long for a row that another transaction holds, because
 // others of its group would wait with it.
+import { NO_WORKER } from "../causes.ts";
 import { TERM_COLUMNS } from "../columns.ts";
 import { HISTORY_TAIL } from "../verbs.ts";
 import { tickFailures } from "./causes.ts";
@@ -10,6 +11,7 @@ import { noteEnded, PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
 import type { PostgresStatement } from "./driver.ts";
 import { freePlaces, freeStatement } from "./groups.ts";
+import { tickRuns } from "./redrives.ts";
 import type { Waker } from "./wake.ts";
 
 /** Longer than any of our settles or claims holds a row, on a healthy server. */
@@ -127,9 +129,25 @@ function completeOneStatement(s: string, says: "_said" | "" = "") {
     `with done as (update ${s}.job j set state = 'completed', result = $4, finished_at = ${NOW}, expires_at = ${NOW} + ${keep}${set},
           updated_at = ${NOW}, epoch = $2::bigint, worker = c.worker, started_at = c.at
         from ${s}.claim c where j.id = $1 and j.epoch = $2::bigint - 1 and c.nonce = $3 and ${isNamed("$2::bigint")}
-        returning j.seq, j.expires_at),
+        returning j.seq, j.expires_at, j.generation),
       ${freePlaces(s, "done")}
-      ${noteEnded(s, "completed", "done")} returning at`,
+      ${noteEnded(s, "completed", "done")} returning (select seq from done), (select generation from done)`,
+  );
+}
+
+/** The same as `forget` for jobs that were sent back to work: their letters are deleted too, but the run that sent them counts them. */
+function forgetRedrivenStatement(s: string) {
+  const counts = { good: "outcome is null and is_last", recovered: "outcome is not null and is_last" };
+  return named(
+    "forget_redriven",
+    `with ${given(s, {})},
+      gone as (delete from ${s}.job j using u where ${LEASE} returning j.id, j.key, j.seq, j.generation, u.n), ${freeKeys(s)},
+      attempts as (delete from ${s}.attempt a using gone where a.job_seq = gone.seq),
+      versions as (delete from ${s}.payload_version v using gone where v.job_seq = gone.seq),
+      letters as (delete from ${s}.dead_letter d using gone where d.job_seq = gone.seq
+        returning d.redrive, d.outcome, d.generation = gone.generation - 1 as is_last),
+      ${tickRuns(s, `coalesce($5::text, '${NO_WORKER}')`, counts, "letters")}
+      select ${NOW}, array_agg(n) from gone`,
   );
 }
 
@@ -144,6 +162,7 @@ function plainStatements(s: string) {
       letters as (delete from ${s}.dead_letter d using gone where d.job_seq = gone.seq and gone.failure is not null)
       select ${NOW}, array_agg(n) from gone`,
     ),
+    forgetRedriven: forgetRedrivenStatement(s),
     completeOne: completeOneStatement(s),
     progress: named(
       "progress",

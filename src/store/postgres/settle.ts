@@ -5,6 +5,7 @@ import { plainText } from "../../core/failure.ts";
 import { type Failure, type Lease, TERM_NAMES, type Terms } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
 import { isJobId } from "../../core/new-job.ts";
+import { failedBy } from "../../core/recovery/outcome.ts";
 import { failureText } from "../rows.ts";
 import type { Settlement, Store } from "../store.ts";
 import { termValues } from "../columns.ts";
@@ -13,16 +14,18 @@ import { type Ask, type Context, type Placed, rounds } from "./context.ts";
 import type { Parameter } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import type { OpenClaims } from "./open-claims.ts";
+import { letterTeller, type SentEnd } from "./redrives.ts";
 import { settleStatements } from "./settle-statements.ts";
 import type { Waker } from "./wake.ts";
 
 /** What is done with a verdict: what its kind says, or the job is deleted. */
-type Kind = Settlement["verdict"]["kind"] | "forget";
+type Kind = Settlement["verdict"]["kind"] | "forget" | "forgetRedriven";
 type EndKind = "complete" | "cancel" | "retry" | "dead";
 
 /** The verb that applies verdicts. */
 export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker): Store["settle"] {
   const statements = settleStatements(s, waker);
+  const tellLetters = letterTeller(s);
   /** Looks up the claims of runs that this process did not claim itself; a lease without a claim has no number. */
   const findForeign = async (numbered: readonly Numbered[]): Promise<void> => {
     const foreign = numbered.filter(({ seq }) => seq === NOBODYS);
@@ -46,7 +49,7 @@ export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker)
     await findForeign(legal);
     const known = legal.filter(({ seq }) => seq !== NOBODYS);
     const by = [worker, startedThrough] as const;
-    const { now, current, locked } = await applier(db, statements, by, release)(known);
+    const { now, current, locked } = await applier(db, tellLetters, statements, by, release)(known);
     for (const { at, item } of legal) if (item.verdict.kind !== "progress" && !locked.has(at)) ledger.settled(item);
     const isStale = (_: Settlement, at: number): boolean => !current.has(at) && !locked.has(at);
     const stale = current.size === settlements.length ? [] : settlements.filter(isStale).map(leaseOf);
@@ -70,6 +73,7 @@ const NONE: ReadonlySet<number> = new Set();
  */
 function applier(
   db: Context["db"],
+  tellLetters: ReturnType<typeof letterTeller>,
   statements: ReturnType<typeof settleStatements>,
   by: readonly [worker: string | null, startedThrough: number],
   release: string | null,
@@ -95,10 +99,11 @@ function applier(
     }
     const grouped = known.filter(holdsPlace);
     if (grouped.length > 0) await ask(statements.places, judged(grouped, current));
+    await tellLetters(ask, sentEnds(known, current), by[0]);
     return { now: now ?? ((await ask(statements.none, ...by))[0]?.[0] as number), current, locked };
   };
   const free = async (ask: Ask, known: readonly Numbered[]): Promise<Applied> => {
-    const forgotten = known.filter(({ item }) => kindOf(item) === "forget");
+    const forgotten = known.filter(({ item }) => isForgotten(kindOf(item)));
     const rows = await ask(statements.locked, seqsOf(known), seqsOf(forgotten));
     const seqs = new Set(rows.map(([seq]) => seq as number));
     const locked = new Set(known.filter(({ seq }) => seqs.has(seq)).map(({ at }) => at));
@@ -107,7 +112,7 @@ function applier(
   };
   return async (known) => {
     const steps = stepsOf(known);
-    const isOne = steps.length <= 1 && !known.some(holdsPlace);
+    const isOne = steps.length <= 1 && !known.some((each) => holdsPlace(each) || isRedriven(each.item));
     const usual = isOne ? all(db.ask, known, steps) : db.together((ask) => all(ask, known, steps));
     return usual.catch((error: unknown) => {
       if (!isLocked(error)) throw error;
@@ -129,8 +134,25 @@ function seqsOf(of: readonly Numbered[]): number[] {
   return of.map(({ seq }) => seq);
 }
 
-function kindOf({ verdict }: Settlement): Kind {
-  return verdict.kind === "complete" && verdict.keep === false ? "forget" : verdict.kind;
+function kindOf({ verdict, redriven }: Settlement): Kind {
+  if (verdict.kind !== "complete" || verdict.keep !== false) return verdict.kind;
+  return redriven ? "forgetRedriven" : "forget";
+}
+
+/** True for a verdict after which nothing of the job is left. */
+function isForgotten(kind: Kind): boolean {
+  return kind === "forget" || kind === "forgetRedriven";
+}
+
+/** The ends of jobs that were sent back to work, for their letters; a forgotten job has none any more. */
+function sentEnds(known: readonly Numbered[], current: ReadonlySet<number>): SentEnd[] {
+  const told = known.filter(({ at, item }) => isRedriven(item) && current.has(at));
+  return told.map(({ seq, item }) => ({ seq, failed: failedBy(item.verdict) }));
+}
+
+/** True for a verdict that a letter waits for. */
+function isRedriven(item: Settlement): boolean {
+  return item.redriven === true && item.verdict.kind !== "progress" && !isForgotten(kindOf(item));
 }
 
 /** The number for a job that no claim has named under the lease. */
@@ -156,10 +178,14 @@ export function completeWithin(
   s: string,
 ): (ask: Ask, lease: Lease, result: string | null, said?: Terms) => Promise<boolean> {
   const { completeOne, said: saying } = settleStatements(s, null);
+  const tellLetters = letterTeller(s);
   return async (ask, { id, epoch, nonce }, result, said) => {
     const statement = said ? saying.completeOne : completeOne;
-    const rows = await ask(statement, id, epoch, nonce, result, ...(said ? termValues(said) : []));
-    return rows.length === 1;
+    const [done] = await ask(statement, id, epoch, nonce, result, ...(said ? termValues(said) : []));
+    if (!done) return false;
+    const [seq, generation] = done as [number, number];
+    if (generation > 1) await tellLetters(ask, [{ seq, failed: null }], null);
+    return true;
   };
 }
 
@@ -172,7 +198,7 @@ function byKind(round: readonly Numbered[]): Step[] {
   const kinds = new Map<string, [Kind, Numbered[], boolean]>();
   for (const each of round) {
     const kind = kindOf(each.item);
-    const says = kind !== "forget" && termsOf(each.item) !== undefined;
+    const says = !isForgotten(kind) && termsOf(each.item) !== undefined;
     const name = says ? `${kind} said` : kind;
     const group = kinds.get(name);
     if (group) group[1].push(each);
@@ -216,6 +242,7 @@ const COLUMNS: {
 } = {
   complete: (group) => [each<"complete", string | null>(group, ({ result }) => result)],
   forget: () => [],
+  forgetRedriven: () => [],
   progress: (group) => [each<"progress", string>(group, ({ value }) => value)],
   cancel: () => [],
   release: (group) => [

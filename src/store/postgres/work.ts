@@ -2,7 +2,7 @@
 // taken, not how many jobs wait, are parked, or are finished.
 import { groupName } from "../../core/group.ts";
 import type { Belonging } from "../../core/job.ts";
-import type { Quota } from "../../core/plan.ts";
+import type { Quota } from "../../core/claim-plan.ts";
 import { isPlainJob, restColumns } from "../columns.ts";
 import { claimedFrom, keepText, putRest, USUAL_CRASHES } from "../rows.ts";
 import type { ClaimAnswer, ClaimedJob, ClaimRequest, Store } from "../store.ts";

@@ -1,12 +1,11 @@
-// Dead letters on SQLite: lists them, counts them, sends them back to work.
+// Dead letters on SQLite: lists them and counts them.
 import type { Failure } from "../../core/job.ts";
-import { LANE_KINDS } from "../../core/lane.ts";
-import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { pageOf } from "../dialect.ts";
 import {
   type Bound,
   boundFrom,
   historyText,
+  knownThrough,
   LETTER_CURSOR,
   letterBound,
   letterGroups,
@@ -17,7 +16,6 @@ import type { DeadLetterQuery, LetterFilter, Reach, Tally } from "../store.ts";
 import { SQLITE } from "./dialect.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
-import { ticker } from "./causes.ts";
 import type { SqliteDatabase } from "./driver.ts";
 import type { Value } from "../columns.ts";
 import { type RowPage, WITH_LANE } from "./jobs.ts";
@@ -25,7 +23,7 @@ import { failureFromText, groupFromRow } from "../rows.ts";
 import { SELECT_JOB } from "./wire.ts";
 
 /** The verbs about dead letters, with rows instead of objects. */
-export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally" | "redrive"> {
+export interface SqliteDeadLetterVerbs extends Pick<Verbs, "tally"> {
   deadLetters(query: DeadLetterQuery): RowPage;
   history(id: string): Value[][];
 }
@@ -35,23 +33,31 @@ const WORDS: LetterWords = {
   jobColumns: SELECT_JOB,
   withJob: `join job j on j.seq = d.job_seq ${WITH_LANE}`,
   isDead: "j.state = 'dead' and j.state <> 'queued'",
+  withHolder: `left join job_key k on k.type = d.type and k.key = j.key and k.job_id <> j.id left join job o on o.id = k.job_id`,
+  holder: "k.job_id, o.state",
 };
 
 /** The verbs about dead letters. */
-export function deadLetterVerbs(db: SqliteDatabase, clock: () => number): SqliteDeadLetterVerbs {
+export function deadLetterVerbs(db: SqliteDatabase): SqliteDeadLetterVerbs {
   const history = db.prepare(historyText(SQLITE));
   return {
     deadLetters: (query) => list(db, query),
     tally: (filter) => tally(db, filter),
     history: (id) => history.all(id),
-    redrive: redriver(db, clock),
   };
 }
 
 function list(db: SqliteDatabase, query: DeadLetterQuery): RowPage {
   const bound = boundOf(db, query);
-  const { text, values } = letterList(WORDS, query, bound);
-  return pageOf(db.prepare(text).all(...values), query.limit, LETTER_CURSOR, bound);
+  const isEnqueued = query.sort === "enqueued";
+  const through = isEnqueued ? (knownThrough(query) ?? newestLetter(db)) : 0;
+  const { text, values } = letterList(WORDS, query, bound, through);
+  const page = pageOf(db.prepare(text).all(...values), query.limit, LETTER_CURSOR, bound);
+  return isEnqueued ? { ...page, through } : page;
+}
+
+function newestLetter(db: SqliteDatabase): number {
+  return db.prepare("select coalesce(max(seq), 0) from dead_letter").all()[0]?.[0] as number;
 }
 
 function boundOf(db: SqliteDatabase, query: DeadLetterQuery | (LetterFilter & Reach)): Bound | null {
@@ -72,31 +78,4 @@ function tally(db: SqliteDatabase, filter: LetterFilter & Reach): Tally {
     (newest) => failureFromText(failure.all(newest)[0]?.[0] as string, null) as Failure,
     bound,
   );
-}
-
-function redriver(db: SqliteDatabase, clock: () => number): Verbs["redrive"] {
-  const exists = db.prepare("select 1 from job where id = ?");
-  const revive = db.prepare(
-    `update job set state = 'queued', generation = generation + 1, attempts = 0, crashes = 0, releases = 0, last_delay_ms = 0,
-       batch_most = null, cancel_requested = 0, finished_at = null, expires_at = null, run_at = ?, due_at = ?, updated_at = ?, lane = lane - lane % 4 + ${LANE_KINDS.indexOf("first")}
-     where id = ? and state = 'dead' and generation = ?`,
-  );
-  const mark = db.prepare(
-    `update dead_letter set redriven_at = ? where job_seq = (select seq from job where id = ?) and generation = ?
-       and redriven_at is null returning fingerprint, type, coalesce(release, '')`,
-  );
-  const tick = ticker(db);
-  return (requests) => {
-    const now = clock();
-    const changes = new CauseChanges();
-    const answers = requests.map(({ id, generation, delayMs }) => {
-      if (revive.run(now + delayMs, now + delayMs, now, id, generation) === 0)
-        return exists.all(id).length > 0 ? "refused" : "missing";
-      for (const [fingerprint, type, release] of mark.all(now, id, generation) as [string, string, string][])
-        changes.add({ fingerprint, type, release }, { redriven: 1 });
-      return "redriven";
-    });
-    tick(changes, NO_WORKER, now);
-    return answers;
-  };
 }

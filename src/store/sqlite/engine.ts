@@ -14,6 +14,7 @@ import { failureVerbs } from "./failures.ts";
 import { groupVerbs } from "./groups.ts";
 import { jobVerbs } from "./jobs.ts";
 import { openLaneNumbers } from "./lane-numbers.ts";
+import { redriveVerbs } from "./redrives.ts";
 import { retentionVerbs } from "./retention.ts";
 import { checkOwner, findSchema, migrate, openGuard, rollback } from "./migrate.ts";
 import { MIGRATIONS } from "./schema.ts";
@@ -138,7 +139,8 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...workVerbs(db, lanes, clock),
     ...groupVerbs(db, lanes),
     ...workerVerbs(db, clock),
-    ...deadLetterVerbs(db, clock),
+    ...deadLetterVerbs(db),
+    ...redriveVerbs(db, clock),
     ...failureVerbs(db, clock),
     ...retentionVerbs(db, lanes, clock),
     ...controlVerbs(db, clock),

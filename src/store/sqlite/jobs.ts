@@ -13,6 +13,9 @@ import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { JOB_WIDTH, RUN_AT } from "../columns.ts";
 import { columnsFor } from "../rows.ts";
 import { SQLITE, time } from "./dialect.ts";
+import { NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
+import { letterTeller, runCounter } from "./redrives.ts";
 import { SELECT_JOB } from "./wire.ts";
 
 /** Joins jobs with their belonging. */
@@ -26,6 +29,7 @@ export interface RowPage {
   readonly rows: Value[][];
   readonly next: string | null;
   readonly seenTo?: number;
+  readonly through?: number;
 }
 
 /** The verbs about jobs; jobs come back as rows and go in as one flat array. */
@@ -57,22 +61,30 @@ export function jobVerbs(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: ()
 }
 
 function canceller(db: SqliteDatabase, clock: () => number): Verbs["cancel"] {
-  const state = db.prepare("select state from job where id = ?");
+  const state = db.prepare("select state, generation from job where id = ?");
   const end = db.prepare(
     `update job set state = 'cancelled', cancel_requested = 1, placed = null, finished_at = ?, expires_at = ? + keep_ms,
      updated_at = ? where id = ?`,
   );
   const ask = db.prepare("update job set cancel_requested = 1, updated_at = ? where id = ?");
+  const { letterOf, tell } = letterTeller(db);
+  const count = runCounter(db);
   return (ids) => {
     const now = clock();
-    return ids.map((id) => {
-      const was = state.all(id)[0]?.[0] as State | undefined;
+    const runs = new RedriveChanges();
+    const answers = ids.map((id) => {
+      const [was, generation = 1] = (state.all(id)[0] ?? []) as [State?, number?];
       if (was === undefined) return "missing";
-      if (was === "queued") end.run(now, now, now, id);
-      else if (was === "running") ask.run(now, id);
-      else return "finished";
-      return was === "queued" ? "cancelled" : "requested";
+      if (was === "running") ask.run(now, id);
+      if (was === "running") return "requested";
+      if (was !== "queued") return "finished";
+      end.run(now, now, now, id);
+      const letter = generation > 1 ? letterOf(id) : null;
+      if (letter) tell(letter, null, now, runs);
+      return "cancelled";
     });
+    count(runs, NO_WORKER, now);
+    return answers;
   };
 }
 

@@ -3,9 +3,11 @@
 // enough for its verdict to be written.
 import { unreadableVerdict } from "../../core/verdict.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
 import { UNREADABLE } from "../rows.ts";
 import { ticker } from "./causes.ts";
 import { type SqliteDatabase, sqliteCode } from "./driver.ts";
+import { letterTeller, runCounter } from "./redrives.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 
 /** Sets rows aside. */
@@ -38,6 +40,9 @@ export function quarantine(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: 
      select seq, generation, ?, ?, ?, ?, ?, ?, attempts, crashes, max_attempts, ?, ? from job where seq = ?`,
   );
   const tick = ticker(db);
+  const idOf = db.prepare("select id from job where seq = ?");
+  const { letterOf, tell } = letterTeller(db);
+  const countRuns = runCounter(db);
   const setAside = (seq: number, why: string): void => {
     const now = clock();
     const { reason, failure } = unreadableVerdict(why);
@@ -50,6 +55,10 @@ export function quarantine(db: SqliteDatabase, lanes: SqliteLaneNumbers, clock: 
     const changes = new CauseChanges();
     if (buried > 0) changes.add({ fingerprint, type: UNREADABLE.type, release: "" }, { failures: 1, deaths: 1 });
     tick(changes, NO_WORKER, now);
+    const runs = new RedriveChanges();
+    const letter = letterOf(idOf.all(seq)[0]?.[0] as string);
+    if (letter) tell(letter, fingerprint, now, runs);
+    countRuns(runs, NO_WORKER, now);
   };
   return {
     strays: () => strays.all().forEach(([seq]) => setAside(seq as number, "names a lane that does not exist")),

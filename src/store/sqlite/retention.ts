@@ -12,11 +12,13 @@ import {
   retained,
 } from "../retention.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
 import { UNREADABLE } from "../rows.ts";
 import type { PruneAnswer } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { removals, ticker } from "./causes.ts";
 import type { SqliteDatabase } from "./driver.ts";
+import { goneCounter, runCounter } from "./redrives.ts";
 import { eventCleaner } from "./event-log.ts";
 import { RUNNING } from "./jobs.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
@@ -29,6 +31,8 @@ export function retentionVerbs(
   clock: () => number,
 ): Pick<Verbs, "remove" | "prune" | "retain"> {
   const addRemoved = removals(db);
+  const addGone = goneCounter(db);
+  const countRuns = runCounter(db);
   const tick = ticker(db);
   const typeOf = (lane: number): string => lanes.belonging(lane)?.type ?? UNREADABLE.type;
   const giveTimes = timer(db, typeOf);
@@ -44,10 +48,10 @@ export function retentionVerbs(
   return {
     remove: remover(db, clock),
     prune(retention): PruneAnswer {
-      const { limit, isFirst } = retention;
+      const { limit, isFirst, holdDead = false } = retention;
       const by = pruning(retention, clock());
       const left = giveTimes(by, limit);
-      const over = look(by.now, limit + 1);
+      const over = look(by.now, limit + 1, holdDead);
       const pruned = { completed: 0, cancelled: 0, dead: 0 };
       const gone: number[] = [];
       const aside: number[] = [];
@@ -58,6 +62,9 @@ export function retentionVerbs(
       const changes = new CauseChanges();
       if (pruned.dead > 0) addRemoved(gone, changes);
       tick(changes, NO_WORKER, by.now);
+      const runs = new RedriveChanges();
+      if (pruned.dead + pruned.cancelled > 0) addGone(gone, runs);
+      countRuns(runs, NO_WORKER, by.now);
       if (gone.length > 0) forget.run(JSON.stringify(gone));
       if (aside.length > 0) setAside.run(JSON.stringify(aside));
       freeOldKeys(by, limit);
@@ -75,19 +82,26 @@ export function retentionVerbs(
 function remover(db: SqliteDatabase, clock: () => number): Verbs["remove"] {
   const remove = db.prepare("delete from job where id = ? and state in ('completed', 'dead', 'cancelled')");
   const removeDead = db.prepare("delete from job where id = ? and state = 'dead' and generation = ?");
-  const seqOf = db.prepare("select seq from job where id = ? and state = 'dead' and (? is null or generation = ?)");
+  const seqOf = db.prepare(
+    "select seq from job where id = ? and state in ('dead', 'cancelled') and (? is null or (state = 'dead' and generation = ?))",
+  );
   const addRemoved = removals(db);
+  const addGone = goneCounter(db);
+  const countRuns = runCounter(db);
   const tick = ticker(db);
   return (targets) => {
     const changes = new CauseChanges();
+    const runs = new RedriveChanges();
     let count = 0;
     for (const target of targets) {
       const [id, generation] = typeof target === "string" ? [target, null] : [target.id, target.generation];
       const seqs = seqOf.all(id, generation, generation).map(([seq]) => seq as number);
       addRemoved(seqs, changes);
+      addGone(seqs, runs);
       count += generation === null ? remove.run(id) : removeDead.run(id, generation);
     }
     tick(changes, NO_WORKER, clock());
+    countRuns(runs, NO_WORKER, clock());
     return count;
   };
 }
@@ -117,7 +131,7 @@ function timer(db: SqliteDatabase, typeOf: TypeOf): (by: Pruning, limit: number)
 }
 
 /** Finds expired jobs: of each state as many as allowed, and of all these the first. */
-function onlooker(db: SqliteDatabase, typeOf: TypeOf): (now: number, most: number) => Over[] {
+function onlooker(db: SqliteDatabase, typeOf: TypeOf): (now: number, most: number, holdDead: boolean) => Over[] {
   const over = db.prepare(
     `select seq, expires_at, ${LANE} from job where state = ? and state <> 'queued' and expires_at <= ?
      order by expires_at, seq limit ?`,
@@ -126,8 +140,9 @@ function onlooker(db: SqliteDatabase, typeOf: TypeOf): (now: number, most: numbe
     (over.all(state, now, most) as [number, number, number][]).map(([seq, expiresAt, lane]) => {
       return { seq, expiresAt, state, type: typeOf(lane) };
     });
-  return (now, most) => {
-    const all = END_STATES.flatMap((state) => inState(state, now, most));
+  return (now, most, holdDead) => {
+    const states = END_STATES.filter((state) => !(holdDead && state === "dead"));
+    const all = states.flatMap((state) => inState(state, now, most));
     return all.sort(inPruneOrder).slice(0, most);
   };
 }

@@ -1,6 +1,7 @@
 // The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
 // singular and belong to Redrive. The plural views are for people; the newest migration ends with them (views.ts).
 import { DEATH_REASONS } from "../../core/job.ts";
+import { REDRIVE_SUMS } from "../../core/recovery/outcome.ts";
 import { within } from "../counters.ts";
 import { JOB_COLUMNS } from "../columns.ts";
 import { type Migration, withAdded } from "../migrations.ts";
@@ -207,11 +208,41 @@ create table control (
 insert into control values (1, 1, 0, 0);
 `;
 
-/** Failures know the release that ran; the open letters of a cause are found in the order of enqueue. */
+/**
+ * Failures know the release that ran; the open letters of a cause are found in the order of enqueue; letters know what
+ * became of them, and jobs which payloads they had.
+ */
 const RECOVERY = `
 alter table attempt add column release text;
 alter table dead_letter add column release text;
+-- The redrive run that has sent it back to work, and what became of its job since.
+alter table dead_letter add column redrive text;
+alter table dead_letter add column outcome text;
+alter table dead_letter add column outcome_at integer;
 create index dead_letter_open on dead_letter (fingerprint, job_seq) where redriven_at is null;
+create index dead_letter_redrive on dead_letter (redrive, job_seq) where redrive is not null;
+
+create table redrive_tick (
+  redrive text not null,
+  -- The start of its ten seconds.
+  at integer not null,
+  -- The worker that counts; - for no worker.
+  holder text not null,
+${REDRIVE_SUMS.map((count) => `  ${count} integer not null,`).join("\n")}
+  primary key (redrive, at, holder)
+) strict, without rowid;
+
+-- The payloads of jobs that got another one; number 0 is the first.
+create table payload_version (
+  job_seq integer not null references job (seq) on delete cascade,
+  n integer not null,
+  payload text not null,
+  at integer not null,
+  actor text,
+  redrive text,
+  why text,
+  primary key (job_seq, n)
+) strict;
 `;
 
 /** What happened, and who did it: rows are added and, when they are old, deleted, and never changed. */

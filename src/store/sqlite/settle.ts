@@ -4,7 +4,9 @@ import { plainText } from "../../core/failure.ts";
 import { keepsPlace } from "../../core/group.ts";
 import type { Failure, Lease, Terms } from "../../core/job.ts";
 import { laneOfKind } from "../../core/lane.ts";
+import { failedBy } from "../../core/recovery/outcome.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
+import { RedriveChanges } from "../dead-letters.ts";
 import type { SettleAnswer } from "../store.ts";
 import { HISTORY_TAIL, isLease } from "../verbs.ts";
 import { ticker } from "./causes.ts";
@@ -12,6 +14,7 @@ import type { SqliteDatabase } from "./driver.ts";
 import { SET_TERMS, termValues, type Value } from "../columns.ts";
 import { BROKEN, mender, unlessBroken } from "./quarantine.ts";
 import { failureText, UNREADABLE } from "../rows.ts";
+import { letterTeller, runCounter } from "./redrives.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import type { OtherVerdict, SettleWire } from "./wire.ts";
 
@@ -41,9 +44,12 @@ export function settler(
     }
     return changed === 1;
   };
-  return ({ flat, others, worker, startedThrough, release }) => {
+  const { letterOf, tell } = letterTeller(db);
+  const countRuns = runCounter(db);
+  return ({ flat, others, worker, startedThrough, release, redriven }) => {
     const now = clock();
     const changes = new CauseChanges();
+    const runs = new RedriveChanges();
     const blamed: Blamed = (lane, { kind, failure }) => {
       const place = { fingerprint: failure.fingerprint, type: lanes.belonging(lane)?.type ?? "", release };
       changes.add(place, { failures: 1, deaths: kind === "dead" ? 1 : 0 });
@@ -52,19 +58,23 @@ export function settler(
     const stale: Lease[] = [];
     for (let from = 0; from < flat.length; from += TOGETHER * 4) {
       const some = flat.slice(from, from + TOGETHER * 4);
-      if (allCompleted(some, now)) continue;
+      if (!redriven && allCompleted(some, now)) continue;
       for (let at = 0; at < some.length; at += 4) {
         const lease = leaseAt(some, at);
         const result = some[at + 3] as Value;
+        const letter = redriven?.has((from + at) / 4) && isLease(lease) ? letterOf(lease.id) : null;
         const current =
           isLease(lease) &&
           (typeof result === "number"
             ? other(lease, others[result] as OtherVerdict, now, blamed)
             : completed(result, now, lease));
         if (!current) stale.push(lease);
+        else if (letter)
+          tell(letter, typeof result === "number" ? failedBy(others[result] as OtherVerdict) : null, now, runs);
       }
     }
     tick(changes, worker ?? NO_WORKER, now);
+    countRuns(runs, worker ?? NO_WORKER, now);
     return { stale, now };
   };
 }

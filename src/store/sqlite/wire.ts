@@ -140,6 +140,8 @@ export interface SettleWire {
   readonly worker: string | null;
   readonly startedThrough: number;
   readonly release: string;
+  /** Which of them are about jobs that were sent back to work, counted from 0; null for none. */
+  readonly redriven: ReadonlySet<number> | null;
 }
 
 /** Every settlement except a plain completion. */
@@ -149,10 +151,19 @@ export type OtherVerdict = Settlement["verdict"];
 export function packSettle({ settlements, worker, startedThrough, release }: SettleRequest): SettleWire {
   const flat: Value[] = [];
   const others: OtherVerdict[] = [];
-  for (const { id, epoch, nonce, verdict } of settlements) {
+  let redriven: Set<number> | null = null;
+  for (const { id, epoch, nonce, verdict, redriven: isRedriven } of settlements) {
+    if (isRedriven) (redriven ??= new Set()).add(flat.length / 4);
     if (verdict.kind === "complete" && verdict.keep !== false && !verdict.said)
       flat.push(id, epoch, nonce, verdict.result);
     else flat.push(id, epoch, nonce, others.push(verdict) - 1);
   }
-  return { flat, others, worker: worker ?? null, startedThrough: startedThrough ?? 0, release: release ?? "" };
+  return {
+    flat,
+    others,
+    worker: worker ?? null,
+    startedThrough: startedThrough ?? 0,
+    release: release ?? "",
+    redriven,
+  };
 }

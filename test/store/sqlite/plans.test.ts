@@ -81,8 +81,8 @@ describe("a list of dead letters", () => {
     [{ limit: 5, sort: "enqueued", redriven: true }, /SEARCH d USING INDEX \w+ \(\(job_seq,generation\)>\(\?,\?\)\)/],
     [{ limit: 5, sort: "enqueued", fingerprint: "f" }, /INDEX dead_letter_open \(fingerprint=\? AND job_seq>\?\)/],
   ])("%j comes in the order of an index", async (query, index) => {
-    const { plansOf, db, clock } = await watched();
-    const verbs = deadLetterVerbs(db, clock);
+    const { plansOf, db } = await watched();
+    const verbs = deadLetterVerbs(db);
     const steps = plansOf(() => verbs.deadLetters(query));
     expect(steps.join("\n")).toMatch(index);
     expect(steps.filter((step) => WASTE.test(step))).toEqual([]);

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ActiveLane, firstLane, isSuspect, LANE_KINDS, laneOfKind } from "../../src/core/lane.ts";
-import { type Appetite, jobsByLane, jobsIn, plan, type Quota } from "../../src/core/plan.ts";
+import { type Appetite, jobsByLane, jobsIn, planClaim, type Quota } from "../../src/core/claim-plan.ts";
 
 let made = 0;
 
@@ -45,13 +45,13 @@ function taken(quotas: readonly Quota[], stock: ReadonlyMap<number, number>, wan
 
 /** Jobs taken from each of these lanes when every lane holds plenty. */
 function take(lanes: readonly ActiveLane[], hunger: Appetite, stock = 1_000): number[] {
-  const got = taken(plan(lanes, hunger), new Map(lanes.map((each) => [each.lane, stock])), hunger.want);
+  const got = taken(planClaim(lanes, hunger), new Map(lanes.map((each) => [each.lane, stock])), hunger.want);
   return lanes.map((each) => got.get(each.lane) ?? 0);
 }
 
 describe("a plan", () => {
   it("is empty where nothing is due", () => {
-    expect(plan([], appetite())).toEqual([]);
+    expect(planClaim([], appetite())).toEqual([]);
   });
 
   it("takes everything from one lane", () => {
@@ -74,7 +74,7 @@ describe("a plan", () => {
 
   it("names no lane twice where there are as many as jobs are wanted", () => {
     const lanes = Array.from({ length: 30 }, (_, n) => lane({ tenant: `t${n}` }));
-    const quotas = plan(lanes, appetite({ want: 10 }));
+    const quotas = planClaim(lanes, appetite({ want: 10 }));
     expect(quotas.map(({ limit }) => limit)).toEqual(Array.from({ length: 10 }, () => 1));
     expect(new Set(quotas.map((quota) => quota.lane)).size).toBe(10);
   });
@@ -92,7 +92,7 @@ describe("a plan", () => {
   it("goes on to the next priority where the lanes of a higher one hold one job each", () => {
     const lanes = [lane({ priority: 9, tenant: "x" }), lane({ priority: 9, tenant: "y" }), lane()];
     const stock = new Map(lanes.map((each) => [each.lane, each.priority === 9 ? 1 : 100]));
-    const got = taken(plan(lanes, appetite({ want: 4 })), stock, 4);
+    const got = taken(planClaim(lanes, appetite({ want: 4 })), stock, 4);
     expect(lanes.map((each) => got.get(each.lane) ?? 0)).toEqual([1, 1, 2]);
   });
 
@@ -111,14 +111,14 @@ describe("a plan", () => {
     const lanes = Object.freeze([lane({ tenant: "b" }), lane({ tenant: "a" })]);
     const grants = new Map([["tenant:a", 3]]);
     const hunger = appetite({ grants });
-    expect(plan(lanes, hunger)).toEqual(plan(lanes, hunger));
+    expect(planClaim(lanes, hunger)).toEqual(planClaim(lanes, hunger));
     expect(grants).toEqual(new Map([["tenant:a", 3]]));
   });
 
   it("bounds every quota by what is wanted", () => {
     const lanes = Array.from({ length: 30 }, (_, i) => lane({ tenant: `t${i % 7}`, priority: i % 3 }));
     for (const want of [1, 3, 50]) {
-      expect(Math.max(...plan(lanes, appetite({ want })).map(({ limit }) => limit))).toBeLessThanOrEqual(want);
+      expect(Math.max(...planClaim(lanes, appetite({ want })).map(({ limit }) => limit))).toBeLessThanOrEqual(want);
     }
   });
 });
@@ -146,7 +146,7 @@ describe("tenants", () => {
       [lanes[0]?.lane ?? 0, 1],
       [lanes[1]?.lane ?? 0, 100],
     ]);
-    const got = taken(plan(lanes, appetite()), stock, 10);
+    const got = taken(planClaim(lanes, appetite()), stock, 10);
     expect([...got.values()]).toEqual([1, 9]);
   });
 
@@ -199,7 +199,7 @@ describe("weights", () => {
       take(lanes, appetite({ want: 1, turn, weightOf: weights })).forEach((each, i) => (sum[i] = (sum[i] ?? 0) + each));
     expect(sum).toEqual([1, 10_000, 100]);
     const stock = new Map([[lanes[0]?.lane ?? 0, 100]]);
-    const got = taken(plan(lanes, appetite({ weightOf: weights })), stock, 10);
+    const got = taken(planClaim(lanes, appetite({ weightOf: weights })), stock, 10);
     expect(got.get(lanes[0]?.lane ?? 0)).toBe(10);
   });
 
@@ -241,11 +241,11 @@ describe("grants", () => {
     const open = lane({ type: "b", queue: "q" });
     const grants = new Map([[name, 0]]);
     expect(take([closed, open], appetite({ grants }))).toEqual([0, 10]);
-    expect(plan([closed], appetite({ grants }))).toEqual([]);
+    expect(planClaim([closed], appetite({ grants }))).toEqual([]);
   });
 
   it("below 0 count as 0", () => {
-    expect(plan([lane()], appetite({ grants: new Map([["type:a", -3]]) }))).toEqual([]);
+    expect(planClaim([lane()], appetite({ grants: new Map([["type:a", -3]]) }))).toEqual([]);
   });
 
   it("bound all lanes of a name together", () => {
@@ -313,7 +313,7 @@ describe("any plan", () => {
         (held, want, grants, suspects, turn) => {
           const lanes = held.map((each) => ({ ...lane(each.lane), stock: each.stock }));
           const stock = new Map(lanes.map((each) => [each.lane, each.stock]));
-          const quotas = plan(lanes, appetite({ want, grants, suspects, turn }));
+          const quotas = planClaim(lanes, appetite({ want, grants, suspects, turn }));
           const got = taken(quotas, stock, want);
           const sum = (pick: (each: ActiveLane) => boolean) =>
             lanes.filter(pick).reduce((total, each) => total + (got.get(each.lane) ?? 0), 0);
@@ -349,7 +349,7 @@ describe("100,000 tenants", () => {
     // Processor time, because others may keep the machine busy.
     const tries = Array.from({ length: 5 }, () => {
       const before = process.cpuUsage();
-      const quotas = plan(lanes, appetite({ want: 100, grants, turn: 12_345 }));
+      const quotas = planClaim(lanes, appetite({ want: 100, grants, turn: 12_345 }));
       return { quotas, ms: process.cpuUsage(before).user / 1_000 };
     });
     expect(Math.min(...tries.map(({ ms }) => ms))).toBeLessThan(1_000);
@@ -360,7 +360,7 @@ describe("100,000 tenants", () => {
 describe("groups", () => {
   it("get no more than they have room for, over all of their lanes", () => {
     const lanes = [grouped("g", 2), grouped("g", 2, { kind: "retry" }), grouped("h", 1), lane()];
-    const quotas = plan(lanes, appetite({ want: 100 }));
+    const quotas = planClaim(lanes, appetite({ want: 100 }));
     const of = (name: string | null): number =>
       quotas
         .filter((quota) => lanes.find((each) => each.lane === quota.lane)?.group === name)
@@ -370,7 +370,7 @@ describe("groups", () => {
   });
 
   it("of the same name are different groups in different types", () => {
-    const quotas = plan([grouped("g", 1), grouped("g", 1, { type: "b" })], appetite());
+    const quotas = planClaim([grouped("g", 1), grouped("g", 1, { type: "b" })], appetite());
     expect(quotas.map(({ limit }) => limit)).toEqual([1, 1]);
   });
 
@@ -379,7 +379,7 @@ describe("groups", () => {
     const one = lane({ tenant: "b" });
     const stock = new Map([...many.map((each) => [each.lane, 1] as const), [one.lane, 1_000]]);
     for (const turn of [0, 1]) {
-      const quotas = plan([...many, one], appetite({ want: 100, turn }));
+      const quotas = planClaim([...many, one], appetite({ want: 100, turn }));
       expect(taken(quotas, stock, 100).get(one.lane)).toBe(50);
       expect(quotas.length).toBeLessThan(300);
     }

@@ -36,7 +36,7 @@ export interface Appetite {
 }
 
 /** The quotas of one claim, in order. Pure: the same lanes and appetite give the same plan. */
-export function plan(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] {
+export function planClaim(lanes: readonly ActiveLane[], appetite: Appetite): Quota[] {
   const grants = new Map(appetite.grants);
   const quotas: Quota[] = [];
   // Every active lane has at least one job, so lanes beyond the number wanted would not be reached.

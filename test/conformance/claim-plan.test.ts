@@ -1,6 +1,6 @@
 // Lanes, plan and claim together, as a worker uses them: what core plans is what the stores take.
 import { describe, expect } from "vitest";
-import { type Appetite, plan } from "../../src/core/plan.ts";
+import { type Appetite, planClaim } from "../../src/core/claim-plan.ts";
 import type { ClaimedJob, Store } from "../../src/store/store.ts";
 import { newJob } from "../support/new-job.ts";
 import { add, dueLanes, end, finish, leaseOf, nextNonce, signUp } from "../support/runs.ts";
@@ -13,7 +13,7 @@ async function claim(store: Store, worker: string, hunger: Partial<Appetite> = {
   const free = { serves: new Set(["a", "b"]), queues: null, grants: new Map(), suspects: 1, turn: 0 };
   const appetite: Appetite = { want: 10, ...free, ...hunger };
   const control = (await store.control()).version;
-  const quotas = plan(await dueLanes(store), appetite);
+  const quotas = planClaim(await dueLanes(store), appetite);
   const request = { worker, quotas, limit: appetite.want, nonce: nextNonce(), control, ticket: 1, startedThrough: 0 };
   return (await store.claim(request)).jobs;
 }

@@ -1,0 +1,44 @@
+// What became of jobs that were sent back to work, in memory: the outcomes of their letters, and the counts of redrive runs.
+import { outcomeAfter, REDRIVE_SUMS, type RedrivenEnd, type RedriveSums } from "../../core/recovery/outcome.ts";
+import { NO_SUMS, type RedriveChanges, redriveTickOf } from "../dead-letters.ts";
+import type { DeathRow, Row, Tables } from "./tables.ts";
+
+/** The letter of a generation of a job. */
+export function letterOf({ deaths }: Tables, id: string, generation: number): DeathRow | undefined {
+  return deaths.find((death) => death.jobId === id && death.generation === generation);
+}
+
+/** Tells the letter of the generation before what became of a job that was sent back to work. */
+export function tellLetter(tables: Tables, row: Row, failed: RedrivenEnd["failed"], runs: RedriveChanges): void {
+  const death = letterOf(tables, row.id, row.generation - 1);
+  if (!death) return;
+  const { state } = row;
+  const change = outcomeAfter({ outcome: death.outcome, fingerprint: death.failure.fingerprint }, { state, failed });
+  if (!change) return;
+  runs.add(death.redrive, change.counts);
+  Object.assign(death, { outcome: change.outcome, outcomeAt: tables.clock() });
+}
+
+/** Counts the jobs that redrive runs have sent and that are deleted before an outcome was known. */
+export function countGone({ deaths }: Tables, row: Row, runs: RedriveChanges): void {
+  if (row.state === "completed") return;
+  for (const { jobId, redrive, outcome } of deaths)
+    if (jobId === row.id && outcome === null) runs.add(redrive, { gone: 1 });
+}
+
+/** Adds what one write has changed. */
+export function countRuns(tables: Tables, runs: RedriveChanges, holder: string): void {
+  const at = redriveTickOf(tables.clock());
+  for (const [redrive, sums] of runs.all()) {
+    const name = JSON.stringify([redrive, at, holder]);
+    const known = tables.redriveTicks.get(name);
+    if (known) known.sums = total([known.sums, sums]);
+    else tables.redriveTicks.set(name, { redrive, at, holder, sums });
+  }
+}
+
+/** The sums of sums. */
+export function total(all: readonly RedriveSums[]): RedriveSums {
+  const sum = (count: keyof RedriveSums): number => all.reduce((so, each) => so + each[count], 0);
+  return { ...NO_SUMS, ...Object.fromEntries(REDRIVE_SUMS.map((count) => [count, sum(count)])) };
+}
