@@ -143,7 +143,10 @@ function outageCheck({ calls, charged, most }: BooksEvidence["outage"]): Check {
 function redriveCheck({ letters, before, after }: Evening): Check {
   const { sent, recalled } = before.counts;
   const ok =
-    before.state === "stopped" && sent - recalled <= 1 && after.state === "completed" && after.counts.completed === letters;
+    before.state === "stopped" &&
+    sent - recalled <= 1 &&
+    after.state === "completed" &&
+    after.counts.completed === letters;
   const text = `redrive: ${before.state} after ${sent} of ${letters} with the bug, then ${after.counts.completed} of ${letters} completed with the fix`;
   return { name: "redrive", ok, text };
 }

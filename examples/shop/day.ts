@@ -122,7 +122,7 @@ class Conductor {
     signal.addEventListener("abort", stop);
     try {
       if (!signal.aborted) await this.#work(redrive, service, crew, stopAt);
-      if (!signal.aborted) await this.#spendEvening(redrive, crew, stopAt);
+      if (!signal.aborted) await this.#spendEvening(redrive, service, crew, stopAt);
       if (!signal.aborted) await crew.stop();
       await crew.end();
       this.#board.news.tick(() => true);
@@ -150,7 +150,8 @@ class Conductor {
   }
 
   /** Sends the letters of the bug back to work, before and after its fix. */
-  async #spendEvening(redrive: Redrive, crew: Crew, stopAt: number): Promise<void> {
+  async #spendEvening(redrive: Redrive, service: DemoService, crew: Crew, stopAt: number): Promise<void> {
+    service.calmDown();
     const late = AbortSignal.timeout(Math.max(1, Math.round(stopAt - performance.now())));
     const signal = AbortSignal.any([this.#options.signal, late]);
     try {

@@ -40,13 +40,22 @@ export async function spendEvening({ redrive, crew, news, signal }: EveningOptio
     const { id } = await redrive.redrives.start(plan.id, { canary: CANARY, rate: RATE, why });
     return redrive.redrives.follow(id, { signal });
   };
-  news.tell("info", `evening: ${counted(count, "letter")} of one cause go back to work, ${CANARY[0]} first as a canary`);
+  news.tell(
+    "info",
+    `evening: ${counted(count, "letter")} of one cause go back to work, ${CANARY[0]} first as a canary`,
+  );
   const before = await run("is it really broken?");
   const { sent, left } = before.counts;
-  news.tell("wait", `the redrive ${before.state} by itself after ${sent} of ${count}: the bug is still there, ${left} untouched`);
+  news.tell(
+    "wait",
+    `the redrive ${before.state} by itself after ${sent} of ${count}: the bug is still there, ${left} untouched`,
+  );
   await crew.replace(FIXED_RELEASE);
   news.tell("info", `release ${FIXED_RELEASE} with the fix replaces all workers`);
   const after = await run(`fixed in ${FIXED_RELEASE}`);
-  news.tell("good", `the redrive ${after.state}: ${after.counts.completed} of ${count} completed, at most ${RATE} a second`);
+  news.tell(
+    "good",
+    `the redrive ${after.state}: ${after.counts.completed} of ${count} completed, at most ${RATE} a second`,
+  );
   return { letters: count, before, after };
 }

@@ -106,7 +106,9 @@ function fields<T>(kinds: Readonly<Record<keyof T & string, Kind>>): StandardSch
       vendor: "redrive-demo",
       validate(value) {
         const given = (typeof value === "object" ? value : null) as Record<string, unknown> | null;
-        const read = Object.entries<Kind>(kinds).map(([name, kind]) => [name, kind, fieldOf(given?.[name], kind)] as const);
+        const read = Object.entries<Kind>(kinds).map(
+          ([name, kind]) => [name, kind, fieldOf(given?.[name], kind)] as const,
+        );
         const wrong = read.filter(([, , field]) => field === undefined);
         if (wrong.length === 0) return { value: Object.fromEntries(read.map(([name, , field]) => [name, field])) as T };
         return { issues: wrong.map(([name, kind]) => ({ message: `expected a ${String(kind)}`, path: [name] })) };

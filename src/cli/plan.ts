@@ -21,7 +21,9 @@ removes another.`;
 
 /** Registers `plan`. */
 export function register(cli: Cli): void {
-  const command = selectionFlags(cli.command.description("Plan a redrive: what it sends, how fast, and what to know first."))
+  const command = selectionFlags(
+    cli.command.description("Plan a redrive: what it sends, how fast, and what to know first."),
+  )
     .option("--superseded", "send letters whose key a newer job has, too")
     .option("--patch <json>", "JSON merge patch for every payload")
     .option("--skip-misfits", "leave out letters whose patched payload does not fit their type")
@@ -109,7 +111,10 @@ function planText(plan: RedrivePlan, session: Session): string {
     `${paint("bold", `Plan ${plan.id}`)}  ${counted(plan.count, "dead letter")}, ${died}`,
     `  ${aboutLetters(plan)}`,
     ...plan.warnings.map(({ text }) => `  ${paint("yellow", "!")} ${safeLine(text)}`),
-    `  sends ${grouped(plan.toSend)}: ${stepsText(proves.map(({ good }) => good), plan.toSend)}, ${rateText(plan.rate)} (${safeLine(plan.rateBecause)}): about ${formatDuration(plan.durationMs)}`,
+    `  sends ${grouped(plan.toSend)}: ${stepsText(
+      proves.map(({ good }) => good),
+      plan.toSend,
+    )}, ${rateText(plan.rate)} (${safeLine(plan.rateBecause)}): about ${formatDuration(plan.durationMs)}`,
     ...(proves.length === 0 ? [] : [`  proves ${proves.map(proofText).join(", ")}, with 95 % confidence`]),
     `Good for ${formatDuration(plan.expiresAt - plan.at)}. Start: ${session.suggest(`start ${plan.id} --follow`)}`,
   ];
@@ -145,5 +150,5 @@ export function rateText(rate: number): string {
 }
 
 function proofText({ good, failingAtMost }: RedrivePlan["proves"][number]): string {
-  return `${grouped(good)} good leave at most ${Math.ceil(failingAtMost * 100)} % failing`;
+  return `${grouped(good)} good leave at most ${Math.round(failingAtMost * 100)} % failing`;
 }

@@ -17,7 +17,8 @@ export function runForm({ id, state, counts, reason }: RedriveRunView): object {
 
 /** The run with all that is known about it. */
 export function wholeRunForm(run: RedriveRunView): object {
-  const { counts, plan, selection, count, toSend, by, why, steps, step, rate, tolerate, superseded, waits, newDeaths } = run;
+  const { counts, plan, selection, count, toSend, by, why, steps, step, rate, tolerate, superseded, waits, newDeaths } =
+    run;
   const { cancelled, gone, pending, byOthers } = counts;
   return {
     ...runForm(run),
@@ -114,7 +115,9 @@ function nextLines({ id, state, counts, selection }: RedriveRunView, session: Se
   const cause = selection.fingerprint;
   const look = cause === undefined ? "dlq causes" : `dlq list --fingerprint ${cause}`;
   return [
-    ...(counts.left > 0 ? [`${counted(counts.left, "letter")} ${counts.left === 1 ? "stays" : "stay"} dead; nothing else was sent.`] : []),
+    ...(counts.left > 0
+      ? [`${counted(counts.left, "letter")} ${counts.left === 1 ? "stays" : "stay"} dead; nothing else was sent.`]
+      : []),
     `Look: ${session.suggest(look)}`,
   ];
 }

@@ -31,7 +31,9 @@ export function register(cli: Cli): void {
     const { items, next } = await redrive.redrives.list({ ...query, ...defined({ state }) });
     const { now } = await redrive.store.control();
     session.show({ items: items.map(wholeRunForm), next }, () =>
-      items.length === 0 ? `No redrive run. Plan one: ${session.suggest("plan --help")}\n` : runsTable(items, now, session),
+      items.length === 0
+        ? `No redrive run. Plan one: ${session.suggest("plan --help")}\n`
+        : runsTable(items, now, session),
     );
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
@@ -94,7 +96,12 @@ function runText(run: RedriveRunView, now: number, session: Session): string {
     ["letters", selectionText(run.selection) || "all"],
     ["state", run.endedAt === null ? `${run.state}, ${stepText(run)}` : run.state],
     ["reason", run.reason ?? ""],
-    ["waits", run.waits === null ? "" : `${run.waits}${run.waitsUntil === null ? "" : `, until ${fullTime(run.waitsUntil, now)}`}`],
+    [
+      "waits",
+      run.waits === null
+        ? ""
+        : `${run.waits}${run.waitsUntil === null ? "" : `, until ${fullTime(run.waitsUntil, now)}`}`,
+    ],
     ["books", `${grouped(run.counts.sent)} of ${grouped(run.toSend)} sent: ${booksText(run)}`],
     ["steps", `${stepsText(run.steps, run.toSend)}, ${rateText(run.rate)}`],
     ["judged", `within ${formatDuration(run.judgeWithinMs)}, tolerates ${run.tolerate * 100} %`],
