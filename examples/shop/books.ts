@@ -2,6 +2,7 @@
 // the service carried out, in; whether all of it agrees, out. Every number is counted by somebody else than the one it is
 // compared with.
 import type { State } from "redrive";
+import type { Evening } from "./evening.ts";
 
 /** What a kill did. */
 export interface Takeover {
@@ -32,11 +33,13 @@ export interface BooksEvidence {
   /** Calls that met the outage, by the service's books; attempts charged for them, by the workers'; and how many may be. */
   readonly outage: { readonly calls: number; readonly charged: number; readonly most: number };
   readonly takeover: Takeover | null;
+  /** The redrives of the evening; null where the day left no letter of the bug. */
+  readonly evening: Evening | null;
 }
 
 /** One line of the books. */
 export interface Check {
-  readonly name: "sum" | "lost" | "open" | "twice" | "letters" | "service" | "outage" | "takeover";
+  readonly name: "sum" | "lost" | "open" | "twice" | "letters" | "service" | "outage" | "takeover" | "redrive";
   readonly ok: boolean;
   readonly text: string;
 }
@@ -103,6 +106,7 @@ export function balance(evidence: BooksEvidence): Books {
       text: `${completed.length - wrongEffects} of ${completed.length} carried out exactly once, by the service's own books`,
     },
     outageCheck(evidence.outage),
+    ...(evidence.evening === null ? [] : [redriveCheck(evidence.evening)]),
   ];
   return {
     balanced: checks.every(({ ok }) => ok) && (takeover === null || takeoverCheck(takeover, stateOf, 0).ok),
@@ -133,6 +137,18 @@ function lettersCheck(dead: readonly string[], letters: readonly string[]): Chec
 function outageCheck({ calls, charged, most }: BooksEvidence["outage"]): Check {
   const text = `outage: ${charged} attempts charged, at most ${most}; ${calls - charged} calls charged to nobody`;
   return { name: "outage", ok: charged <= calls && charged <= most, text };
+}
+
+/** Before the fix no more than the canary may run; after it, every letter of the bug completes. */
+function redriveCheck({ letters, before, after }: Evening): Check {
+  const { sent, recalled } = before.counts;
+  const ok =
+    before.state === "stopped" &&
+    sent - recalled <= 1 &&
+    after.state === "completed" &&
+    after.counts.completed === letters;
+  const text = `redrive: ${before.state} after ${sent} of ${letters} with the bug, then ${after.counts.completed} of ${letters} completed with the fix`;
+  return { name: "redrive", ok, text };
 }
 
 /** Whatever a killed worker held must have come to an end elsewhere. */

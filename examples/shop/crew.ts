@@ -69,14 +69,20 @@ export class Crew {
     this.#options = options;
   }
 
+  /** Replaces all workers by one of another release. */
+  async replace(release: string): Promise<void> {
+    await this.stop();
+    await this.hire({ REDRIVE_DEMO_RELEASE: release });
+  }
+
   /** Starts a worker process; resolves when it takes work, or has failed to. */
-  hire(): Promise<CrewMember> {
+  hire(more: Readonly<Record<string, string>> = {}): Promise<CrewMember> {
     const { task, service, env, onReport, onFailure } = this.#options;
     return new Promise((resolve) => {
       const child = startChild(fileURLToPath(new URL("./worker.js", import.meta.url)), {
         args: [JSON.stringify(task)],
         memoryMb: MEMORY_MB,
-        env: { ...env, REDRIVE_DEMO_SERVICE: service },
+        env: { ...env, REDRIVE_DEMO_SERVICE: service, ...more },
         onMessage: (message) => {
           const heard = message as CrewMessage;
           if (heard.kind === "run") return onReport(heard.report, member);

@@ -6,6 +6,7 @@ import { Board } from "./board.ts";
 import type { BooksEvidence } from "./books.ts";
 import { DemoBreakers } from "./breakers.ts";
 import { type Clock, openClock } from "./clock.ts";
+import { type Evening, spendEvening } from "./evening.ts";
 import { Crew, type CrewMember, type CrewReport } from "./crew.ts";
 import { DEMO_JOBS, OPENS_AFTER } from "./jobs.ts";
 import { narrate, narrateRepeat } from "./narrator.ts";
@@ -68,6 +69,7 @@ class Conductor {
   #wreck: Wreck | null = null;
   /** Attempts charged because of the outage. */
   #charged = 0;
+  #evening: Evening | null = null;
   /** The last words of a worker process that ended by itself. */
   #failure: string | null = null;
 
@@ -120,6 +122,7 @@ class Conductor {
     signal.addEventListener("abort", stop);
     try {
       if (!signal.aborted) await this.#work(redrive, service, crew, stopAt);
+      if (!signal.aborted) await this.#spendEvening(redrive, service, crew, stopAt);
       if (!signal.aborted) await crew.stop();
       await crew.end();
       this.#board.news.tick(() => true);
@@ -143,6 +146,20 @@ class Conductor {
     await this.#watch(redrive, rest, stopAt);
     this.#over.abort();
     await Promise.all(rest);
+    this.#checkCrew();
+  }
+
+  /** Sends the letters of the bug back to work, before and after its fix. */
+  async #spendEvening(redrive: Redrive, service: DemoService, crew: Crew, stopAt: number): Promise<void> {
+    service.calmDown();
+    const late = AbortSignal.timeout(Math.max(1, Math.round(stopAt - performance.now())));
+    const signal = AbortSignal.any([this.#options.signal, late]);
+    try {
+      this.#evening = await spendEvening({ redrive, crew, news: this.#board.news, signal });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    this.#board.counts = await redrive.jobs.count();
     this.#checkCrew();
   }
 
@@ -264,6 +281,7 @@ class Conductor {
       repeats: ledger.repeats,
       // What opens the breaker, seen by each of the two workers, and what they ran at that moment.
       outage: { calls: ledger.down, charged: this.#charged, most: 2 * (OPENS_AFTER + this.#concurrency) },
+      evening: this.#evening,
       takeover: wreck && {
         pid: wreck.pid,
         jobs: [...wreck.jobs.keys()],

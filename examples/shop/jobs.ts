@@ -9,9 +9,20 @@ export interface OrderInput {
   readonly customer: string;
 }
 
+/** The release whose workers understand money as text; the one before refuses it. */
+export const FIXED_RELEASE = "1.1.0";
+/** The release of this process. */
+export const RELEASE = process.env["REDRIVE_DEMO_RELEASE"] ?? "1.0.0";
+/** The type with the bug. */
+export const BROKEN_TYPE = "charge-card";
+
 /** Charges a card; its attempts alone would not outlast the outage, its breaker does. */
-export const chargeCard = defineJob("charge-card", {
-  input: fields<OrderInput & { readonly amount: number }>({ order: "number", customer: "string", amount: "number" }),
+export const chargeCard = defineJob(BROKEN_TYPE, {
+  input: fields<OrderInput & { readonly amount: number }>({
+    order: "number",
+    customer: "string",
+    amount: RELEASE === FIXED_RELEASE ? "money" : "number",
+  }),
   service: "payments",
   maxAttempts: 5,
   timeout: "2s",
@@ -84,18 +95,31 @@ async function post(address: string, input: OrderInput, key: string, signal: Abo
   }
 }
 
+/** What a field may be; money is a number, or a text such as `12.5 EUR`. */
+type Kind = "number" | "string" | "money";
+
 /** A schema in a few lines; in a program of your own, use zod, valibot or arktype. */
-function fields<T>(kinds: Readonly<Record<keyof T & string, "number" | "string">>): StandardSchema<T, T> {
+function fields<T>(kinds: Readonly<Record<keyof T & string, Kind>>): StandardSchema<T, T> {
   return {
     "~standard": {
       version: 1,
       vendor: "redrive-demo",
       validate(value) {
         const given = (typeof value === "object" ? value : null) as Record<string, unknown> | null;
-        const wrong = Object.entries(kinds).filter(([name, kind]) => typeof given?.[name] !== kind);
-        if (wrong.length === 0) return { value: value as T };
+        const read = Object.entries<Kind>(kinds).map(
+          ([name, kind]) => [name, kind, fieldOf(given?.[name], kind)] as const,
+        );
+        const wrong = read.filter(([, , field]) => field === undefined);
+        if (wrong.length === 0) return { value: Object.fromEntries(read.map(([name, , field]) => [name, field])) as T };
         return { issues: wrong.map(([name, kind]) => ({ message: `expected a ${String(kind)}`, path: [name] })) };
       },
     },
   };
+}
+
+/** The value of a field; undefined for one that is wrong. */
+function fieldOf(value: unknown, kind: Kind): unknown {
+  if (kind !== "money") return typeof value === kind ? value : undefined;
+  const [, amount = value] = typeof value === "string" ? (/^(\d+(?:\.\d+)?) EUR$/.exec(value) ?? []) : [];
+  return Number.isFinite(Number(amount)) && amount !== "" ? Number(amount) : undefined;
 }

@@ -32,6 +32,8 @@ export interface DemoService {
   readonly ledger: ServiceBooks;
   /** Calls of a worker process that it has not answered yet. */
   inFlight(pid: number): number;
+  /** From now on connections hold, and it makes no mistakes. */
+  calmDown(): void;
   close(): Promise<void>;
 }
 
@@ -67,13 +69,14 @@ export async function openService(options: DemoServiceOptions): Promise<DemoServ
   const callsOf = new Map<number, number>();
   const reachedOf = new Map<number, number>();
   const flying = new Map<number, number>();
+  let calm = false;
 
   const answer = async (call: Call, response: ServerResponse): Promise<void> => {
     const calls = count(callsOf, call.order);
     const fate: SeededFate = fates.get(call.order) ?? "fine";
     const earlier = reachedOf.get(call.order) ?? 0;
     const dice = seededDice(seed, call.order, calls);
-    const { kind, latencyMs } = answerTo({ ...call, fate, earlier, at: options.at(), dice });
+    const { kind, latencyMs } = answerTo({ ...call, fate, earlier, at: options.at(), calm, dice });
     if (kind === "ok" || kind === "hang") count(reachedOf, call.order);
     ledger.calls += 1;
     if (kind === "down") ledger.down += 1;
@@ -111,6 +114,9 @@ export async function openService(options: DemoServiceOptions): Promise<DemoServ
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     ledger,
     inFlight: (pid) => flying.get(pid) ?? 0,
+    calmDown: () => {
+      calm = true;
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

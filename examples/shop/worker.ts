@@ -2,13 +2,13 @@
 // hand; its arguments are one JSON text. It tells its parent about every run, and stops when asked or left alone.
 import { createRedrive, type RedriveEvent } from "redrive";
 import { onParentStop, tellParent } from "../kit/child.ts";
-import { DEMO_JOBS, DEMO_SERVICES, type OrderInput } from "./jobs.ts";
+import { DEMO_JOBS, DEMO_SERVICES, type OrderInput, RELEASE } from "./jobs.ts";
 import type { CrewMessage, CrewReport, WorkerTask } from "./crew.ts";
 
 const { store, concurrency } = JSON.parse(process.argv[2] ?? "{}") as WorkerTask;
 const tell = (message: CrewMessage): Promise<void> => tellParent(message);
 const redrive = await createRedrive({ store, jobs: DEMO_JOBS, services: DEMO_SERVICES, log: "silent" });
-const worker = redrive.worker({ concurrency, lease: "3s", heartbeat: "500ms", poll: "250ms" });
+const worker = redrive.worker({ release: RELEASE, concurrency, lease: "3s", heartbeat: "500ms", poll: "250ms" });
 redrive.on("*", (event) => {
   const report = reportOf(event);
   if (report) void tell({ kind: "run", report });

@@ -53,6 +53,23 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: "jobs", summary: "list, explain, cancel, retry and reschedule jobs", load: () => import("./jobs.ts") },
   { name: "dlq", summary: "list, count, retry, remove and export dead letters", load: () => import("./dlq.ts") },
   {
+    name: "plan",
+    takes: "[options] [ids...]",
+    summary: "plan a redrive: what it sends, how fast, and what to know first",
+    load: () => import("./plan.ts"),
+  },
+  {
+    name: "start",
+    takes: "[options] <plan>",
+    summary: "start a planned redrive, a canary first",
+    load: () => import("./start.ts"),
+  },
+  {
+    name: "redrives",
+    summary: "list, show, pause, resume, cancel and recall redrive runs",
+    load: () => import("./redrives.ts"),
+  },
+  {
     name: "stuck",
     summary: "list and end stuck runs",
     load: () => import("./stuck.ts"),

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Board } from "../../examples/shop/board.ts";
 import { balance, type BooksEvidence } from "../../examples/shop/books.ts";
+import type { Evening } from "../../examples/shop/evening.ts";
 import { frame } from "../../examples/shop/frame.ts";
 import { News } from "../../examples/shop/news.ts";
 import { planOrders } from "../../examples/shop/orders.ts";
@@ -155,6 +156,25 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
   });
 });
 
+const NONE_SENT = {
+  cancelled: 0,
+  gone: 0,
+  pending: 0,
+  byOthers: 0,
+  recalled: 0,
+  completed: 0,
+  failed: 0,
+  left: 0,
+  sent: 0,
+};
+
+/** Two letters of the bug: one is sent before the fix, both after it. */
+const EVENING: Evening = {
+  letters: 2,
+  before: { id: "r_1", state: "stopped", counts: { ...NONE_SENT, sent: 1, failed: 1, left: 1 } },
+  after: { id: "r_2", state: "completed", counts: { ...NONE_SENT, sent: 2, completed: 2 } },
+};
+
 /** Four jobs: two completed, one of which was taken over and ran twice, and two dead. */
 function evidence(change: Partial<BooksEvidence> = {}): BooksEvidence {
   return {
@@ -178,6 +198,7 @@ function evidence(change: Partial<BooksEvidence> = {}): BooksEvidence {
     repeats: new Map([["a", 1]]),
     outage: { calls: 9, charged: 4, most: 8 },
     takeover: { pid: 7, jobs: ["a"], started: 1, ms: 30 },
+    evening: EVENING,
     ...change,
   };
 }
@@ -231,6 +252,16 @@ describe("the books", () => {
     ],
     ["the outage cost more than it takes to notice it", { outage: { calls: 9, charged: 9, most: 8 } }, ["outage"]],
     ["more attempts were charged than calls were made", { outage: { calls: 3, charged: 4, most: 8 } }, ["outage"]],
+    [
+      "the redrive went on with the bug",
+      { evening: { ...EVENING, before: { ...EVENING.before, counts: { ...NONE_SENT, sent: 2, failed: 2 } } } },
+      ["redrive"],
+    ],
+    [
+      "a letter of the bug did not complete with the fix",
+      { evening: { ...EVENING, after: { ...EVENING.after, counts: { ...NONE_SENT, sent: 2, completed: 1 } } } },
+      ["redrive"],
+    ],
     ["a job of the killed worker is nowhere", { takeover: { pid: 7, jobs: ["x"], started: 1, ms: 3 } }, ["takeover"]],
   ])("do not balance when %s", (_what, change, found) => {
     expect(wrong(change)).toEqual(found);
