@@ -66,8 +66,7 @@ const RECENT_MS = 5 * 60_000;
 const SENT_BACK = 5;
 const CALLS = 10;
 const RUNS = 20;
-/** A bug may hit few of the payloads: so many runs that went well speak for the code. */
-const RUNS_OF_CODE = 100;
+/** A bug may hit few of the payloads: so many letters of the cause that went well speak for the code. */
 const SENT_BACK_OF_CODE = 50;
 /** The share of failed runs up to which others count as well, and from which they do not. */
 const FEW = 0.05;
@@ -146,6 +145,8 @@ function sentBack(facts: TriageFacts): Triage | null {
   // The payloads that were sent back may have been repaired; the others are as they were.
   if (facts.payloadBound && facts.state !== "fixed") return null;
   if (bad > 0) return advise("canary", `${said} and ${bad} failed again`);
+  // Too few to count alone; what other calls and runs do counts with them.
+  if (completed < SENT_BACK && isOutside(facts)) return null;
   const enough = isOutside(facts) || facts.state === "fixed" ? SENT_BACK : SENT_BACK_OF_CODE;
   return completed >= enough && facts.state !== "regressed" ? advise("redrive", said) : advise("canary", said);
 }
@@ -189,8 +190,8 @@ function fixedCode(facts: TriageFacts): Triage | null {
   if (fixedIn === null) return advise("canary", "it was marked fixed; no letter was tried since");
   const ran = `it is fixed in ${fixedIn}; ${since.completed} runs of its types completed since`;
   if (failedShare(facts) >= HALF) return advise("wait", `${ran}, ${since.failed} failed`);
-  const isQuiet = recent === null && since.failed === 0 && facts.class !== "crashed";
-  return advise(isQuiet && since.completed >= RUNS_OF_CODE ? "redrive" : "canary", ran);
+  // Other payloads prove nothing about those that failed.
+  return advise("canary", ran);
 }
 
 /** Code, or an error without a known class, about which people have said nothing. */
@@ -205,15 +206,15 @@ function openCode(facts: TriageFacts): Triage | null {
   if (isCode(facts) && newest !== undefined && releases.failing.includes(newest))
     return advise("wait", `the newest release, ${newest}, fails by it`);
   if (failedShare(facts) >= HALF) return advise("wait", `${since.failed} runs of its types failed since`);
-  if (since.completed >= RUNS && failedShare(facts) <= FEW)
+  if (!isCode(facts) && since.completed >= RUNS && failedShare(facts) <= FEW)
     return advise("canary", `${since.completed} runs of its types completed since; whether its own would is not known`);
   return null;
 }
 
 /** What lies outside the code: services, networks, credentials, and errors of jobs that call a service. */
 function isOutside({ class: found, service, reason }: TriageFacts): boolean {
-  if (["network", "rate_limited", "timeout", "authentication"].includes(found) || reason === "breaker") return true;
-  return (found === "transient" || found === "system") && service !== null;
+  if (["network", "rate_limited", "authentication"].includes(found) || reason === "breaker") return true;
+  return ["transient", "system", "timeout"].includes(found) && service !== null;
 }
 
 function isCode({ class: found }: TriageFacts): boolean {

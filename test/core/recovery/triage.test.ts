@@ -66,7 +66,7 @@ const ROWS: readonly [string, TriageFacts, Partial<TriageFacts>, Advice][] = [
   ["a bug, a newer release, and it still fails", BUG, { releases: RELEASED, lastAt: NOW - MINUTE }, "wait"],
   ["a bug, and no release is known", BUG, { releases: { failing: [], seen: [] } }, "unknown"],
   ["a bug that is fixed and deployed", FIXED, {}, "canary"],
-  ["a bug that is fixed, deployed, and ran often", FIXED, { since: { completed: 500, failed: 0 } }, "redrive"],
+  ["a bug that is fixed, deployed, and ran often", FIXED, { since: { completed: 500, failed: 0 } }, "canary"],
   [
     "a crash that is fixed, deployed, and ran often",
     FIXED,
