@@ -5,8 +5,8 @@ export const EVENT_DEFECTS = [
   {
     name: "two transactions take the same number of the event log",
     file: "src/store/postgres/event-log.ts",
-    was: "insert into ${s}.event_head as h (one, seq) select 1, count(*) from fresh having count(*) > 0\n    on conflict (one) do update set seq = h.seq + excluded.seq returning seq",
-    is: "select coalesce(max(seq), 0) + (select count(*) from fresh) as seq from ${s}.event having exists (select from fresh)",
+    was: "insert into ${s}.event_head as h (one, seq, at) select 1, count(*), ${NOW_IN_TURN} from fresh having count(*) > 0\n    on conflict (one) do update set seq = h.seq + excluded.seq, at = greatest(h.at, ${NOW_IN_TURN}) returning seq, at",
+    is: "select coalesce(max(seq), 0) + (select count(*) from fresh) as seq, ${NOW_IN_TURN} as at from ${s}.event having exists (select from fresh)",
     tests: ["test/store/postgres/event-log.test.ts"],
     only: "misses no event",
   },
@@ -21,8 +21,8 @@ export const EVENT_DEFECTS = [
   {
     name: "an action fails where its outcome cannot be written",
     file: "src/report/event-log.ts",
-    was: "log.warn({ kind, subject, intent: of, error: textOf(error) }, what);",
-    is: "log.warn({ kind, subject, intent: of, error: textOf(error) }, what);\n          throw error;",
+    was: "log.warn({ kind, subject, intent, error: textOf(error) }, what);",
+    is: "log.warn({ kind, subject, intent, error: textOf(error) }, what);\n          throw error;",
     tests: ["test/operate/event-log.test.ts"],
     only: "the action stands",
   },

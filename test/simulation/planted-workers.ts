@@ -9,6 +9,7 @@ import type { Simulation } from "./simulate.ts";
 
 type Reaper = typeof import("../../src/upkeep/expired-runs.ts");
 type GateModule = typeof import("../../src/services/service-gate.ts");
+type RecordModule = typeof import("../../src/core/service-record.ts");
 type HandsModule = typeof import("../../src/worker/in-flight.ts");
 type PresenceModule = typeof import("../../src/worker/presence.ts");
 
@@ -89,6 +90,23 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     within: 60,
     foundBy: 34,
     plant: async () => ({ settings: { fragile: true, workers: 8 }, wrap: (store) => unguarded(store) }),
+  },
+  {
+    name: "a breaker stays half-open where the next config has fewer probes",
+    rules: ["R20"],
+    within: 60,
+    foundBy: 9,
+    plant: async () => ({
+      settings: { fragile: true, deploys: true },
+      ...(await replaced<RecordModule>("../../src/core/service-record.ts", ({ mayProbe }) => ({
+        mayProbe: (record, settings, now) => {
+          const { breaker } = record;
+          if (breaker.state !== "half_open") return mayProbe(record, settings, now);
+          const running = breaker.probes.filter(({ until }) => until > now).length;
+          return running + breaker.successes < settings.probes;
+        },
+      }))),
+    }),
   },
   {
     name: "a worker ignores that its verdict was stale and reports it as counted",

@@ -32,6 +32,8 @@ export interface Settings {
   readonly isolated: number;
   /** Whether the breaker of a service opens after a few failures; otherwise it hardly ever does. */
   readonly fragile: boolean;
+  /** Whether a deploy replaces every worker in the storm by one whose breakers need fewer probes. */
+  readonly deploys?: boolean;
   /** How often the clock of the store steps, ahead or back; without a word the dice of the faults decide. */
   readonly clockSteps?: number;
   /** How long faults last. */

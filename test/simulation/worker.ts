@@ -20,6 +20,8 @@ const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: ()
 /** A service whose breaker opens and closes again within a storm; a deploy lowers its thresholds worker by worker. */
 const FRAGILE = { breaker: { failures: 2, window: 3000, openFor: 500, probes: 2, closeAfter: 1 }, ramp: 200 };
 const BEFORE_DEPLOY = { ...FRAGILE, breaker: { ...FRAGILE.breaker, probes: 3, closeAfter: 3 } };
+/** The same where the deploy replaces all of them: a breaker that many probes close is mostly met half-open. */
+const BEFORE_ALL = { ...FRAGILE, breaker: { ...FRAGILE.breaker, probes: 8, closeAfter: 8 } };
 
 /** One life of a worker process; returns when the process is to be replaced. */
 export async function work(actor: Actor, store: Store, scene: Scene): Promise<Again> {
@@ -43,13 +45,14 @@ export async function work(actor: Actor, store: Store, scene: Scene): Promise<Ag
     system: actor.system,
     jobs: definitionsFor(actor, scene),
     settings,
-    limits: resolveLimits(scene.settings.fragile ? { services: { media: fragileFor(actor) } } : {}),
+    limits: resolveLimits(scene.settings.fragile ? { services: { media: fragileFor(actor, scene) } } : {}),
     log: SILENT,
     events: { emit },
     process,
     isolation: isIsolated ? isolationOf(actor, scene, settings) : null,
   });
-  const life = scene.world.now >= scene.calmAt ? stay : actor.dice.pick([stay, stay, stay, stopAfterAWhile, drain]);
+  const rolled = scene.world.now >= scene.calmAt ? stay : actor.dice.pick([stay, stay, stay, stopAfterAWhile, drain]);
+  const life = isDeployedOver(actor, scene) ? stopAfterAWhile : rolled;
   await life({ worker, actor, scene, absent, spent });
   return "again";
 }
@@ -94,8 +97,14 @@ async function drain({ worker, actor, scene }: Living): Promise<void> {
   await worker.drain({ graceMs: dice.pick([0, 100, 1000]) });
 }
 
-function fragileFor({ name }: Actor): typeof FRAGILE {
-  return name === "worker-1.1" ? BEFORE_DEPLOY : FRAGILE;
+function fragileFor(actor: Actor, scene: Scene): typeof FRAGILE {
+  if (isDeployedOver(actor, scene)) return BEFORE_ALL;
+  return actor.name === "worker-1.1" ? BEFORE_DEPLOY : FRAGILE;
+}
+
+/** True for the first life of a worker where a deploy replaces them all. */
+function isDeployedOver({ name }: Actor, { settings }: Scene): boolean {
+  return settings.deploys === true && name.endsWith(".1");
 }
 
 /** Some are trusted for twice as long as the others. */
