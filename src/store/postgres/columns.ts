@@ -68,14 +68,15 @@ export const heldRuns = (s: string): string =>
 
 /**
  * The same for statements that read every run of all workers: the jobs of a claim are looked up as sets, each of one
- * epoch, which takes a fraction of what a search for each of them takes. Only claims for which `where` is true.
+ * epoch, which takes a fraction of what a search for each of them takes. Only claims for which `where` is true. The
+ * offset keeps the planner from reading all jobs first and looking for their claims.
  */
 export const allRuns = (
   s: string,
   where = "true",
 ): string => `${claims(s)} cross join lateral (select u.epoch, array_agg(u.seq) as seqs
     from unnest(c.seqs, c.epochs) as u (seq, epoch) group by u.epoch) e
-  join lateral (select * from ${s}.job where seq = any(e.seqs) and epoch = e.epoch - 1) j on ${where}
+  join lateral (select * from ${s}.job where seq = any(e.seqs) and epoch = e.epoch - 1 offset 0) j on ${where}
   cross join lateral (
     select c.worker, c.nonce, c.at, c.ticket + array_position(c.seqs, j.seq) - 1 as ticket, j.seq, e.epoch) h`;
 

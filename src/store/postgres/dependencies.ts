@@ -76,7 +76,9 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
  * Questions want the first rows in the order of an index. Before the first ANALYZE, and right after a crash, the planner
  * takes large tables for small ones and would rather read and sort all of them.
  */
-const FIRST_ROWS = ["bitmapscan", "hashjoin", "mergejoin", "sort"].map((way) => `-c enable_${way}=off`).join(" ");
+const FIRST_ROWS = ["bitmapscan", "hashjoin", "mergejoin", "sort", "incremental_sort"]
+  .map((way) => `-c enable_${way}=off`)
+  .join(" ");
 /** Each is planned for its own values: how far it looks is one of them. */
 const EACH_ANEW = "-c plan_cache_mode=force_custom_plan";
 /** A question takes no processor from workers beyond its own: to start further processes costs more than any question. */

@@ -115,7 +115,7 @@ const countAll = (s: string): string => `with running as (select count(*) as hel
 function countFew(s: string): string {
   const ended = (state: State): string => `count(distinct few.seq) from (
       select j.seq from (select * from ${s}.ended where state = '${state}' order by at desc, n desc) e
-      cross join lateral (select j.seq from ${s}.job j where j.seq = any(e.seqs) and j.state = e.state and ${goesAt("j.")} = e.at) j`;
+      cross join lateral (select j.seq from ${s}.job j where j.seq = any(e.seqs) and j.state = e.state and ${goesAt("j.")} = e.at offset 0) j`;
   const counted: Readonly<Record<State, string>> = {
     queued: `count(*) from (select from ${s}.waiting`,
     running: `count(*) from (select from ${allRuns(s)}`,

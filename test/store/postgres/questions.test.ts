@@ -35,13 +35,15 @@ it("people are answered while every connection of the workers waits", async () =
 
 describe("in a store whose tables the planner takes for empty", () => {
   const LOOK = { limit: 5, lookAt: 100 };
+  const CAUSE = dead().failure.fingerprint;
   const QUESTIONS: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>> = {
     "waiting jobs": (store) => store.list({ ...LOOK, state: "queued" }),
     "waiting jobs of a tenant": (store) => store.list({ ...LOOK, state: "queued", tenant: "none" }),
     "running jobs of a tenant": (store) => store.list({ ...LOOK, state: "running", tenant: "none" }),
     "dead jobs of a tenant": (store) => store.list({ ...LOOK, state: "dead", tenant: "none" }),
     "jobs by due time": (store) => store.list({ ...LOOK, sort: "due", tenant: "none" }),
-    "letters of a cause": (store) => store.deadLetters({ ...LOOK, fingerprint: "rare" }),
+    "letters of a cause": (store) => store.deadLetters({ ...LOOK, fingerprint: CAUSE }),
+    "letters of a cause, however far": (store) => store.deadLetters({ limit: 5, fingerprint: CAUSE }),
     "letters that wait for an archive": (store) => store.tally({ aside: true }),
     "a tally of a service": (store) => store.tally({ lookAt: 100, service: "none" }),
     counts: (store) => store.count(100),
