@@ -21,7 +21,7 @@ const LONGEST = [
   "schedules/schedules",
   "store/postgres/outage-network",
   "bench/smoke",
-  "simulation/planted",
+  "examples/records",
   "cli/process",
   "store/postgres/locked-keys",
   "services/service-outage-killed",

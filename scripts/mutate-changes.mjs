@@ -27,7 +27,9 @@ export function allMutants(parseAst, within) {
       .map((name) => `${folder}/${name}`)
       .filter((name) => name.endsWith(".ts") && name.includes(within)),
   );
-  return files.sort().flatMap((file) => mutantsOf(parseAst, file, readFileSync(join(root, file), "utf8")));
+  return files
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .flatMap((file) => mutantsOf(parseAst, file, readFileSync(join(root, file), "utf8")));
 }
 
 /** So many of them, the same for the same seed. */
@@ -68,18 +70,22 @@ function either({ kind, number, text }, before) {
   return kind === "key" ? `[${chosen}]` : `(${chosen})`;
 }
 
+/** A text on one line; one that is cut says how long it is, by which it differs from others that begin like it. */
+function short(text) {
+  const line = text.replace(/\s+/g, " ");
+  return line.length > 80 ? `${line.slice(0, 80)}… ${line.length}` : line;
+}
+
 /** Every change of one file. */
 function mutantsOf(parseAst, file, code) {
   const found = [];
   const add = (start, end, text, kind = "value") => {
-    const was = code.slice(start, end).replace(/\s+/g, " ");
     const from = code.lastIndexOf("\n", start) + 1;
     const whole = code.slice(from, code.indexOf("\n", start));
     const around = whole.trim();
     const line = code.slice(0, start).split("\n").length;
     const at = start - from - whole.indexOf(around);
-    const is = text.replace(/\s+/g, " ").slice(0, 80);
-    found.push({ file, kind, start, end, line, around, at, was: was.slice(0, 80), is, text });
+    found.push({ file, kind, start, end, line, around, at, was: short(code.slice(start, end)), is: short(text), text });
   };
   const visit = (node, kind) => {
     if (Array.isArray(node)) return node.forEach((each) => visit(each));

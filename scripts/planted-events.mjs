@@ -1,4 +1,4 @@
-// Defects of the event log, in the form of planted-defects.mjs.
+// Defects of the event log and of what is told about runs, in the form of planted-defects.mjs.
 
 /** Each with the tests that notice it. */
 export const EVENT_DEFECTS = [
@@ -81,5 +81,12 @@ export const EVENT_DEFECTS = [
     is: "",
     tests: ["test/cli/events.test.ts"],
     only: "before it says or asks",
+  },
+  {
+    name: "a run of a claim in several parts is told to have begun with the first",
+    file: "src/store/postgres/settle-statements.ts",
+    was: "where nonce = k.nonce order by at desc limit 1",
+    is: "where nonce = k.nonce order by at limit 1",
+    tests: ["test/store/postgres/claims.test.ts"],
   },
 ];

@@ -84,7 +84,7 @@ describe("a worker process", () => {
     const bench = await site();
     await bench.run(["enqueue", "nap", '{"ms":600000}']);
     const worker = await napping(bench);
-    connect(join(bench.folder, "redrive.db")).exec("pragma busy_timeout = 10000; begin immediate");
+    connect(join(bench.folder, "redrive.db")).exec("begin immediate");
     worker.child.kill("SIGTERM");
     await worker.says("stopping");
     await aMoment();

@@ -9,10 +9,9 @@ import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { addCommands, emptyProgram } from "../../src/cli/program.ts";
-import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { builtModule } from "../support/built.ts";
 import { createBench } from "../support/cli.ts";
-import { testFolder } from "../support/database-file.ts";
+import { openBeside, testFolder } from "../support/database-file.ts";
 
 const COUNT = new URL("../support/count-modules.mjs", import.meta.url).href;
 const PROGRAM = fileURLToPath(new URL("../support/cli-process.mjs", import.meta.url));
@@ -73,7 +72,7 @@ describe("one job from the command line", () => {
   it("is refused in words, not lost, while another process holds the file", async () => {
     const bench = createBench();
     await bench.run(["enqueue", "hello", "{}"]);
-    const other = openDatabase(join(bench.folder, "redrive.db"));
+    const other = openBeside(join(bench.folder, "redrive.db"));
     try {
       other.exec("begin immediate");
       const { code, err } = await bench.run(["enqueue", "hello", "{}"]);

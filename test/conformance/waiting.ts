@@ -93,6 +93,19 @@ export function rescheduleFacts({ fact, timed }: Suite): void {
     expect((await take(store)).map((job) => job.id)).toEqual([id]);
   });
 
+  timed("moves since when a job is due where it has not been tried, and only there", async ({ store, clock }) => {
+    const fresh = await add(store);
+    await store.reschedule([{ id: fresh, delayMs: 5_000 }]);
+    expect(await read(store, fresh)).toMatchObject({ dueAt: clock.now + 5_000 });
+    await store.reschedule([{ id: fresh, delayMs: 60_000 }]);
+    const tried = await start(store);
+    await end(store, tried, retry());
+    const { dueAt } = await read(store, tried.id);
+    clock.now += 1_000;
+    await store.reschedule([{ id: tried.id, delayMs: 9_000 }]);
+    expect(await read(store, tried.id)).toMatchObject({ runAt: clock.now + 9_000, dueAt });
+  });
+
   fact("moves a waiting job to another priority and keeps the rest", async ({ store }) => {
     const id = await add(store, { tenant: "acme", service: "s", queue: "q", delayMs: 0 });
     const before = await read(store, id);

@@ -77,6 +77,7 @@ describe("normalizeMessage", () => {
     ["expected string, received undefined", "expected string, received undefined"],
     ["Site north cannot be read", "Site <n> cannot be read"],
     ["'customer_id'", "customer_id"],
+    ["The 'size' argument is wrong, 'blue' too", "The size argument is wrong, <value> too"],
     ["class io.acme.Order cannot be cast (x is in module y of loader 'app')", "class Order cannot be cast"],
     ['Cannot invoke "String.trim()" because "<local1>" is null', "Cannot invoke String.trim()"],
     ['[ { "code": "invalid_type", "path": [ "items", 0, "price" ] } ]', "code:invalid_type path:[items,price]"],

@@ -1,6 +1,6 @@
 // Options are plain objects: what only looks like one would count as empty, and its settings would be lost in silence.
 import { describe, expect, it } from "vitest";
-import { namesOf, objectOf, parseOptions } from "../../src/core/options.ts";
+import { didYouMean, namesOf, objectOf, parseOptions } from "../../src/core/options.ts";
 
 describe("what is given as options", () => {
   it.each([
@@ -46,4 +46,15 @@ describe("the names of options", () => {
     // @ts-expect-error The type has no c.
     expect(namesOf<Options>()(["a", "b", "c"])).toEqual(["a", "b", "c"]);
   });
+});
+
+describe("a word close to a known one", () => {
+  it.each([
+    ["tpye", 'did you mean "type"?'],
+    ["tyep", 'did you mean "type"?'],
+    ["tye", 'did you mean "type"?'],
+    ["ytp", ""],
+    ["tixx", ""],
+    ["conccurency", 'did you mean "concurrency"?'],
+  ])("%s: %j", (word, said) => expect(didYouMean(word, ["type", "concurrency"])).toBe(said === "" ? "" : said));
 });

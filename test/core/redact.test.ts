@@ -45,6 +45,13 @@ describe("JSON text", () => {
     // Pairs of headers.
     ['[["Host","a"],["Authorization","Bearer x"]]', '[["Host","a"],["Authorization","***"]]'],
     ['["Host","a","Cookie","a=b; c=d","Accept","z"]', '["Host","a","Cookie","***","Accept","z"]'],
+    // What is said inside of a list or an object counts there and no further.
+    [
+      '{"list":["Host","a"],"Cookie":1,"x":"Cookie","y":"z"}',
+      '{"list":["Host","a"],"Cookie":"***","x":"Cookie","y":"z"}',
+    ],
+    ['{"a":{"name":"token"},"value":"x"}', '{"a":{"name":"token"},"value":"x"}'],
+    ['{"name":"token","a":{"n":[1]},"value":"x"}', '{"name":"token","a":{"n":[1]},"value":"***"}'],
     ['{"name":"X-Api-Key","value":"x","n":1}', '{"name":"X-Api-Key","value":"***","n":1}'],
     [
       '[{"value":"a b","key":"token"},{"key":"n","value":"x"}]',

@@ -197,4 +197,17 @@ describe("what is stored", () => {
     "is no schedule if it is %s",
     (text) => expect(scheduleFrom(text)).toBeNull(),
   );
+
+  it.each<[part: "definition" | "state", change: Record<string, unknown>]>([
+    ["definition", { job: 5 }],
+    ["definition", { payload: null }],
+    ["definition", { everyMs: null }],
+    ["state", { anchor: "0" }],
+    ["state", { fired: undefined }],
+    ["state", { pending: null }],
+  ])("is no schedule where the %s has %j", (part, change) => {
+    const { schedule } = every(1_000);
+    expect(scheduleFrom(JSON.stringify({ ...schedule, [part]: { ...schedule[part], ...change } }))).toBeNull();
+    expect(scheduleFrom(JSON.stringify({ ...schedule, [part]: "text" }))).toBeNull();
+  });
 });

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { seededDice } from "../../src/testing/fake-system.ts";
-import { openDatabase } from "../../src/store/sqlite/driver.ts";
+import { openBeside } from "./database-file.ts";
 
 const COMMAND = `text=$(cat)
 echo "$text" >> journal
@@ -106,7 +106,7 @@ function running(store: string): string[] {
 }
 
 function read(store: string, query: string): unknown[][] {
-  const db = openDatabase(store);
+  const db = openBeside(store);
   try {
     return db.prepare(query).all();
   } finally {

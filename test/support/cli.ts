@@ -4,9 +4,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { Io, StopSignal } from "../../src/cli/io.ts";
-import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { importBuilt } from "./built.ts";
-import { testFolder } from "./database-file.ts";
+import { openBeside, testFolder } from "./database-file.ts";
 
 const { run } = await importBuilt<typeof import("../../src/cli/main.ts")>("cli/main.js");
 
@@ -97,7 +96,7 @@ export function createBench(): Bench {
       return path;
     },
     sql(query) {
-      const db = openDatabase(join(folder, "redrive.db"));
+      const db = openBeside(join(folder, "redrive.db"));
       try {
         return db.prepare(query).all();
       } finally {

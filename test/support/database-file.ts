@@ -21,9 +21,16 @@ export function testPath(): string {
   return join(testFolder(), "jobs.db");
 }
 
-/** A further connection to a file, closed with the test. */
-export function connect(path: string): SqliteDatabase {
+/** A further connection to a file; it waits where a worker writes at that moment, which a connection of the store does not. */
+export function openBeside(path: string): SqliteDatabase {
   const db = openDatabase(path);
+  db.exec("pragma busy_timeout = 10000");
+  return db;
+}
+
+/** The same, closed with the test. */
+export function connect(path: string): SqliteDatabase {
+  const db = openBeside(path);
   onTestFinished(() => db.close());
   return db;
 }

@@ -4,6 +4,7 @@ import { done, permanent, transient } from "../../src/core/item-outcome.ts";
 import type { RunBatch } from "../../src/jobs/batch-handler.ts";
 import { defineJob } from "../../src/jobs/define-job.ts";
 import { allDone, drained, noted, sizes, spoiltBy, sum } from "../support/noted-batches.ts";
+import { deaths, openByHand, QUICK } from "../support/pricing-scene.ts";
 import { createBench } from "../support/worker-bench.ts";
 
 describe.each(["memory", "sqlite"] as const)("a batch on %s", (store) => {
@@ -201,6 +202,25 @@ describe("a batch", () => {
     expect(await bench.store.count()).toMatchObject({ completed: 2, cancelled: 1 });
   });
 
+  it("tells its handler when none of its items is needed any more, and waits no longer for one that ignores it", async () => {
+    const bench = createBench();
+    const aborted: boolean[] = [];
+    const type = noted(async (_items, { signal }) => {
+      signal.addEventListener("abort", () => aborted.push(true));
+      await bench.sleep(3_600_000);
+    });
+    const ids = await bench.addMany(2, type.job);
+    await bench.employ([type.job], { heartbeat: "1s", lease: "6s" });
+    await bench.advance(500);
+    await bench.store.cancel([ids[0] as string]);
+    await bench.advance(10_000);
+    expect(aborted).toEqual([]);
+    await bench.store.cancel([ids[1] as string]);
+    await bench.advance(120_000);
+    expect(aborted).toEqual([true]);
+    expect(await bench.store.count()).toMatchObject({ cancelled: 2, running: 0 });
+  });
+
   it("never holds two jobs of one group", async () => {
     const bench = createBench();
     const type = noted(allDone, { size: 10 });
@@ -237,6 +257,19 @@ describe("a batch", () => {
     await bench.until(() => worker.counts.completed === 5);
     expect(sizes(healthy)).toEqual([1, 1, 1, 1, 1]);
     expect(await bench.read(ids[0] as string)).toMatchObject({ state: "completed", attempts: 1, crashes: 1 });
+  });
+
+  it("runs without the items that its open breaker does not let through, and these end as they are to end", async () => {
+    const bench = createBench();
+    const type = noted(allDone, { size: 4 }, { service: "pricing" });
+    await openByHand(bench, null);
+    const ids = await bench.addMany(4, type.job);
+    const services = { pricing: { ...QUICK.pricing, whenOpen: "dead-letter" } } as const;
+    const hired = await bench.employ([type.job], { services });
+    await bench.advance(2_000);
+    expect(deaths(hired)).toEqual(ids.map(() => "breaker"));
+    expect(await bench.store.count()).toMatchObject({ dead: 4, running: 0 });
+    expect(sum(sizes(type))).toBe(0);
   });
 
   it("says what is wrong with its definition and with what its handler returned", async () => {

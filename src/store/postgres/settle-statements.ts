@@ -28,7 +28,7 @@ function given(s: string, columns: Readonly<Record<string, string>>): string {
   const arrays = types.map((type, at) => `$${at + 2}::${type}[]`);
   return `held as (select array_agg(c.worker order by k.n) as workers, array_agg(c.at order by k.n) as times
         from unnest($1::text[]) with ordinality as k (nonce, n)
-        left join lateral (select worker, at from ${s}.claim where nonce = k.nonce limit 1) c on true where ${waitsAtMost(WAIT_MS)}),
+        left join lateral (select worker, at from ${s}.claim where nonce = k.nonce order by at desc limit 1) c on true where ${waitsAtMost(WAIT_MS)}),
       u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")})),
       ${noteStarted(s, `$${types.length + 2}`, `$${types.length + 3}`)}`;
 }

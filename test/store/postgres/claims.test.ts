@@ -4,7 +4,7 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createPostgresStore, type PostgresStore } from "../../../src/store/postgres/index.ts";
 import { freshSchema } from "../../support/postgres-world.ts";
 import { add, isStale, leaseOf, nextNonce, read, signUp, start, take } from "../../support/runs.ts";
-import { complete, release } from "../../support/verdicts.ts";
+import { complete, release, retry } from "../../support/verdicts.ts";
 
 const URL = inject("postgres18");
 
@@ -117,5 +117,27 @@ describe("a claim in several parts", () => {
     const held = await store.held(worker);
     expect(held.map(({ id }) => id).sort()).toEqual(jobs.map(({ id }) => id).sort());
     for (const job of jobs) expect(await isStale(store, leaseOf(job), complete())).toBe(false);
+  });
+
+  it("began with its last part: no run of it is told to have begun before its job was due", async () => {
+    const { store, client, s } = await setup();
+    const worker = await signUp(store);
+    for (let n = 0; n < 2; n++) await add(store);
+    const { version } = await store.control();
+    const { lane = -1 } = (await store.lanes(null, 10)).lanes[0] ?? {};
+    const quotas = [1, 2].map(() => ({ lane, limit: 1 }));
+    const request = { worker, quotas, limit: 2, nonce: nextNonce(), control: version, ticket: 1, startedThrough: 0 };
+    const { jobs, now } = await store.claim(request);
+    // As on a slow server, where the second part is taken long after the first.
+    await client.query(`update ${s}.claim set at = $1::bigint - 60000 where ticket = 1`, [now]);
+    for (const job of jobs) {
+      expect(await isStale(store, leaseOf(job), retry())).toBe(false);
+      const { rows } = await client.query(
+        `select started_at::float8 as at from ${s}.attempt where job_seq =
+        (select seq from ${s}.job where id = $1)`,
+        [job.id],
+      );
+      expect(rows).toEqual([{ at: now }]);
+    }
   });
 });

@@ -1,7 +1,6 @@
 // What people ask is answered beside the store thread, and never before what was answered.
-import { expect, it, onTestFinished } from "vitest";
-import { openDatabase } from "../../../src/store/sqlite/driver.ts";
-import { testPath } from "../../support/database-file.ts";
+import { expect, it } from "vitest";
+import { connect, testPath } from "../../support/database-file.ts";
 import { newJob } from "../../support/new-job.ts";
 import { threadedStore } from "../../support/store-processes.ts";
 
@@ -11,8 +10,7 @@ it("people are answered while the store thread waits for another process", async
   const first = newJob();
   await store.enqueue([first]);
   await store.list({ limit: 1 });
-  const other = openDatabase(path);
-  onTestFinished(() => other.close());
+  const other = connect(path);
   other.exec("begin immediate");
   let written = false;
   const writing = store.enqueue([newJob()]).then(() => (written = true));
