@@ -2,6 +2,7 @@
 // worker's rules stand in test/simulation/planted*.ts, those of statements that meet in test/interleavings.
 
 import { EVENT_DEFECTS } from "./planted-events.mjs";
+import { REDRIVE_DEFECTS } from "./planted-redrives.mjs";
 
 /** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`. */
 export const DEFECTS = [
@@ -394,4 +395,5 @@ export const DEFECTS = [
     tests: ["test/worker/drain-looks.test.ts"],
   },
   ...EVENT_DEFECTS,
+  ...REDRIVE_DEFECTS,
 ];
