@@ -3,6 +3,7 @@
 
 import { EVENT_DEFECTS } from "./planted-events.mjs";
 import { REPAIR_DEFECTS } from "./planted-repair.mjs";
+import { REDRIVE_DEFECTS } from "./planted-redrives.mjs";
 
 /** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`. */
 export const DEFECTS = [
@@ -396,4 +397,5 @@ export const DEFECTS = [
   },
   ...EVENT_DEFECTS,
   ...REPAIR_DEFECTS,
+  ...REDRIVE_DEFECTS,
 ];

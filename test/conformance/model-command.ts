@@ -37,6 +37,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     cells: [],
     events: [],
     causes: [],
+    redrives: [],
   };
   return { grouped, clock: { now }, ids: [], workers: [], leases: [], releases: new Map(), latest, ticket: 1, made: 0 };
 }
