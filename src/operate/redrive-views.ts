@@ -66,6 +66,6 @@ export async function newDeathsOf(
 ): Promise<number> {
   if (selection.ids) return 0;
   const { until: _, ...filter } = filterOf(selection);
-  const { total } = await store.tally({ ...filter, from: startedAt, lookAt: LOOK_AT });
+  const { total } = await store.tally({ ...filter, from: startedAt + 1, lookAt: LOOK_AT });
   return Math.max(0, total - dead);
 }
