@@ -14,8 +14,8 @@ Advice:
   redrive  very likely all complete: send them back
   canary   they may complete: send a few first
   repair   the payloads themselves are refused: change them
-  wait     it still fails, or its fix does not run yet
-  unknown  nothing has shown yet whether they would complete`;
+  wait     it may pass by itself, or something is under way
+  unknown  a person must look: a bug without a fix, or nothing is known`;
 
 /** Registers `dlq triage`. */
 export function registerTriage(cli: Cli, dlq: Command): void {

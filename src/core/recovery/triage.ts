@@ -1,10 +1,11 @@
-// What to do about the dead letters of a cause, from what the store knows. An advice needs evidence: `redrive` is for
-// letters that will very likely complete, `canary` for those that may, `repair` for payloads that are themselves refused,
-// `wait` for what still fails or is not deployed yet, `unknown` where there is no evidence at all. A cause in the code of
-// the newest release is never `redrive`: its letters would die again.
+// What to do about the dead letters of a cause, from what the store knows. `redrive` is for letters that will very likely
+// complete, `canary` for those that may, `repair` for payloads that are themselves refused. `wait` is for what passes by
+// itself or is under way: an outage, a deployment, letters that were sent back. `unknown` is left to a person: a bug without
+// a fix does not pass, and its letters would die again.
 //
 // Evidence, the strongest first: letters of this cause that were sent back; the state that people gave it and the
-// releases; the breaker of its service; other runs of its types since it was last seen.
+// releases; the breaker of its service; other runs of its types since it was last seen. Other runs speak for services and
+// networks, never for code: they have other payloads.
 import { formatDuration } from "../duration.ts";
 import type { DeathReason, FailureClass } from "../job.ts";
 import type { CauseState } from "./cause-state.ts";
@@ -66,7 +67,7 @@ const RECENT_MS = 5 * 60_000;
 const SENT_BACK = 5;
 const CALLS = 10;
 const RUNS = 20;
-/** A bug may hit few of the payloads: so many letters of the cause that went well speak for the code. */
+/** A bug may hit few of the payloads: so many of the letters themselves must have completed. */
 const SENT_BACK_OF_CODE = 50;
 /** The share of failed runs up to which others count as well, and from which they do not. */
 const FEW = 0.05;
@@ -103,8 +104,9 @@ function advise(advice: Advice, reason: string): Triage {
 
 function nothingToSend({ live, reason }: TriageFacts): Triage | null {
   if (live === 0) return advise("unknown", "it has no dead letter that waits");
-  return reason === "manual"
-    ? advise("unknown", "operators ended these jobs; ask them before you send any back")
+  if (reason === "manual") return advise("unknown", "operators ended these jobs; ask them before you send any back");
+  return reason === "deadline"
+    ? advise("unknown", "their time was over; find out whether they are still wanted")
     : null;
 }
 
@@ -123,11 +125,11 @@ function notDeployed({ state, fixedIn, releases: { seen } }: TriageFacts): Triag
 function brokenFix(facts: TriageFacts): Triage | null {
   const { state, fixedIn, payloadBound, releases } = facts;
   if (state === "regressed" && !payloadBound && !isOutside(facts))
-    return advise("wait", `it was fixed${fixedIn === null ? "" : ` in ${fixedIn}`} and came back`);
+    return advise("unknown", `it was fixed${fixedIn === null ? "" : ` in ${fixedIn}`} and came back`);
   if (state !== "fixed" || fixedIn === null) return null;
   const from = releases.seen.indexOf(fixedIn);
   const failing = releases.failing.find((release) => releases.seen.indexOf(release) >= from);
-  return failing === undefined ? null : advise("wait", `it is fixed in ${fixedIn}, but ${failing} fails by it`);
+  return failing === undefined ? null : advise("unknown", `it is fixed in ${fixedIn}, but ${failing} fails by it`);
 }
 
 function sentBack(facts: TriageFacts): Triage | null {
@@ -138,17 +140,14 @@ function sentBack(facts: TriageFacts): Triage | null {
       ? null
       : advise("wait", `${counted(none, "letter was", "letters were")} sent back and did not run yet`);
   const said = `of ${counted(ended, "letter", "letters")} sent back ${completed} completed`;
-  if (bad / ended >= MANY)
-    return facts.payloadBound
-      ? advise("repair", `${said} and ${bad} failed again`)
-      : advise("wait", `${said} and ${bad} failed again`);
+  if (bad / ended >= MANY) return advise(facts.payloadBound ? "repair" : "unknown", `${said} and ${bad} failed again`);
   // The payloads that were sent back may have been repaired; the others are as they were.
   if (facts.payloadBound && facts.state !== "fixed") return null;
   if (bad > 0) return advise("canary", `${said} and ${bad} failed again`);
-  // Too few to count alone; what other calls and runs do counts with them.
-  if (completed < SENT_BACK && isOutside(facts)) return null;
-  const enough = isOutside(facts) || facts.state === "fixed" ? SENT_BACK : SENT_BACK_OF_CODE;
-  return completed >= enough && facts.state !== "regressed" ? advise("redrive", said) : advise("canary", said);
+  if (facts.state === "regressed") return advise("canary", said);
+  if (completed >= (isOutside(facts) ? SENT_BACK : SENT_BACK_OF_CODE)) return advise("redrive", said);
+  // Few of them say less about an outage than the runs of others; about code they say more.
+  return isOutside(facts) ? null : advise("canary", said);
 }
 
 function payload({ payloadBound, state, fixedIn }: TriageFacts): Triage | null {
@@ -161,10 +160,12 @@ function payload({ payloadBound, state, fixedIn }: TriageFacts): Triage | null {
 function outside(facts: TriageFacts): Triage | null {
   if (!isOutside(facts)) return null;
   const { service, lastAt, since, state } = facts;
+  // A credential may belong to one tenant: what others may do says little.
+  const isCapped = state === "regressed" || facts.class === "authentication";
   const cap = (advice: Advice, reason: string): Triage =>
-    advise(advice === "redrive" && state === "regressed" ? "canary" : advice, reason);
+    advise(advice === "redrive" && isCapped ? "canary" : advice, reason);
   const ran = `${since.completed} of ${counted(since.completed + since.failed, "run", "runs")} of its types completed since`;
-  if (failedShare(facts) >= HALF) return advise("wait", ran);
+  if (failedShare(facts) >= HALF) return advise(facts.class === "authentication" ? "unknown" : "wait", ran);
   if (service !== null && service.closedAt !== null && service.closedAt > lastAt) {
     const { name, successes } = service;
     const said = `the breaker of ${name} closed after the last failure; ${counted(successes, "call", "calls")} succeeded since`;
@@ -189,9 +190,7 @@ function fixedCode(facts: TriageFacts): Triage | null {
   if (recent !== null && since.completed < RUNS) return recent;
   if (fixedIn === null) return advise("canary", "it was marked fixed; no letter was tried since");
   const ran = `it is fixed in ${fixedIn}; ${since.completed} runs of its types completed since`;
-  if (failedShare(facts) >= HALF) return advise("wait", `${ran}, ${since.failed} failed`);
-  // Other payloads prove nothing about those that failed.
-  return advise("canary", ran);
+  return failedShare(facts) >= HALF ? advise("unknown", `${ran}, ${since.failed} failed`) : advise("canary", ran);
 }
 
 /** Code, or an error without a known class, about which people have said nothing. */
@@ -199,14 +198,15 @@ function openCode(facts: TriageFacts): Triage | null {
   const { releases, since } = facts;
   const newest = releases.seen.at(-1);
   const isNewer = newest !== undefined && releases.failing.length > 0 && !releases.failing.includes(newest);
+  if (isCode(facts) && newest !== undefined && releases.failing.includes(newest))
+    return advise("unknown", `the newest release, ${newest}, fails by it; it needs a fix`);
   const recent = stillFailing(facts);
   if (recent !== null && since.completed < RUNS) return recent;
   if (isNewer)
     return advise("canary", `${newest} came after the last release that fails by it; no letter was tried since`);
-  if (isCode(facts) && newest !== undefined && releases.failing.includes(newest))
-    return advise("wait", `the newest release, ${newest}, fails by it`);
+  if (isCode(facts)) return advise("unknown", "nothing tells whether it was fixed");
   if (failedShare(facts) >= HALF) return advise("wait", `${since.failed} runs of its types failed since`);
-  if (!isCode(facts) && since.completed >= RUNS && failedShare(facts) <= FEW)
+  if (since.completed >= RUNS && failedShare(facts) <= FEW)
     return advise("canary", `${since.completed} runs of its types completed since; whether its own would is not known`);
   return null;
 }
