@@ -22,6 +22,7 @@ import { oldLaneFacts } from "./old-lanes.ts";
 import { overdueFacts } from "./overdue.ts";
 import { payloadFacts } from "./payloads.ts";
 import { progressFacts } from "./progress.ts";
+import { fenceFacts, outcomeFacts, recallFacts, redriveCountFacts } from "./redrives.ts";
 import { pruneFacts, removeFacts, retainFacts } from "./retention.ts";
 import { settleFacts } from "./settle.ts";
 import { staleFacts } from "./stale.ts";
@@ -58,6 +59,10 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["history", historyFacts],
   ["redrive", redriveFacts],
   ["repair", payloadFacts],
+  ["fences", fenceFacts],
+  ["outcome", outcomeFacts],
+  ["redrive runs", redriveCountFacts],
+  ["recall", recallFacts],
   ["failures", failureFacts],
   ["order of enqueue", enqueueOrderFacts],
   ["keys of letters", shownKeyFacts],

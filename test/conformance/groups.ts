@@ -120,6 +120,17 @@ export function groupFacts({ fact, timed }: Suite): void {
     expect(seen.toSorted()).toEqual([low, high, tenant].toSorted());
   });
 
+  fact("lets no retry of a group of one beside a job that may run with another", async ({ store }) => {
+    const alone = await add(store, { group: "g", groupConcurrency: 1, priority: 9 });
+    await add(store, { group: "g", groupConcurrency: 2 });
+    const [first, second] = (await take(store)) as [ClaimedJob, ClaimedJob];
+    expect(first.id).toBe(alone);
+    await end(store, first, retry());
+    expect(await taken(store)).toEqual([]);
+    await end(store, second, complete());
+    expect(await taken(store)).toEqual([alone]);
+  });
+
   timed("says when the job falls due that holds the place", async ({ store, clock }) => {
     const [first = "", second] = await line(store, 2);
     await end(store, await next(store), retry({ delayMs: 5_000 }));

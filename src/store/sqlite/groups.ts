@@ -39,7 +39,8 @@ export function roomOf(db: SqliteDatabase, lanes: SqliteLaneNumbers): RoomOf {
   return (lane) => {
     const concurrency = lanes.belonging(lane)?.groupConcurrency ?? null;
     if (concurrency === null) return null;
-    const rows = placed.all(lanes.groupOf(lane), concurrency) as [number, number, number, number][];
+    // One more than it takes to fill the group: a group of one whose place is held twice has no room for a holder that waits.
+    const rows = placed.all(lanes.groupOf(lane), concurrency + 1) as [number, number, number, number][];
     const holders = rows.map(([seq, own, waits, runAt]) => ({ seq, lane: own, waits: waits === 1, runAt }));
     return groupRoom(concurrency, holders, lane);
   };
