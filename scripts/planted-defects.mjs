@@ -1,8 +1,8 @@
 // Defects that were there once: how each is switched on again, and the tests that notice it. Those of the store's and the
 // worker's rules stand in test/simulation/planted*.ts, those of statements that meet in test/interleavings.
-
 import { EVENT_DEFECTS } from "./planted-events.mjs";
 import { REPAIR_DEFECTS } from "./planted-repair.mjs";
+import { REDRIVE_DEFECTS } from "./planted-redrives.mjs";
 
 /** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`. */
 export const DEFECTS = [
@@ -396,4 +396,5 @@ export const DEFECTS = [
   },
   ...EVENT_DEFECTS,
   ...REPAIR_DEFECTS,
+  ...REDRIVE_DEFECTS,
 ];

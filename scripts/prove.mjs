@@ -4,6 +4,7 @@
 //   interleave [--seeds N] [--seed S]                         statements of several processes on Postgres, in any order
 //   outages [--minutes N]                                     a service that is down so long, and the other scenes of
 //                                                             limits and fairness, on virtual time and every store
+//   recall [--tries N] [--seed S]                             jobs that are taken back beside 50 busy slots
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
@@ -33,6 +34,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   interleave --seeds N --seed S     statements of several processes on Postgres, stepped in seeded order (default 200
                                     seeds); says which ordered pairs of statements they met
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
+  recall    --tries N --seed S      sends jobs back and recalls them beside a worker of 50 slots (default 1000 tries on
+                                    SQLite and on Postgres): each is claimed or recalled
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
@@ -68,6 +71,7 @@ const INCLUDED = {
   ],
   simulate: ["test/simulation/prove.ts"],
   postgres: ["test/simulation/postgres.test.ts"],
+  recall: ["test/store/recall.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
@@ -80,6 +84,7 @@ const SUBJECTS = {
   simulate,
   interleave,
   outages,
+  recall,
   batch,
   corpus,
   classes: NOTHING,
@@ -91,6 +96,14 @@ const SUBJECTS = {
 function outages(args) {
   const { values } = parseArgs({ args, options: { minutes: { type: "string" } } });
   return { REDRIVE_PROVE_OUTAGE_MINUTES: whole("--minutes", values.minutes ?? "40") };
+}
+
+function recall(args) {
+  const { values } = parseArgs({ args, options: { tries: { type: "string" }, seed: { type: "string" } } });
+  return {
+    REDRIVE_PROVE_TRIES: whole("--tries", values.tries ?? "1000"),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+  };
 }
 
 function batch(args) {

@@ -35,6 +35,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     cells: [],
     events: [],
     causes: [],
+    redrives: [],
   };
   return { grouped, clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
 }

@@ -10,6 +10,7 @@ import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
 import { events, record } from "./model-events.ts";
 import { deadLetters, prune, retain, setFingerprints, tally } from "./model-letters.ts";
 import { addFlow, fold, recount, trend } from "./model-counts.ts";
+import { recall, redrive } from "./model-redrives.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
@@ -106,7 +107,8 @@ const claim = command("claim", claimSpec, (shared, { worker, quotas, limit, star
 
 const word = fc.oneof({ weight: 9, arbitrary: anyVerdict }, fc.constant({ kind: "progress" as const, value: "5" }));
 const forgeries = ["", "", "", "", "", "", "", "", "epoch-1", "epoch+1", "nonce", "id"] as const;
-const run = fc.record({ lease: anyPick, forgery: fc.constantFrom(...forgeries), verdict: word });
+const isOld = fc.constantFrom(false, false, false, false, false, false, false, true);
+const run = fc.record({ lease: anyPick, forgery: fc.constantFrom(...forgeries), verdict: word, old: isOld });
 const settleSpec = fc.record({
   runs: fc.array(run, { minLength: 1, maxLength: 3 }),
   worker: rarely(anyPick, 1),
@@ -122,11 +124,13 @@ function inItsLane({ latest }: Shared, id: string, verdict: ValueOf<typeof word>
 }
 
 const settle = command("settle", settleSpec, (shared, { runs, worker, started }) => {
-  const settlements = runs.map(({ lease: choice, forgery, verdict }) => {
+  const settlements = runs.map(({ lease: choice, forgery, verdict, old }) => {
     const lease = leaseAt(shared, choice);
     const epoch = lease.epoch + (forgery === "epoch-1" ? -1 : forgery === "epoch+1" ? 1 : 0);
     const id = forgery === "id" ? (pick(shared.ids, choice.n) ?? "nobody") : lease.id;
-    return { id, epoch, nonce: forgery === "nonce" ? "forged" : lease.nonce, verdict: inItsLane(shared, id, verdict) };
+    const nonce = forgery === "nonce" ? "forged" : lease.nonce;
+    // As a worker does it, but also for jobs that were never sent back; now and then as a program of version 1 does it.
+    return { id, epoch, nonce, verdict: inItsLane(shared, id, verdict), redriven: !old };
   });
   const by = worker === null ? {} : { worker: workerAt(shared, worker), startedThrough: started };
   return (store) => store.settle({ settlements, ...by });
@@ -195,12 +199,6 @@ const reschedule = command("reschedule", fc.record({ some, change }), (shared, g
   return (store) => store.reschedule(ids.map((id) => ({ id, ...given.change })));
 });
 
-const redriveSpec = fc.record({ some, off: fc.constantFrom(0, 0, 0, 0, 1, -1), delayMs: anyDelay });
-const redrive = command("redrive", redriveSpec, (shared, { some: choices, off, delayMs }) => {
-  const dead = choices.map((choice) => jobAt(shared, choice, ["dead"]));
-  return (store) => store.redrive(dead.map(({ id, generation }) => ({ id, generation: generation + off, delayMs })));
-});
-
 const remove = command("remove", some, (shared, choices) => {
   const ids = choices.map((choice) => jobAt(shared, choice, ["completed", "dead", "cancelled"]).id);
   return (store) => store.remove(ids);
@@ -264,7 +262,8 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   weighted(2, expired),
   weighted(2, overdue),
   weighted(3, cancel),
-  weighted(3, redrive),
+  weighted(5, redrive),
+  weighted(3, recall),
   weighted(2, reschedule),
   beat,
   leave,

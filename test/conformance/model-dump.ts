@@ -1,10 +1,23 @@
 // Everything that can be read from a store, in an order that all stores share, and what must hold for it at any time.
 import type { AttemptRecord, DeadLetter, Job, State } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
-import type { Cause, Cell, Control, LoggedEvent, Page, Store, WorkerRecord } from "../../src/store/store.ts";
+import { miscountedRuns } from "./model-runs.ts";
+import type {
+  Cause,
+  Cell,
+  Control,
+  LoggedEvent,
+  Page,
+  RedriveCounts,
+  Store,
+  WorkerRecord,
+} from "../../src/store/store.ts";
 
 /** The kinds of cells that commands write. */
 export const CELL_KINDS = ["k1", "k2"] as const;
+
+/** The redrive runs that commands send by. */
+export const REDRIVES = ["r1", "r2"] as const;
 
 /** The kinds of cells that explanations go by. */
 export const NOTE_KINDS = ["load", "settings", "rate", "budget", "evidence"] as const;
@@ -26,6 +39,7 @@ export interface Dump {
   readonly cells: readonly Cell[];
   readonly events: readonly LoggedEvent[];
   readonly causes: readonly Cause[];
+  readonly redrives: readonly RedriveCounts[];
 }
 
 /** A lane by what it holds: the number is each store's own affair. */
@@ -77,9 +91,10 @@ export async function dump(store: Store): Promise<Dump> {
     holders: await Promise.all(groups.map((group) => store.holders(group))),
     workers: (await store.workers()).toSorted(byText),
     control: { ...control, pauses: control.pauses.toSorted(byText) },
-    cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS].map((kind) => ({ kind })))).cells,
+    cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS, "redrive"].map((kind) => ({ kind })))).cells,
     events: await pages((cursor) => store.events({ limit: 7, cursor })),
     causes: await pages((cursor) => store.causes({ limit: 200, cursor, idle: true })),
+    redrives: await store.redriveCounts(REDRIVES),
   };
 }
 
@@ -115,7 +130,7 @@ export function violations(before: Dump, after: Dump): string[] {
     const listed = after.jobs.filter((job) => job.state === state).length;
     if (listed !== count) found.push(`${count} jobs are counted as ${state}, ${listed} are listed`);
   }
-  found.push(...misplaced(after), ...miscounted(after));
+  found.push(...misplaced(after), ...miscounted(after), ...miscountedRuns(before, after));
   const running = after.workers.reduce((sum, worker) => sum + worker.running, 0);
   if (running !== after.counts.running) found.push(`${after.counts.running} jobs run, workers hold ${running}`);
   return found;

@@ -1,5 +1,6 @@
-// What actors do to one schema: enqueue with every mode of keys, claim, settle, prune, give each other up, and hold rows in
-// transactions of their own, as people do who look by hand.
+// What actors do to one schema: enqueue with every mode of keys, claim, settle, prune, give each other up, send dead letters
+// back under a fence and recall them, cancel, rewrite fingerprints, and hold rows in transactions of their own, as people do
+// who look by hand.
 import pg from "pg";
 import { isRedriveError } from "../../src/core/errors.ts";
 import { type NewJob, UNIQUE_MODES, type UniqueMode } from "../../src/core/new-job.ts";
@@ -14,8 +15,10 @@ import { complete, dead, release, retry } from "../support/verdicts.ts";
 export interface Book {
   /** Jobs of which an enqueue said that it created them. */
   readonly created: Set<string>;
-  /** Jobs of which a settle said that it ended them, and how often. */
+  /** Jobs with the generation in which a settle or a recall said that it ended them, and how often. */
   readonly ended: Map<string, number>;
+  /** The same jobs, and those that were cancelled: a prune may delete them. */
+  readonly endedJobs: Set<string>;
   /** The workers in the order in which they signed up. */
   readonly workers: string[];
 }
@@ -42,12 +45,19 @@ interface Hand extends Acting {
   readonly runs: ClaimedJob[];
 }
 
+/** The redrive runs of the actors. */
+const RUNS = ["r1", "r2"] as const;
+
 const VERBS: Readonly<Record<string, readonly [weight: number, Verb]>> = {
   enqueue: [6, enqueue],
   claim: [3, claim],
   settle: [5, settle],
   prune: [2, prune],
   "give up": [2, giveUp],
+  redrive: [3, redrive],
+  recall: [2, recall],
+  cancel: [1, cancelSome],
+  fingerprints: [1, setFingerprints],
   "sign up": [1, renew],
   look: [2, holdRows],
 };
@@ -99,8 +109,20 @@ function keyed(unique: UniqueMode, payload: string): NewJob {
   return newJob({ type: "keyed", payload, key: `${unique}-1`, unique, digest: digestOf(payload) });
 }
 
-/** What may have been before: a key whose last job has ended. */
-export async function prepare({ store, dice, worker }: Acting): Promise<void> {
+/** How many have died before actors begin that do little but send them back. */
+const DEAD = 8;
+
+/** What may have been before: dead letters, and a key whose last job has ended. */
+export async function prepare({ store, dice, worker, only = [] }: Acting): Promise<void> {
+  if (only.includes("redrive")) {
+    await store.enqueue(Array.from({ length: DEAD }, (_, n) => newJob(n % 4 === 0 ? { group: "a" } : {})));
+    for (let open = DEAD; open > 0; )
+      for (const run of (await claimBy(store, worker)).jobs) {
+        await end(store, run, dead());
+        open -= 1;
+      }
+    return;
+  }
   for (const unique of UNIQUE_MODES) {
     if (dice.chance(0.5)) continue;
     await store.enqueue([keyed(unique, '{"body":1}')]);
@@ -119,13 +141,58 @@ async function renew(hand: Hand): Promise<void> {
   hand.book.workers.push(hand.worker);
 }
 
-async function settle({ store, dice, book, runs }: Hand): Promise<void> {
+async function settle({ store, dice, book, runs, worker }: Hand): Promise<void> {
   const run = runs.shift() as ClaimedJob;
   const verdict: Settlement["verdict"] = dice.pick([complete(), complete(), again(), dead(), release()]);
-  const { stale, locked = [] } = await store.settle({ settlements: [{ ...leaseOf(run), verdict }] });
+  const settlement = { ...leaseOf(run), verdict, redriven: run.generation > 1 };
+  const { stale, locked = [] } = await store.settle({ settlements: [settlement], worker });
   if (locked.length > 0) runs.push(run);
   else if (stale.length === 0 && (verdict.kind === "complete" || verdict.kind === "dead"))
-    book.ended.set(run.id, (book.ended.get(run.id) ?? 0) + 1);
+    ended(book, run.id, run.generation);
+}
+
+function ended(book: Book, id: string, generation: number): void {
+  const name = `${id} ${generation}`;
+  book.ended.set(name, (book.ended.get(name) ?? 0) + 1);
+  book.endedJobs.add(id);
+}
+
+/** Sends some dead letters back by one of two runs, fenced by the cell of the run; others do the same meanwhile. */
+async function redrive({ store, dice }: Hand): Promise<void> {
+  const run = dice.pick(RUNS);
+  const { cells } = await store.cells([{ kind: "redrive", name: run }]);
+  const { items } = await store.deadLetters({ limit: 3, sort: "enqueued", payloads: false });
+  const requests = items.map(({ job, generation }) => ({ id: job.id, generation, delayMs: 0, redrive: run }));
+  const fence = { kind: "redrive", name: run, holder: "", version: cells[0]?.version ?? 0, value: "1" };
+  if (requests.length > 0) await store.redrive(requests, dice.chance(0.8) ? fence : undefined);
+}
+
+/** Takes back what a run has sent, in an order of its own. */
+async function recall({ store, dice, book }: Hand): Promise<void> {
+  const query = { redrive: dice.pick(RUNS), outcome: "none", oldest: dice.chance(0.5), limit: 3 } as const;
+  const { items } = await store.deadLetters({ ...query, payloads: false });
+  const targets = items.map(({ job, generation }) => ({ id: job.id, generation }));
+  const answers = targets.length > 0 ? await store.recall(targets) : [];
+  for (const [at, { id, generation }] of targets.entries())
+    if (answers[at] === "recalled") ended(book, id, generation + 1);
+}
+
+async function cancelSome({ store, dice, book }: Hand): Promise<void> {
+  const { items } = await store.list({ state: "queued", limit: 3 });
+  const ids = items.map(({ id }) => id).filter(() => dice.chance(0.5));
+  const answers = await store.cancel(ids);
+  // A run that was asked to stop ends as cancelled, whatever it says of itself.
+  for (const [at, id] of ids.entries()) if (answers[at] !== "missing") book.endedJobs.add(id);
+}
+
+/** What upkeep does after an update of the rules: other fingerprints for failures that are kept. */
+async function setFingerprints({ store, dice }: Hand): Promise<void> {
+  const fingerprint = dice.pick(["f1", "f2"]);
+  const { items } = await store.failures({ after: 0, limit: 50 });
+  const others = items.filter(({ failure }) => failure.fingerprint !== fingerprint);
+  await store.setFingerprints(
+    others.map(({ of, seq, at, failure: { fingerprint: was } }) => ({ of, seq, at, was, fingerprint })),
+  );
 }
 
 /** As often as it takes to delete an empty lane, which goes in steps, or less. */
@@ -137,7 +204,7 @@ async function prune({ store, dice }: Hand): Promise<void> {
 async function giveUp({ store, dice, book, worker }: Hand): Promise<void> {
   const others = book.workers.filter((id) => id !== worker);
   const runs = await store.expired({ gone: [dice.pick(others)], limit: 100, lapsedBy: 0 });
-  const settlements = runs.map((run) => ({ ...run.lease, verdict: again() }));
+  const settlements = runs.map((run) => ({ ...run.lease, verdict: again(), redriven: run.job.generation > 1 }));
   if (settlements.length > 0) await store.settle({ settlements });
 }
 

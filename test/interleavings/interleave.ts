@@ -66,7 +66,7 @@ async function interleave({ server, schema, seed, tamper, only, rounds }: Interl
   const monitor = new pg.Client({ connectionString: server });
   await monitor.connect();
   const stepper = new Stepper(dice, monitor, tamper);
-  const book: Book = { created: new Set(), ended: new Map(), workers: [] };
+  const book: Book = { created: new Set(), ended: new Map(), endedJobs: new Set(), workers: [] };
   const names = ["one", "two", "three", "four"].slice(0, dice.between(2, 4));
   const stores = names.map(() => createPostgresStore({ url: server, schema, maxConnections: 2 }));
   const broken: string[] = [];
@@ -90,6 +90,7 @@ async function interleave({ server, schema, seed, tamper, only, rounds }: Interl
     });
     await all;
     broken.push(...(await brokenBooks(monitor, schema, book)));
+    broken.push(...stepper.circles.map((statement) => `transactions wait for each other in no circle: ${statement}`));
   } finally {
     for (const store of stores) await store.close();
     await monitor.end();
@@ -97,11 +98,11 @@ async function interleave({ server, schema, seed, tamper, only, rounds }: Interl
   return { seed, steps: stepper.steps, broken };
 }
 
-/** A job that was created is there, or was ended once and pruned. */
-async function brokenBooks(monitor: pg.Client, schema: string, { created, ended }: Book): Promise<string[]> {
+/** A job that was created is there, or was ended once in each generation and pruned. */
+async function brokenBooks(monitor: pg.Client, schema: string, { created, ended, endedJobs }: Book): Promise<string[]> {
   const { rows } = await monitor.query<{ id: string }>(`select id from ${schema}.job`);
   const there = new Set(rows.map(({ id }) => id));
-  const lost = [...created].filter((id) => !there.has(id) && !ended.has(id));
+  const lost = [...created].filter((id) => !there.has(id) && !endedJobs.has(id));
   const twice = [...ended].filter(([, times]) => times > 1).map(([id]) => id);
   return [...lost.map((id) => `job ${id} is lost`), ...twice.map((id) => `job ${id} has ended twice`)];
 }

@@ -24,6 +24,15 @@ const RULES: Readonly<Record<string, string>> = {
        and key ~ '^(queued|replace|debounce)-' group by key having count(*) > 1`,
   "one job at most is active under a key of mode active":
     "select key from @.job where state = 'queued' and key like 'active-%' group by key having count(*) > 1",
+  "a dead job has one open letter, of its generation": `select j.id, count(d.seq) from @.job j left join @.dead_letter d
+       on d.job_seq = j.seq and d.redriven_at is null where j.state = 'dead' group by j.id
+       having count(d.seq) <> 1 or not bool_and(d.generation = j.generation)`,
+  "a job that waits or runs has no open letter":
+    "select j.id from @.job j join @.dead_letter d on d.job_seq = j.seq where j.state = 'queued' and d.redriven_at is null",
+  "what a run sent is counted once": `select t.redrive, t.left_over, p.pending from (
+         select redrive, sum(sent - good - same - other - cancelled - gone - recalled) as left_over from @.redrive_tick group by 1) t
+       left join (select redrive, count(*) as pending from @.dead_letter where outcome is null and redrive is not null group by 1) p
+         on p.redrive = t.redrive where t.left_over <> coalesce(p.pending, 0)`,
   "a group has no more places taken than it may": `select p.group_n from @.place p join @.job j on j.seq = p.seq join @.lane l on l.base = j.lane - j.lane % 4
        group by p.group_n, l.group_concurrency having count(*) > l.group_concurrency`,
 };

@@ -63,9 +63,13 @@ const PATIENCE_MS = 60_000;
 const BLOCKED = `select w.pid from pg_stat_activity w where w.wait_event_type = 'Lock' and exists (
   select from pg_stat_activity h where h.pid = any (pg_blocking_pids(w.pid)) and h.backend_type = 'client backend')`;
 
+const DEADLOCK = "40P01";
+
 /** Lets statements go one by one. */
 export class Stepper {
   readonly steps: Step[] = [];
+  /** Statements that the server has ended because transactions waited for each other in a circle. */
+  readonly circles: string[] = [];
   readonly #dice: Dice;
   readonly #monitor: pg.Client;
   readonly #tamper: Tamper;
@@ -117,6 +121,9 @@ export class Stepper {
     actor.asking.set(processID, statement);
     try {
       return await original.call(client, { ...config, text: this.#tamper(statement, config.text) }, ...rest);
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code === DEADLOCK) this.circles.push(`${actor.verb}/${statement}`);
+      throw error;
     } finally {
       actor.asking.delete(processID);
     }
