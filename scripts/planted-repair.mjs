@@ -41,4 +41,20 @@ export const REPAIR_DEFECTS = [
     tests: ["test/conformance/sqlite.test.ts"],
     only: "leaves the key with the first body",
   },
+  {
+    name: "undo of a job that was sent forgets to recall it",
+    file: "src/operate/repair.ts",
+    was: 'const dead = job.state === "dead" ? job : await recall(store, job);',
+    is: "const dead = job;",
+    tests: ["test/operate/repair.test.ts"],
+    only: "on memory undo restores",
+  },
+  {
+    name: "a repair writes although some letters do not fit",
+    file: "src/operate/repair.ts",
+    was: "if (!skipMisfits) refuseMisfits(preview);",
+    is: "",
+    tests: ["test/operate/repair.test.ts"],
+    only: "on memory a recipe that makes 3 of 100",
+  },
 ];
