@@ -51,7 +51,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./batch.ts"),
   },
   { name: "jobs", summary: "list, explain, cancel, retry and reschedule jobs", load: () => import("./jobs.ts") },
-  { name: "dlq", summary: "list, count, repair, retry, remove and export dead letters", load: () => import("./dlq.ts") },
+  {
+    name: "dlq",
+    summary: "list, count, repair, retry, remove and export dead letters",
+    load: () => import("./dlq.ts"),
+  },
   {
     name: "plan",
     takes: "[options] [ids...]",
