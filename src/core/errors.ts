@@ -7,8 +7,8 @@ export type ErrorCode =
   | "invalid_payload" // Something JSON cannot carry; the message names the path.
   | "payload_too_large" // Over the byte or depth limit.
   | "conflict" // The key is taken by a job with another payload.
-  | "not_found" // No job, dead letter or worker of that id.
-  | "illegal_transition" // The job's state does not allow what was asked.
+  | "not_found" // No job, dead letter, plan, redrive run or worker of that id.
+  | "illegal_transition" // The state of the job, plan or redrive run does not allow what was asked.
   | "lease_lost" // The write carried a lease that is no longer the current one.
   | "store_unavailable" // Cannot answer now; try again.
   | "store_unusable" // Does not work until its version, rights or schema are fixed.

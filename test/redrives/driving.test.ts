@@ -3,10 +3,9 @@
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { seededDice } from "../../src/testing/fake-system.ts";
-import { signUp } from "../support/runs.ts";
 import { again, die, Killed, mortal, opened, plain, program, settle, work, WORLDS } from "./worlds.ts";
 import { complete } from "../support/verdicts.ts";
-import { take } from "../support/runs.ts";
+import { signUp, take } from "../support/runs.ts";
 
 /** Every letter of a run, in the order of enqueue. */
 async function lettersOf(store: Store, redrive: string) {
@@ -85,6 +84,59 @@ describe.each(WORLDS)("a redrive run on %s", (_, open) => {
     expect(sent).toHaveLength(60);
     for (const [at, first] of sent.entries()) expect((sent[at + 10] ?? Infinity) - first).toBeGreaterThanOrEqual(1_000);
     expect((await world.store.get(ids)).every((job) => job?.generation === 2)).toBe(true);
+  });
+
+  it("sends nothing once it was cancelled, although a driver was about to", async () => {
+    const world = await opened(open);
+    const ids = await die(world, plain(10));
+    const ada = program(world, "ada");
+    const { id } = await ada.start((await ada.plan({ type: "charge" })).id);
+    const late: Store = {
+      ...world.store,
+      async redrive(...args) {
+        await ada.cancel(id);
+        return world.store.redrive(...args);
+      },
+    };
+    await program(world, "bob", late).drive();
+    expect(await ada.get(id)).toMatchObject({ state: "cancelled", counts: { sent: 0, left: 10 } });
+    expect((await world.store.get(ids)).every((job) => job?.state === "dead")).toBe(true);
+  });
+
+  it("makes no burst when another driver takes over", async () => {
+    const world = await opened(open);
+    await die(world, plain(5));
+    const [ada, bob] = [program(world, "ada"), program(world, "bob")];
+    const { id } = await ada.start((await ada.plan({ type: "charge" })).id, { canary: "none", rate: 0.05 });
+    await ada.drive();
+    world.clock.now += 10_000;
+    await bob.drive();
+    await bob.drive();
+    expect(await ada.get(id)).toMatchObject({
+      driver: { worker: expect.stringContaining("follower") },
+      counts: { sent: 1 },
+    });
+    world.clock.now += 10_000;
+    await bob.drive();
+    expect((await ada.get(id)).counts.sent).toBe(2);
+  });
+
+  it("sends nothing of the rest while a pause would hold it back", async () => {
+    const world = await opened(open);
+    await die(world, plain(5));
+    const ada = program(world, "ada");
+    const { id } = await ada.start((await ada.plan({ type: "charge" })).id, { canary: "none" });
+    await world.store.pause({ kind: "type", name: "charge" }, { forMs: 60_000, reason: "" });
+    for (let turns = 0; turns < 3; turns++) await ada.drive();
+    const until = world.clock.now + 60_000;
+    expect(await ada.get(id)).toMatchObject({
+      waits: "the type charge is paused",
+      waitsUntil: until,
+      counts: { sent: 0 },
+    });
+    world.clock.now = until + 1;
+    for (let turns = 0; turns < 3; turns++) await ada.drive();
+    expect(await ada.get(id)).toMatchObject({ waits: "no worker is alive", counts: { sent: 5 } });
   });
 
   it("stops at the first that fails the same way, and takes back what no worker took", async () => {
