@@ -1,6 +1,7 @@
 // Defects that were there once: how each is switched on again, and the tests that notice it. Those of the store's and the
 // worker's rules stand in test/simulation/planted*.ts, those of statements that meet in test/interleavings.
 
+import { CAUSE_DEFECTS } from "./planted-causes.mjs";
 import { EVENT_DEFECTS } from "./planted-events.mjs";
 
 /** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`. */
@@ -394,4 +395,5 @@ export const DEFECTS = [
     tests: ["test/worker/drain-looks.test.ts"],
   },
   ...EVENT_DEFECTS,
+  ...CAUSE_DEFECTS,
 ];
