@@ -1,5 +1,7 @@
 // Defects that were there once: how each is switched on again, and the tests that notice it. Those of the store's and the
 // worker's rules stand in test/simulation/planted*.ts, those of statements that meet in test/interleavings.
+
+import { CAUSE_DEFECTS } from "./planted-causes.mjs";
 import { EVENT_DEFECTS } from "./planted-events.mjs";
 import { REPAIR_DEFECTS } from "./planted-repair.mjs";
 import { REDRIVE_DEFECTS } from "./planted-redrives.mjs";
@@ -397,4 +399,5 @@ export const DEFECTS = [
   ...EVENT_DEFECTS,
   ...REPAIR_DEFECTS,
   ...REDRIVE_DEFECTS,
+  ...CAUSE_DEFECTS,
 ];

@@ -104,3 +104,21 @@ describe("dlq causes on a terminal", () => {
     }
   });
 });
+
+describe("dlq triage", () => {
+  it("advises for each cause, with the reason and the next command, as table and as JSON", async () => {
+    const { bench, cause } = await incident([]);
+    const { document } = await bench.json(["dlq", "triage"]);
+    const advised = { fingerprint: cause, advice: "unknown", dead: 3, command: `redrive dlq causes show ${cause}` };
+    expect(document).toMatchObject({ items: [{ ...advised, reason: expect.stringContaining("1.4.1") as string }] });
+    expect((await bench.json(["dlq", "triage", "--cause", cause])).document.items).toHaveLength(1);
+    expect((await bench.run(["dlq", "triage", "--cause", "nothere"])).code).toBe(1);
+    for (const columns of [80, 120]) {
+      const { out } = await bench.run(["dlq", "triage"], { columns, env: { NO_COLOR: "1" } });
+      for (const line of out.split("\n")) expect(line.length).toBeLessThanOrEqual(columns);
+      expect(out).toMatch(
+        new RegExp(`^${cause} +3 .*unknown +the newest .*\\n  redrive dlq causes show ${cause}$`, "m"),
+      );
+    }
+  });
+});
