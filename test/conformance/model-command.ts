@@ -36,6 +36,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     events: [],
     causes: [],
     redrives: [],
+    payloads: [],
   };
   return { grouped, clock: { now }, ids: [], workers: [], leases: [], latest, ticket: 1, made: 0 };
 }
