@@ -38,6 +38,7 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     events: [],
     causes: [],
     redrives: [],
+    payloads: [],
   };
   return { grouped, clock: { now }, ids: [], workers: [], leases: [], releases: new Map(), latest, ticket: 1, made: 0 };
 }

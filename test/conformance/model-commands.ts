@@ -10,7 +10,7 @@ import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
 import { events, record } from "./model-events.ts";
 import { deadLetters, prune, retain, setFingerprints, tally } from "./model-letters.ts";
 import { addFlow, fold, recount, trend } from "./model-counts.ts";
-import { recall, redrive } from "./model-redrives.ts";
+import { recall, redrive, repair } from "./model-redrives.ts";
 import { note, setRecord } from "./model-notes.ts";
 import { anyDelay, anyVerdict } from "./model-verdicts.ts";
 
@@ -269,6 +269,7 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   weighted(3, cancel),
   weighted(5, redrive),
   weighted(3, recall),
+  weighted(3, repair),
   weighted(2, reschedule),
   beat,
   leave,

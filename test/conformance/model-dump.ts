@@ -8,6 +8,7 @@ import type {
   Control,
   LoggedEvent,
   Page,
+  PayloadVersion,
   RedriveCounts,
   Store,
   WorkerRecord,
@@ -40,6 +41,8 @@ export interface Dump {
   readonly events: readonly LoggedEvent[];
   readonly causes: readonly Cause[];
   readonly redrives: readonly RedriveCounts[];
+  /** Of each job that has died, in the order of the jobs. */
+  readonly payloads: readonly (readonly PayloadVersion[])[];
 }
 
 /** A lane by what it holds: the number is each store's own affair. */
@@ -80,6 +83,10 @@ export async function dump(store: Store): Promise<Dump> {
   for (const { id, attempts, crashes, generation } of jobs) {
     if (attempts + crashes > 0 || generation > 1) history.push(await store.history(id));
   }
+  const payloads = [];
+  // Only a dead job gets another payload.
+  for (const { id, state, generation } of jobs)
+    if (state === "dead" || generation > 1) payloads.push(await store.payloads(id));
   const groups = ["a", "b"].flatMap((type) => GROUPS.map((group) => ({ type, group })));
   const control = await store.control();
   return {
@@ -95,6 +102,7 @@ export async function dump(store: Store): Promise<Dump> {
     events: await pages((cursor) => store.events({ limit: 7, cursor })),
     causes: await pages((cursor) => store.causes({ limit: 200, cursor, idle: true })),
     redrives: await store.redriveCounts(REDRIVES),
+    payloads,
   };
 }
 

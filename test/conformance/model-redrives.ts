@@ -1,5 +1,6 @@
-// Random redrives, by hand and by runs, with and without a fence, and recalls.
+// Random redrives, by hand and by runs, with and without a fence, recalls, and repairs of payloads.
 import fc from "fast-check";
+import { payloadHash } from "../../src/store/payloads.ts";
 import type { CellChange, DeadTarget } from "../../src/store/store.ts";
 import { anyPick, command, jobAt, pick, type Shared } from "./model-command.ts";
 import { REDRIVES } from "./model-dump.ts";
@@ -49,3 +50,28 @@ export const recall = command("recall", recallSpec, (shared, { some: choices, of
   });
   return (store) => store.recall(targets);
 });
+
+const repairSpec = fc.record({
+  some,
+  off: fc.constantFrom(0, 0, 0, 0, 1, -1),
+  seen: fc.constantFrom(true, true, true, false),
+  payload: fc.constantFrom("1", '{"a":9007199254740993}', '"\\ud800"'),
+  why: fc.constantFrom(null, "why"),
+  redrive: fc.constantFrom(null, ...REDRIVES),
+});
+
+/** Gives dead jobs another payload, mostly where it is the one that was seen. */
+export const repair = command(
+  "repair",
+  repairSpec,
+  (shared, { some: choices, off, seen, payload, why, redrive: run }) => {
+    const changes = choices.map((choice) => {
+      const { id, generation } = jobAt(shared, choice, ["dead"]);
+      const before = shared.latest.jobs.find((job) => job.id === id)?.payload ?? "";
+      const was = payloadHash(seen ? before : `${before} `);
+      const extra = run === null ? {} : { redrive: run };
+      return { id, generation: Math.max(0, generation + off), was, payload, actor: "ada", why, ...extra };
+    });
+    return (store) => store.repair(changes);
+  },
+);
