@@ -19,7 +19,7 @@ interface Reader {
 }
 
 /** Calls of which it matters that their answer never came. */
-const ANSWERED: ReadonlySet<Op> = new Set(["enqueue", "claim", "settle", "cancel", "reschedule", "redrive"]);
+const ANSWERED: ReadonlySet<Op> = new Set(["enqueue", "claim", "settle", "cancel", "reschedule", "redrive", "recall"]);
 const CHUNK = 256 * 1024;
 
 /** All events of a folder of history files, in their order. */

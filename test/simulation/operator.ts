@@ -1,4 +1,4 @@
-// Operators and observers: they cancel, redrive, reschedule, pause and remove while the storm lasts, and compare what
+// Operators and observers: they cancel, redrive, recall, reschedule, pause and remove while the storm lasts, and compare what
 // they see of jobs, dead letters and counts.
 import type { Store } from "../../src/store/store.ts";
 import { attempt, NAMES, persist, type Scene } from "./scene.ts";
@@ -15,6 +15,9 @@ export async function operate(actor: Actor, store: Store, scene: Scene): Promise
   for (const name of NAMES.types) await persist(actor, () => store.resume({ kind: "type", name }));
 }
 
+/** The redrive run of all operators. */
+export const RUN = "r_sim";
+
 type Action = (actor: Actor, store: Store, scene: Scene) => Promise<unknown>;
 
 const cancel: Action = ({ dice }, store, scene) =>
@@ -30,8 +33,16 @@ const redrive: Action = async ({ dice }, store) => {
   const page = await attempt(() => store.deadLetters({ limit: dice.between(1, 10), redriven: dice.chance(0.4) }));
   if (page === null || page.items.length === 0) return;
   const delayMs = dice.pick([0, 0, 400]);
-  const requests = page.items.map(({ job, generation }) => ({ id: job.id, generation, delayMs }));
+  const requests = page.items.map(({ job, generation }) => ({ id: job.id, generation, delayMs, redrive: RUN }));
   for (let times = dice.pick([1, 1, 2]); times > 0; times--) await attempt(() => store.redrive(requests));
+};
+
+/** Takes back some of what was sent: what no worker has taken, and now and then what one has. */
+const recall: Action = async ({ dice }, store) => {
+  const which = dice.chance(0.7) ? { outcome: "none" as const } : { redriven: true };
+  const page = await attempt(() => store.deadLetters({ limit: dice.between(1, 10), ...which }));
+  const targets = (page?.items ?? []).map(({ job, generation }) => ({ id: job.id, generation }));
+  if (targets.length > 0) await attempt(() => store.recall(targets));
 };
 
 const pause: Action = async ({ dice, system }, store) => {
@@ -47,7 +58,7 @@ const remove: Action = async ({ dice }, store, { confirmed }) => {
   if (confirmed.length > 0) await attempt(() => store.remove([dice.pick(confirmed)]));
 };
 
-const ACTIONS: readonly Action[] = [cancel, cancel, reschedule, redrive, redrive, redrive, pause, remove];
+const ACTIONS: readonly Action[] = [cancel, cancel, reschedule, redrive, redrive, redrive, recall, pause, remove];
 
 /** Looks at jobs and counts, and writes down what it saw. */
 export async function observe(actor: Actor, store: Store, scene: Scene): Promise<void> {

@@ -190,6 +190,26 @@ const BAD_STORES: readonly BadStore[] = [
     },
   },
   {
+    name: "a recall says of a job that runs that it was taken back",
+    rules: ["R4", "R9"],
+    within: 60,
+    wrap: (store) => ({
+      ...store,
+      recall: async (targets) =>
+        (await store.recall(targets)).map((answer) => (answer === "refused" ? "recalled" : answer)),
+    }),
+  },
+  {
+    name: "what was recalled is counted twice for its run",
+    rules: ["R16"],
+    within: 60,
+    wrap: (store) => ({
+      ...store,
+      redriveCounts: async (ids) =>
+        (await store.redriveCounts(ids)).map((all) => ({ ...all, recalled: 2 * all.recalled })),
+    }),
+  },
+  {
     name: "payloads are cut",
     rules: ["R3"],
     within: 10,

@@ -11,7 +11,7 @@ import { Intake } from "./intake.ts";
 import { settleDoubts } from "./keys.ts";
 import { findRun, Ledger, type Track } from "./ledger.ts";
 import { onClaimed, onSettled, onSettleHeard, onSettleSent, onSettleUnheard, onStale } from "./leases.ts";
-import { onCancel, onObserved, onRedrive, onRemove, onReschedule } from "./operations.ts";
+import { onCancel, onObserved, onRecall, onRedrive, onRemove, onReschedule } from "./operations.ts";
 import { noteStarted, onContact, onExcused, onListed } from "./presence.ts";
 
 /** True for an answer that is given when its write is on disk; one that found nothing to write says nothing. */
@@ -71,6 +71,8 @@ export class Checker {
         return onCancel(this.#ledger, track, event);
       case "redrive":
         return onRedrive(this.#ledger, track, event);
+      case "recall":
+        return onRecall(this.#ledger, track, event);
       case "reschedule":
         return onReschedule(track, event);
       case "observe":

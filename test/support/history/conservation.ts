@@ -111,6 +111,8 @@ function possibleEnds(track: Track): PossibleEnd[] {
   const isBack = endKind === "dead" && redrives.includes(deaths.at(-1) ?? -1);
   if (endKind !== null && !isBack) ends.push({ kind: endKind, time: endTime, isSure: true });
   if (track.cancelUnheard) ends.push({ kind: "cancelled", time: -1, isSure: false });
+  const isUnheard = track.recallTried.some((generation) => !track.recalled.includes(generation));
+  if (isUnheard) ends.push({ kind: "dead", time: -1, isSure: false });
   const run = findRun(track, track.topEpoch);
   if (run === undefined || (run.end === 0 && run.unheard.length === 0)) return ends;
   const time = run.end === 0 || run.endTime < 0 ? run.claimTime : run.endTime;

@@ -15,6 +15,7 @@ export type Op =
   | "cancel"
   | "reschedule"
   | "redrive"
+  | "recall"
   | "remove"
   | "prune"
   | "register"
@@ -150,6 +151,8 @@ export interface FinalDump {
   readonly letters: Iterable<{ readonly job: string; readonly generation: number; readonly redriven: boolean }>;
   readonly workers: Iterable<{ readonly id: string; readonly leaseEnd: number; readonly running: number }>;
   readonly storeTime: number;
+  /** What is left of the jobs that a redrive run has sent by its counts, and the letters of it without an outcome. */
+  readonly redrive?: { readonly left: number; readonly pending: number };
   /** True when faults ended long enough ago that everything must have come to its end. */
   readonly drained: boolean;
 }

@@ -23,6 +23,9 @@ export function checkDump(ledger: Ledger, conservation: Conservation, dump: Fina
     if (job.state === "dead") dead.set(job.id, job.generation);
   }
   checkLetters(ledger, dump, dead);
+  const { redrive } = dump;
+  if (redrive && redrive.left !== redrive.pending)
+    ledger.flag("R16", `a redrive run counts ${redrive.left} pending jobs, ${redrive.pending} letters are`, null);
   checkMissing(ledger, conservation);
   for (const worker of dump.workers) {
     if (dump.drained && worker.running > 0 && worker.leaseEnd < dump.storeTime) {
@@ -83,7 +86,8 @@ function checkJob(ledger: Ledger, track: Track, job: FinalJob): void {
 function explains(track: Track, ends: number, job: FinalJob, generation: number): boolean {
   if (job.generation !== generation && generation !== -1) {
     const later = (ends & END.dead) !== 0 && job.generation <= 1 + track.redriveTried;
-    return later && (job.state === "queued" || (job.state === "cancelled" && track.cancels > 0));
+    const isRecalled = job.state === "dead" && track.recallTried.includes(job.generation);
+    return later && (job.state === "queued" || isRecalled || (job.state === "cancelled" && track.cancels > 0));
   }
   switch (job.state) {
     case "completed":

@@ -59,6 +59,9 @@ function checkBefore(ledger: Ledger, track: Track, event: HistoryEvent): void {
   if (track.final !== null && event.since > track.finalAt) {
     ledger.flag("R9", `claim ${epoch} of a job that was ${track.final}`, track.id);
   }
+  if (track.recalled.includes(generation)) {
+    ledger.flag("R9", `claim ${epoch} in generation ${generation}, which a recall has ended`, track.id);
+  }
   if (generation > 1 + track.redriveTried) {
     const rule = track.redriveTried === 0 ? "R9" : "R14";
     ledger.flag(rule, `generation ${generation} after redrives of generation ${track.redriveTried} at most`, track.id);

@@ -113,6 +113,9 @@ export interface Track {
   redrives: readonly number[];
   /** The highest generation somebody tried to redrive. */
   redriveTried: number;
+  /** Generations that ended by a recall, for certain and perhaps. */
+  recalled: readonly number[];
+  recallTried: readonly number[];
   /** Reschedules under way or without an answer, and the last one that changed the due time. */
   reschedules: number;
   rescheduledAt: number;
@@ -344,6 +347,8 @@ function blankTrack(id: string): Track {
     cancelUnheard: false,
     redrives: NONE,
     redriveTried: 0,
+    recalled: NONE,
+    recallTried: NONE,
     reschedules: 0,
     rescheduledAt: 0,
     rescheduledSince: 0,

@@ -1,4 +1,4 @@
-// What the history says about operators and observers: cancel and redrive (R4, R9, R14), and what people saw of jobs and
+// What the history says about operators and observers: cancel, redrive and recall (R4, R9, R14), and what people saw of jobs and
 // their dead letters (R1, R7, R8, R9).
 import type { Conservation } from "./conservation.ts";
 import type { HistoryEvent } from "./event.ts";
@@ -56,6 +56,23 @@ export function onRedrive(ledger: Ledger, track: Track, event: HistoryEvent): vo
   }
 }
 
+/** A recall of a death, sent or answered: it ends the generation that follows, if no worker has taken the job in it. */
+export function onRecall(ledger: Ledger, track: Track, event: HistoryEvent): void {
+  const generation = event.generation + 1;
+  if (event.phase === "invoke") track.recallTried = [...track.recallTried, generation];
+  const changedNothing = event.phase === "fail" || (event.phase === "ok" && event.answer !== "recalled");
+  if (changedNothing) {
+    const at = track.recallTried.indexOf(generation);
+    track.recallTried = track.recallTried.filter((_, other) => other !== at);
+  }
+  if (event.phase !== "ok" || event.answer !== "recalled") return;
+  const taken = track.runs.find((run) => run.generation === generation && run.claimedAt !== 0);
+  if (taken && !ledger.crashes.takeBack(ledger, track, taken, event))
+    ledger.flag("R9", `recalled although run ${taken.epoch} had begun in generation ${generation}`, track.id);
+  track.recalled = [...track.recalled, generation];
+  noteEnd(ledger, track, "dead", generation, event);
+}
+
 /** A change of due time or priority: while it is under way nobody knows when the job is due. */
 export function onReschedule(track: Track, event: HistoryEvent): void {
   if (event.phase === "invoke") track.reschedules++;
@@ -92,7 +109,7 @@ export function onObserved(ledger: Ledger, track: Track, event: HistoryEvent, co
 }
 
 function mayHaveDied(track: Track, generation: number): boolean {
-  if (track.deaths.includes(generation)) return true;
+  if (track.deaths.includes(generation) || track.recallTried.includes(generation)) return true;
   if (track.base !== null && track.runs.every((run) => run.generation > generation)) return true;
   return track.runs.some(
     (run) => (run.tried & END.dead) !== 0 && (run.generation === generation || run.generation === -1),

@@ -177,6 +177,11 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
     sent: ([requests]) => requests.map(({ id, generation, delayMs }) => ({ job: id, generation, delayMs })),
     answered: (_args, answers, sent) => answers.map((answer, i) => ({ ...sent[i], answer })),
   },
+  recall: {
+    op: "recall",
+    sent: ([targets]) => targets.map(({ id, generation }) => ({ job: id, generation })),
+    answered: (_args, answers, sent) => answers.map((answer, i) => ({ ...sent[i], answer })),
+  },
   remove: {
     op: "remove",
     sent: ([targets]) => [{}, ...targets.map((target) => ({ job: idOf(target) }))],
