@@ -12,6 +12,7 @@ const COMMAND = fileURLToPath(new URL("../../scripts/prove.mjs", import.meta.url
 const CACHE = fileURLToPath(new URL("../../node_modules/.cache", import.meta.url));
 // The runs take a tenth of this on an idle machine.
 const PATIENCE_MS = 300_000;
+const NOT_TRIED = "no stale write was refused, so fencing was not tried";
 let folder: string;
 
 beforeAll(() => {
@@ -53,7 +54,12 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
       / 2 kills, 2 pauses, 1 clock steps, 1 server kills, 2 ended backends, 2 resets, 2 silences, 2 lost answers, 0 lost, 0 double-acked, /,
     );
     expect(output).toMatch(/ all busy again within \d+\.\d s .* Node \d.*, Postgres 18\..*, pg 8\./);
-    expect(code, output).toBe(0);
+    // Whether one of two pauses catches a run in flight is chance; nothing else may be found.
+    const [found = ""] = output.split("chaos postgres ");
+    expect(["", `${NOT_TRIED}\n`], output).toContain(found);
+    expect(code, output).toBe(found === "" ? 0 : 1);
+    const [, kept = ""] = /are kept in (\S+)/.exec(output) ?? [];
+    if (kept.includes("redrive-chaos-")) rmSync(kept, { recursive: true, force: true });
   });
 
   // Real processes: whether one of three pauses catches a run in flight is chance, so it may be tried again.
@@ -65,7 +71,7 @@ describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeou
       expect(code, output).toBe(1);
       expect(output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
       expect(output).toMatch(/^R5 job \S+: run \d+ ended twice under one lease$/m);
-      expect(output).toContain("no stale write was refused");
+      expect(output).toContain(NOT_TRIED);
       expect(output).toContain(`npm run prove -- chaos ${args.join(" ")} --workers 4 --sabotage forgetful,unfenced`);
       const again = await chaos("--judge", kept);
       expect(again.code, again.output).toBe(1);
