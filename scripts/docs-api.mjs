@@ -8,6 +8,7 @@ const FACES = [
   ["Redrive", "redrive"],
   ["Jobs", "redrive.jobs"],
   ["DeadLetters", "redrive.deadLetters"],
+  ["Redrives", "redrive.redrives"],
   ["Runs", "redrive.runs"],
   ["Stuck", "redrive.stuck"],
   ["Breakers", "redrive.breakers"],

@@ -5,6 +5,7 @@
 //   outages [--minutes N]                                     a service that is down so long, and the other scenes of
 //                                                             limits and fairness, on virtual time and every store
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
+//   redrives [--kills N] [--seed S]                           a redrive run whose drivers are killed at random moments
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
 //   checker                                                   ten million events through the history checker
@@ -34,6 +35,7 @@ const USAGE = `Usage: npm run prove -- <what> [options]
                                     seeds); says which ordered pairs of statements they met
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
+  redrives  --kills N --seed S      one redrive run over 40 letters a kill (default 50), its drivers killed at random moments
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
   classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
@@ -69,6 +71,7 @@ const INCLUDED = {
   simulate: ["test/simulation/prove.ts"],
   postgres: ["test/simulation/postgres.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
+  redrives: ["test/redrives/killed.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
   classes: ["test/core/prove-classes.ts"],
@@ -81,6 +84,7 @@ const SUBJECTS = {
   interleave,
   outages,
   batch,
+  redrives: batch,
   corpus,
   classes: NOTHING,
   checker: NOTHING,
