@@ -33,12 +33,17 @@ const SECTIONS = [
   ["RescheduleOptions", "redrive.jobs.reschedule(target, options)"],
   ["DeadLetterFilter", "redrive.deadLetters.list(filter), .all, .retry, .remove, .stats, .export"],
   ["ExportOptions", "redrive.deadLetters.export(format, filter, options)"],
+  ["RedriveSelection", "redrive.redrives.plan(selection)"],
+  ["RedrivePlanOptions", "redrive.redrives.plan(selection, options)"],
+  ["RedriveStartOptions", "redrive.redrives.start(plan, options)"],
+  ["RedriveRunQuery", "redrive.redrives.list(query)"],
+  ["FollowOptions", "redrive.redrives.follow(id, options)"],
   ["RunQuery", "redrive.runs.list(query)"],
   ["StuckFilter", "redrive.stuck.list(filter), .fix(filter)"],
   ["EventFilter", "redrive.events(filter)"],
   [
     "ActionOptions",
-    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove",
+    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove, redrive.redrives.pause(id, options), .resume, .cancel, .recall",
   ],
   ["RetryableOptions", "retryable(fn, options), @retryable(options)"],
   [

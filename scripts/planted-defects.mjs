@@ -277,7 +277,7 @@ export const DEFECTS = [
   {
     name: "processRecords does not move the test clock",
     file: "src/testing/test-redrive.ts",
-    was: 'return driven(world, "processRecords", work, "none", () => reading);',
+    was: 'return driven(world, "processRecords", work, { wish: "none", isBusy: () => reading });',
     is: "return work;",
     tests: ["test/testing/records.test.ts"],
     only: "ends when nothing is due",

@@ -6,6 +6,7 @@
 //                                                             limits and fairness, on virtual time and every store
 //   recall [--tries N] [--seed S]                             jobs that are taken back beside 50 busy slots
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
+//   redrives [--kills N] [--seed S]                           a redrive run whose drivers are killed at random moments
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
 //   upgrade [--store S] [--jobs N] [--letters N]              a store of version 1 migrated beside workers of version 1
@@ -38,6 +39,7 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   recall    --tries N --seed S      sends jobs back and recalls them beside a worker of 50 slots (default 1000 tries on
                                     SQLite and on Postgres): each is claimed or recalled
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
+  redrives  --kills N --seed S      one redrive run over 40 letters a kill (default 50), its drivers killed at random moments
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
   classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
@@ -78,6 +80,7 @@ const INCLUDED = {
   postgres: ["test/simulation/postgres.test.ts"],
   recall: ["test/store/recall.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
+  redrives: ["test/redrives/killed.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
   classes: ["test/core/prove-classes.ts"],
@@ -92,6 +95,7 @@ const SUBJECTS = {
   outages,
   recall,
   batch,
+  redrives: batch,
   corpus,
   classes: NOTHING,
   upgrade,

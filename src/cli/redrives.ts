@@ -46,7 +46,7 @@ export function register(cli: Cli): void {
     session.show(wholeRunForm(run), () => runText(run, now, session));
   });
   change(cli, group, "pause", "send nothing more until it is resumed; jobs that were sent run");
-  change(cli, group, "resume", "go on with a paused run; the present step is judged anew");
+  change(cli, group, "resume", "go on with a paused run; the present step is judged again");
   change(cli, group, "cancel", "end a run: nothing more is sent; jobs that were sent run");
   change(cli, group, "recall", "end a run and take back the jobs that no worker has taken");
 }

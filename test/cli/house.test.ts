@@ -242,7 +242,7 @@ describe("help", () => {
 
   it("names the commands of a group where one is missing or unknown, also in JSON", async () => {
     const bench = createBench();
-    const commands = "of dlq: list, show, stats, causes, edit, repair, retry, remove, export";
+    const commands = "of dlq: list, show, stats, causes, triage, edit, repair, retry, remove, export";
     const missing = await bench.json(["dlq"]);
     expect(missing).toMatchObject({ code: 2, err: expect.stringContaining(commands) });
     const message = `expected a command ${commands}; got none`;
