@@ -1,6 +1,7 @@
 // Defects that were there once: how each is switched on again, and the tests that notice it. Those of the store's and the
 // worker's rules stand in test/simulation/planted*.ts, those of statements that meet in test/interleavings.
 
+import { BATCH_DEFECTS } from "./planted-batch.mjs";
 import { CAUSE_DEFECTS } from "./planted-causes.mjs";
 import { EVENT_DEFECTS } from "./planted-events.mjs";
 import { REPAIR_DEFECTS } from "./planted-repair.mjs";
@@ -130,13 +131,6 @@ export const DEFECTS = [
     is: '"-c geqo=on"',
     tests: ["test/store/postgres/bounded-statements.test.ts"],
     only: "bounds every statement",
-  },
-  {
-    name: "a kept command that is shutting down gets the next batch",
-    file: "src/jobs/subprocess.ts",
-    was: "if (!kept.child.isEnding) return kept;",
-    is: "return kept;",
-    tests: ["test/jobs/kept-commands.test.ts"],
   },
   {
     name: "a worker never looks beyond the first lanes of a priority",
@@ -368,21 +362,6 @@ export const DEFECTS = [
     tests: ["test/store/postgres/search-path.test.ts"],
   },
   {
-    name: "batch --env takes a name that is not set",
-    file: "src/cli/batch-plan.ts",
-    was: "if (env[name] === undefined) throw",
-    is: "if (name === undefined) throw",
-    tests: ["test/cli/batch.test.ts"],
-    only: "refuses",
-  },
-  {
-    name: "an input that is too long for a variable is set all the same",
-    file: "src/jobs/subprocess.ts",
-    was: "const VARIABLE_BYTES = 131_072;",
-    is: "const VARIABLE_BYTES = 1e9;",
-    tests: ["test/jobs/subprocess.test.ts"],
-  },
-  {
     name: "the package leaves SECURITY.md and the docs out",
     file: "package.json",
     was: '    "docs",\n',
@@ -396,6 +375,7 @@ export const DEFECTS = [
     is: "if (looks === 1) return true;",
     tests: ["test/worker/drain-looks.test.ts"],
   },
+  ...BATCH_DEFECTS,
   ...EVENT_DEFECTS,
   ...REPAIR_DEFECTS,
   ...REDRIVE_DEFECTS,

@@ -25,28 +25,14 @@ export function settler(
   clock: () => number,
   progress: (worker: string, through: number) => void,
 ): (request: SettleWire) => SettleAnswer {
-  const complete = db.prepare(
-    `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + keep_ms,
-     updated_at = ? where id = ? and epoch = ? and nonce = ?`,
-  );
   const mend = mender(db);
+  const completed = oneCompleted(db, mend);
   const other = otherVerdicts(db, lanes, mend);
   const allCompleted = manyCompleted(db);
   const tick = ticker(db);
   const findRelease = db.prepare("select release from worker where id = ?");
   const releaseOfWorker = (id: string | null): string =>
     (findRelease.all(id)[0]?.[0] as string | null | undefined) ?? "";
-  const completed = (result: Value, now: number, { id, epoch, nonce }: Lease): boolean => {
-    let changed = 0;
-    const write = (): void => {
-      changed = complete.run(result, now, now, now, id, epoch, nonce);
-    };
-    if (!unlessBroken(write)) {
-      mend(id);
-      write();
-    }
-    return changed === 1;
-  };
   const { letterOf, tell } = letterTeller(db);
   const countRuns = runCounter(db);
   return ({ flat, others, worker, startedThrough, redriven }) => {
@@ -82,6 +68,28 @@ export function settler(
     tick(changes, worker ?? NO_WORKER, now);
     countRuns(runs, worker ?? NO_WORKER, now);
     return { stale, now };
+  };
+}
+
+/** Writes one completion; false if its lease is no longer current. */
+function oneCompleted(
+  db: SqliteDatabase,
+  mend: (id: string) => void,
+): (result: Value, now: number, lease: Lease) => boolean {
+  const complete = db.prepare(
+    `update job set state = 'completed', nonce = null, placed = null, result = ?, finished_at = ?, expires_at = ? + keep_ms,
+     updated_at = ? where id = ? and epoch = ? and nonce = ?`,
+  );
+  return (result, now, { id, epoch, nonce }) => {
+    let changed = 0;
+    const write = (): void => {
+      changed = complete.run(result, now, now, now, id, epoch, nonce);
+    };
+    if (!unlessBroken(write)) {
+      mend(id);
+      write();
+    }
+    return changed === 1;
   };
 }
 
