@@ -39,24 +39,28 @@ const BAD_STORES: readonly BadStore[] = [
     name: "settle ignores epoch and nonce",
     rules: ["R5"],
     within: 10,
+    foundBy: 2,
     wrap: (store) => withLatest(store, () => true),
   },
   {
     name: "the fence is on the attempt number",
     rules: ["R5"],
     within: 10,
+    foundBy: 2,
     wrap: fencedByAttempts,
   },
   {
     name: "a heartbeat renews a worker that was given up",
     rules: ["R9"],
     within: 20,
+    foundBy: 7,
     wrap: (store) => ({ ...store, beat: async (beat) => ({ ...(await store.beat(beat)), alive: true }) }),
   },
   {
     name: "a reaper settles without a fence",
     rules: ["R5"],
     within: 10,
+    foundBy: 2,
     wrap: (store) => withLatest(store, (request) => request.worker === undefined),
   },
   {
@@ -127,6 +131,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a waiting job keeps its old body when it is replaced",
     rules: ["R3"],
     within: 20,
+    foundBy: 3,
     settings: { modes: 0.6 },
     wrap: (store) => ({
       ...store,
@@ -146,7 +151,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a job that runs counts as one that waits",
     rules: ["R13"],
     within: 20,
-    foundBy: 4,
+    foundBy: 2,
     settings: { modes: 0.6 },
     wrap: (store) => ({
       ...store,
@@ -173,7 +178,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "one generation is redriven twice",
     rules: ["R14"],
     within: 60,
-    foundBy: 21,
+    foundBy: 9,
     wrap(store) {
       return {
         ...store,
