@@ -36,7 +36,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a reaper waits for a lease of its own, not for that of the worker it judges",
     rules: ["R9"],
     within: 60,
-    foundBy: 2,
+    foundBy: 5,
     plant: () =>
       replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
         reap: (options, evidence) =>
@@ -59,7 +59,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a run that has ended and is not settled does not count as held",
     rules: ["R19"],
     within: 40,
-    foundBy: 19,
+    foundBy: 3,
     plant: () =>
       replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
         InFlight: class extends InFlight {
@@ -88,7 +88,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker claims without looking whether a breaker has opened since it planned",
     rules: ["R10"],
     within: 60,
-    foundBy: 34,
+    foundBy: 12,
     plant: async () => ({ settings: { fragile: true, workers: 8 }, wrap: (store) => unguarded(store) }),
   },
   {
@@ -152,7 +152,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker that was given up goes on with the runs of its old id",
     rules: ["R9"],
     within: 100,
-    foundBy: 45,
+    foundBy: 11,
     plant: async () => ({
       settings: { longRuns: 0.5 },
       ...(await replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
@@ -168,7 +168,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker that was given up keeps its old id",
     rules: ["R15"],
     within: 60,
-    foundBy: 7,
+    foundBy: 12,
     plant: () =>
       replaced<PresenceModule>("../../src/worker/presence.ts", ({ Presence }) => ({
         Presence: class extends Presence {
@@ -180,7 +180,6 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "the jobs of a claim without an answer are not handed back",
     rules: ["R15"],
     within: 60,
-    foundBy: 5,
     plant: async () => ({ sabotage: (store) => ({ ...store, held: async () => [] }) }),
   },
   {

@@ -39,12 +39,14 @@ const BAD_STORES: readonly BadStore[] = [
     name: "settle ignores epoch and nonce",
     rules: ["R5"],
     within: 10,
+    foundBy: 2,
     wrap: (store) => withLatest(store, () => true),
   },
   {
     name: "the fence is on the attempt number",
     rules: ["R5"],
     within: 10,
+    foundBy: 2,
     wrap: fencedByAttempts,
   },
   {
@@ -58,6 +60,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a reaper settles without a fence",
     rules: ["R5"],
     within: 10,
+    foundBy: 2,
     wrap: (store) => withLatest(store, (request) => request.worker === undefined),
   },
   {
@@ -128,6 +131,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a waiting job keeps its old body when it is replaced",
     rules: ["R3"],
     within: 20,
+    foundBy: 3,
     settings: { modes: 0.6 },
     wrap: (store) => ({
       ...store,
@@ -147,7 +151,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a job that runs counts as one that waits",
     rules: ["R13"],
     within: 20,
-    foundBy: 6,
+    foundBy: 2,
     settings: { modes: 0.6 },
     wrap: (store) => ({
       ...store,
@@ -174,7 +178,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "one generation is redriven twice",
     rules: ["R14"],
     within: 60,
-    foundBy: 23,
+    foundBy: 9,
     wrap(store) {
       return {
         ...store,
