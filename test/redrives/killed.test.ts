@@ -48,7 +48,9 @@ it(
       await new Promise((resolve) => setTimeout(resolve, bits() % 1_500));
       for (const child of pair) child.kill("SIGKILL");
       await Promise.all(
-        pair.map((child) => (child.exitCode === null && child.signalCode === null ? once(child, "exit") : null)),
+        pair
+          .filter((child) => child.exitCode === null && child.signalCode === null)
+          .map((child) => once(child, "exit")),
       );
       await redrive.worker({ poll: 20 }).drain({ grace: 0 });
     }
