@@ -288,6 +288,26 @@ export function redriveCountFacts({ fact, timed }: Suite): void {
     expect(await countsOf(store)).toEqual({ sent: 1, same: 1, dead: 1 });
   });
 
+  timed("keeps the counts of a run when their ticks become one an hour", async ({ store, clock }) => {
+    const worker = await signUp(store, 86_400_000);
+    const run = async (count: number, verdict: Settlement["verdict"]): Promise<void> => {
+      await sendMany(store, count);
+      const taken = await take(store, worker, { only: ({ type }) => type === "many" });
+      await store.settle({ settlements: taken.map((each) => ({ ...leaseOf(each), verdict, redriven: true })), worker });
+    };
+    clock.now += 3_600_000 - (clock.now % 3_600_000);
+    await run(5, dead({ failure: OTHER }));
+    clock.now += 10_000;
+    await run(100, complete());
+    const counts = { sent: 105, good: 100, other: 5, dead: 5 };
+    expect(await countsOf(store)).toEqual(counts);
+    expect((await store.redriveCounts([RUN]))[0]?.recent).toEqual({ ...NO_SUMS, sent: 100, good: 100 });
+    clock.now += 8 * 3_600_000;
+    for (let more = true; more; ) ({ more } = await store.fold({ limit: 1_000 }));
+    expect(await countsOf(store)).toEqual(counts);
+    expect((await store.redriveCounts([RUN]))[0]?.recent).toEqual({ ...NO_SUMS, ...counts });
+  });
+
   timed("knows the newest ticks that have a hundred first runs", async ({ store, clock }) => {
     const worker = await signUp(store, 86_400_000);
     const runs = async (count: number, verdict: Settlement["verdict"], by: string | undefined) => {

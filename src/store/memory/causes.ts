@@ -6,6 +6,7 @@ import {
   DAY,
   FLOW_COUNTS,
   type FlowCounts,
+  type Folding,
   foldingAt,
   HOUR,
   minuteOf,
@@ -24,6 +25,7 @@ import {
   type TrendQuery,
 } from "../causes.ts";
 import type { Verbs } from "../verbs.ts";
+import { addRunTick } from "./outcomes.ts";
 import type { DeathRow, Row, Tables } from "./tables.ts";
 
 /** Counts of a minute, or of the span that it became. */
@@ -217,7 +219,18 @@ function fold(tables: Tables, limit: number): boolean {
   const isOld = ({ minute, holder }: Ticked): boolean =>
     holder === "" && minute % DAY === 0 && minute < by.forgetBefore;
   taken = Math.max(taken, take(tables.ticks, isOld).length, take(tables.flow, isOld).length);
+  foldRuns(tables, by);
   return foldRare(tables, by.idleBefore, limit) || taken === limit;
+}
+
+/** Folds the ticks of redrive runs into one for each hour, once they are six hours old. */
+function foldRuns({ redriveTicks }: Tables, { hoursBefore, forgetBefore }: Folding): void {
+  for (const [name, row] of redriveTicks) {
+    const isFolded = row.holder === "";
+    if (row.at >= (isFolded ? forgetBefore : hoursBefore)) continue;
+    redriveTicks.delete(name);
+    if (!isFolded) addRunTick(redriveTicks, { ...row, at: row.at - (row.at % HOUR), holder: "" });
+  }
 }
 
 /** Counts rare idle causes together, where there are too many; true if there are still too many. */

@@ -1,7 +1,7 @@
 // What became of jobs that were sent back to work, in memory: the outcomes of their letters, and the counts of redrive runs.
 import { outcomeAfter, REDRIVE_SUMS, type RedrivenEnd, type RedriveSums } from "../../core/recovery/outcome.ts";
 import { NO_SUMS, type RedriveChanges, redriveTickOf } from "../dead-letters.ts";
-import type { DeathRow, Row, Tables } from "./tables.ts";
+import type { DeathRow, RedriveTickRow, Row, Tables } from "./tables.ts";
 
 /** The letter of a generation of a job. */
 export function letterOf({ deaths }: Tables, id: string, generation: number): DeathRow | undefined {
@@ -29,12 +29,15 @@ export function countGone({ deaths }: Tables, row: Row, runs: RedriveChanges): v
 /** Adds what one write has changed. */
 export function countRuns(tables: Tables, runs: RedriveChanges, holder: string): void {
   const at = redriveTickOf(tables.clock());
-  for (const [redrive, sums] of runs.all()) {
-    const name = JSON.stringify([redrive, at, holder]);
-    const known = tables.redriveTicks.get(name);
-    if (known) known.sums = total([known.sums, sums]);
-    else tables.redriveTicks.set(name, { redrive, at, holder, sums });
-  }
+  for (const [redrive, sums] of runs.all()) addRunTick(tables.redriveTicks, { redrive, at, holder, sums });
+}
+
+/** Adds what a holder has counted of a run. */
+export function addRunTick(ticks: Tables["redriveTicks"], row: RedriveTickRow): void {
+  const name = JSON.stringify([row.redrive, row.at, row.holder]);
+  const known = ticks.get(name);
+  if (known) known.sums = total([known.sums, row.sums]);
+  else ticks.set(name, { ...row });
 }
 
 /** The sums of sums. */

@@ -22,6 +22,7 @@ import {
 } from "../cause-queries.ts";
 import { type Cause, causeCursor, namesOfCause, NO_WORKER } from "../causes.ts";
 import { postgresDialect } from "./dialect.ts";
+import { addRedriveSums, foldedTicks, REDRIVE_FOLD, REDRIVE_FORGET, TICK_COLUMNS } from "../redrive-queries.ts";
 import { failureFromText } from "../rows.ts";
 import type { Store } from "../store.ts";
 import { type Ask, type Context, NOW } from "./context.ts";
@@ -185,20 +186,37 @@ function foldStatements(s: string, table: TickTable) {
       cut,
       where,
       name,
+      time: "minute",
       text: `with ${taken(s, table, where)}, ${merged(size)}${size === null && table === CAUSE_TICKS ? summed : ""}
         select count(*) from old`,
     })),
-    { ...FORGET, name, text: `with ${taken(s, table, FORGET.where)} select count(*) from old` },
+    { ...FORGET, name, time: "minute", text: `with ${taken(s, table, FORGET.where)} select count(*) from old` },
+  ];
+}
+
+/** The same for the ticks of redrive runs. */
+function runFolds(s: string) {
+  const taken = (where: string): string =>
+    `old as (delete from ${s}.redrive_tick where ctid = any(array(
+      select ctid from ${s}.redrive_tick where ${where} and at < $1 order by at limit $2 for update skip locked)) returning *)`;
+  const merged = `merged as (insert into ${s}.redrive_tick (${TICK_COLUMNS.join(", ")}) ${foldedTicks("old")} ${addRedriveSums()})`;
+  const table = { name: "redrive_tick", time: "at" };
+  return [
+    { ...table, ...REDRIVE_FOLD, text: `with ${taken(REDRIVE_FOLD.where)}, ${merged} select count(*) from old` },
+    { ...table, ...REDRIVE_FORGET, text: `with ${taken(REDRIVE_FORGET.where)} select count(*) from old` },
   ];
 }
 
 function folder({ db, s }: Context): Store["fold"] {
-  const folds = [CAUSE_TICKS, FLOW_TICKS].flatMap((table) => foldStatements(s, table));
+  const folds = [...[CAUSE_TICKS, FLOW_TICKS].flatMap((table) => foldStatements(s, table)), ...runFolds(s)];
   // One look, which mostly finds nothing: an idle worker sends no more.
   const look = {
     name: "fold_look",
     text: `select ${NOW}, array[${folds
-      .map(({ name, where, cut }) => `exists (select from ${s}.${name} where ${where} and minute < ${cutText(cut)})`)
+      .map(
+        ({ name, time, where, cut }) =>
+          `exists (select from ${s}.${name} where ${where} and ${time} < ${cutText(cut)})`,
+      )
       .join(", ")}]::int[], (select count(*) from ${s}.cause) > ${CAUSES_MOST}`,
   };
   // Does not wait for another that folds: that one does the same.

@@ -39,6 +39,7 @@ import {
 } from "../causes.ts";
 import type { Value } from "../columns.ts";
 import { SQLITE } from "./dialect.ts";
+import { addRedriveSums, foldedTicks, REDRIVE_FOLD, REDRIVE_FORGET, TICK_COLUMNS } from "../redrive-queries.ts";
 import { failureFromText } from "../rows.ts";
 import type { Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
@@ -171,8 +172,27 @@ function tableFolder(db: SqliteDatabase, table: TickTable): (by: Folding, limit:
   };
 }
 
+/** Folds the ticks of redrive runs; answers how many it took at most. */
+function runFolder(db: SqliteDatabase): (by: Folding, limit: number) => number {
+  const find = (where: string): string =>
+    `select rowid from redrive_tick where ${where} and at < ? order by at limit ?`;
+  const [young, old] = [REDRIVE_FOLD, REDRIVE_FORGET].map(({ where }) => db.prepare(find(where)));
+  const chosen = `redrive_tick where ${CHOSEN}`;
+  const merge = db.prepare(
+    `insert into redrive_tick (${TICK_COLUMNS.join(", ")}) ${foldedTicks(chosen)} ${addRedriveSums()}`,
+  );
+  const forget = db.prepare(`delete from ${chosen}`);
+  return (by, limit) => {
+    const folded = young?.all(by[REDRIVE_FOLD.cut], limit).map(([row]) => row) ?? [];
+    if (folded.length > 0) merge.run(JSON.stringify(folded));
+    const gone = [...folded, ...(old?.all(by[REDRIVE_FORGET.cut], limit).map(([row]) => row) ?? [])];
+    if (gone.length > 0) forget.run(JSON.stringify(gone));
+    return folded.length;
+  };
+}
+
 function folder(db: SqliteDatabase, clock: () => number): Verbs["fold"] {
-  const tables = [tableFolder(db, CAUSE_TICKS), tableFolder(db, FLOW_TICKS)];
+  const tables = [tableFolder(db, CAUSE_TICKS), tableFolder(db, FLOW_TICKS), runFolder(db)];
   const foldRare = rareFolder(db);
   return ({ limit }) => {
     const by = foldingAt(clock());

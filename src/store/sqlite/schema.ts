@@ -230,7 +230,7 @@ create table redrive_tick (
   holder text not null,
 ${REDRIVE_SUMS.map((count) => `  ${count} integer not null,`).join("\n")}
   primary key (redrive, at, holder)
-) strict, without rowid;
+) strict;
 
 -- The payloads of jobs that got another one; number 0 is the first.
 create table payload_version (
