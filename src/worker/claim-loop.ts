@@ -112,6 +112,9 @@ export class ClaimLoop {
       if (rest?.forgets) this.#forget();
       if (rest?.ms !== 0) await sleep.rest(rest?.ms ?? settings.pollMs * (0.2 + system.random()), signal);
     }
+    // Jobs of a last claim without an answer have not run, and the worker that finds them would charge them.
+    if (this.#isUnanswered)
+      await contact.attempt("claim", () => this.#ask()).catch((error: unknown) => contact.complain("claim", error));
   }
 
   /** Carries out one step after another until there is a rest. */

@@ -77,7 +77,8 @@ export function causeFacts({ fact, timed }: Suite): void {
       releases: ["1.5.0", "1.4.0"],
       byRelease: [
         { release: "1.5.0", failures: 1 },
-        { release: "1.4.0", failures: 2 },
+        { release: "", failures: 1 },
+        { release: "1.4.0", failures: 1 },
       ],
       sample: { name: "NewName", message: "new message" },
     };
@@ -117,9 +118,9 @@ export function causeFacts({ fact, timed }: Suite): void {
   timed("counts failures by release, with and without a name, and lists what failed since a minute", async (world) => {
     const { store, clock } = world;
     const worker = { leaseMs: DAY, pid: 1, host: "h" };
-    for (const release of ["1.0.0", "0.9.0", null]) await store.register({ ...worker, id: `w ${release}`, release });
+    for (const release of ["1.0.0", "0.9.0", null]) await store.register({ ...worker, id: `w-${release}`, release });
     const settle = async (fingerprint: string, release: string | null): Promise<void> => {
-      const job = await start(store, {}, `w ${release}`);
+      const job = await start(store, {}, `w-${release}`);
       await end(store, job, dead(by(fingerprint)));
     };
     await settle("old", "1.0.0");
@@ -291,7 +292,15 @@ export function flowFacts({ fact, timed }: Suite): void {
     clock.now += 5 * MINUTE;
     await fold(store);
     expect(await causes(store)).toMatchObject([
-      { ...before[0], live: 2, deaths: 2, failures: 2, sample: {}, types: ["mail"] },
+      {
+        ...before[0],
+        live: 2,
+        deaths: 2,
+        failures: 2,
+        sample: {},
+        types: ["mail"],
+        byRelease: [{ release: "1.2.3", failures: 2 }],
+      },
     ]);
   });
 

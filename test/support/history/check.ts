@@ -12,7 +12,7 @@ import { settleDoubts } from "./keys.ts";
 import { findRun, Ledger, type Track } from "./ledger.ts";
 import { onClaimed, onSettled, onSettleHeard, onSettleSent, onSettleUnheard, onStale } from "./leases.ts";
 import { onCancel, onObserved, onRecall, onRedrive, onRemove, onReschedule } from "./operations.ts";
-import { noteStarted, onContact, onExcused, onListed } from "./presence.ts";
+import { noteStarted, noteTried, onContact, onExcused, onListed } from "./presence.ts";
 
 /** True for an answer that is given when its write is on disk; one that found nothing to write says nothing. */
 function isOnDisk({ op, phase, answer }: HistoryEvent): boolean {
@@ -38,6 +38,8 @@ export class Checker {
   read(event: HistoryEvent): void {
     this.#ledger.totals.events++;
     if (isOnDisk(event)) this.#ledger.crashes.noteWritten(event);
+    const own = this.#ledger.staff.get(event.actor);
+    if (own !== undefined) this.#ledger.worker(own).actedAt = event.seq;
     if (event.job === null) this.#readGeneral(event);
     else this.#readJob(this.#ledger.track(event.job), event);
   }
@@ -143,8 +145,7 @@ export class Checker {
     if (event.phase === "invoke") {
       this.#ledger.openNonces.add(event.nonce);
       if (event.worker === null) return;
-      const worker = this.#ledger.worker(event.worker);
-      worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
+      noteTried(this.#ledger.worker(event.worker), event);
     } else if (event.phase !== "unknown") {
       this.#ledger.openNonces.delete(event.nonce);
       if (event.phase === "ok" && event.answer === "taken") noteStarted(this.#ledger, event);
@@ -181,10 +182,7 @@ export class Checker {
 
   #onSettle(track: Track, event: HistoryEvent): void {
     if (event.phase === "invoke") {
-      if (event.worker !== null) {
-        const worker = this.#ledger.worker(event.worker);
-        worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
-      }
+      if (event.worker !== null) noteTried(this.#ledger.worker(event.worker), event);
       return onSettleSent(this.#ledger, track, event);
     }
     if (event.phase !== "unknown") onSettleHeard(track, event);

@@ -70,6 +70,9 @@ export function checkStarted(ledger: Ledger, track: Track, run: Run, event: Hist
   if (event.worker !== null || event.charge < 1 || run.worker === null || run.claimedAt === 0) return;
   // A run that its worker tried to end was taken care of, and one with a deadline may have been too late to start.
   const excused = run.called || run.ownTries || track.deadline;
-  if (excused || !ledger.worker(run.worker).watched) return;
+  const { watched, actedAt, startedTriedAt } = ledger.worker(run.worker);
+  // It said that the run may have started, and was halted before it did anything else: the call of the handler too.
+  const isHalted = actedAt > 0 && actedAt === startedTriedAt;
+  if (excused || isHalted || !watched) return;
   ledger.flag("R7", `run ${run.epoch} was charged as started, but its handler was never called`, track.id);
 }

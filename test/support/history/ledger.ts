@@ -154,6 +154,9 @@ export interface WorkerTrack {
   excused: boolean;
   givenUpAt: number;
   startedTried: number;
+  /** Where it last said more of this than before, and where it last did anything that is in the history. */
+  startedTriedAt: number;
+  actedAt: number;
   startedSure: number;
   startedAt: number;
   /** What it said in writes that no crash takes back. */
@@ -272,6 +275,8 @@ const BLANK_WORKER: WorkerTrack = {
   excused: false,
   givenUpAt: 0,
   startedTried: 0,
+  startedTriedAt: 0,
+  actedAt: 0,
   startedSure: 0,
   startedAt: 0,
   startedKept: 0,

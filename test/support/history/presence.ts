@@ -3,7 +3,7 @@
 import { foldOldest } from "./charges.ts";
 import type { HistoryEvent } from "./event.ts";
 import { noteTold } from "./handlers.ts";
-import { type Ledger, noteRun, openRun, type Track } from "./ledger.ts";
+import { type Ledger, noteRun, openRun, type Track, type WorkerTrack } from "./ledger.ts";
 
 /** A worker registered or beat. */
 export function onContact(ledger: Ledger, event: HistoryEvent): void {
@@ -12,7 +12,7 @@ export function onContact(ledger: Ledger, event: HistoryEvent): void {
   if (event.phase === "invoke") {
     if (event.op === "register") worker.registers++;
     worker.leaseMs = event.leaseMs;
-    worker.startedTried = Math.max(worker.startedTried, event.startedThrough);
+    noteTried(worker, event);
     return;
   }
   if (event.phase === "ok" && event.answer === "given_up") return noteTold(ledger, event);
@@ -27,6 +27,13 @@ export function onContact(ledger: Ledger, event: HistoryEvent): void {
     worker.leaseAt = event.seq;
   }
   noteStarted(ledger, event);
+}
+
+/** A worker says, in a call that it sends, how far its runs may have started; one settle is several events. */
+export function noteTried(worker: WorkerTrack, { startedThrough, seq }: HistoryEvent): void {
+  const isSameCall = startedThrough === worker.startedTried && worker.startedTriedAt === seq - 1;
+  if (startedThrough > worker.startedTried || (isSameCall && seq > 1)) worker.startedTriedAt = seq;
+  worker.startedTried = Math.max(worker.startedTried, startedThrough);
 }
 
 /** A worker's word that its runs up to a ticket have started reached the store. */
