@@ -23,11 +23,8 @@ const FAILURE = {
   fingerprint: "8a6b1c0de2f34a57",
 };
 
-/**
- * Takes sets from a lane until it is empty, and settles each with a statement, more columns than those of the lease, and
- * further values.
- */
-async function drain(ask, { worker, version, tickets }, lane, statement, more, further = []) {
+/** Takes sets from a lane until it is empty, and settles each with a statement and more columns than those of the lease. */
+async function drain(ask, { worker, version, tickets }, lane, statement, more) {
   let settled = 0;
   const line = async () => {
     for (let spent = []; ; ) {
@@ -38,7 +35,7 @@ async function drain(ask, { worker, version, tickets }, lane, statement, more, f
       rows.sort((a, b) => a[SEQ] - b[SEQ]);
       const leases = [[nonce], rows.map((row) => row[SEQ]), rows.map((row) => row[EPOCH]), rows.map(() => 1)];
       const columns = more.map((value) => rows.map(() => value));
-      const [[, done]] = await ask(statement, [...leases, ...columns, worker, tickets.next, ...further]);
+      const [[, done]] = await ask(statement, [...leases, ...columns, worker, tickets.next]);
       settled += done.length;
       spent = [nonce];
     }
@@ -54,8 +51,7 @@ async function work({ url, failOnce, forget }, go) {
   const by = { ...parts, tickets: { next: 1 } };
   await go();
   const began = stamp();
-  // Its worker has no release.
-  if (failOnce) await drain(ask, by, lane, retry, [0, 1, null, ...Object.values(FAILURE)], [null]);
+  if (failOnce) await drain(ask, by, lane, retry, [0, 1, null, ...Object.values(FAILURE)]);
   const from = failOnce ? lane + 1 : lane;
   const completed = await (forget ? drain(ask, by, from, deleted, []) : drain(ask, by, from, complete, [RESULT]));
   const ended = stamp();

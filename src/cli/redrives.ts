@@ -67,7 +67,8 @@ function change(cli: Cli, group: Command, verb: Change, description: string): vo
     const because = whyOf(flags);
     const { redrives }: { readonly redrives: Redrives } = await session.openExisting();
     const run = await redrives[verb](id as string, because);
-    session.answer(runForm(run), () => `${run.id} ${DONE[verb]}: ${booksText(run)}.\n`);
+    const done = run.recall ? "is over; a worker takes back what was not taken" : DONE[verb];
+    session.answer(runForm(run), () => `${run.id} ${done}: ${booksText(run)}.\n`);
   });
 }
 

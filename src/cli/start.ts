@@ -82,6 +82,7 @@ async function follow(session: Session, redrive: Redrive, begun: RedriveRunView,
     hide();
     await worker?.stop({ within: "25s" });
     if (typeof end === "string") {
+      session.show(runForm(now), () => "");
       session.say(`${begun.id} goes on without this command. Look: ${session.suggest(`redrives show ${begun.id}`)}`);
       return EXIT[end];
     }

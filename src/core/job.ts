@@ -242,8 +242,8 @@ export interface Job extends Belonging, JobLimits, JobKeep {
   /** JSON text of what the handler returned; null before it completed. */
   readonly result: string | null;
   /**
-   * What its last failed run of this generation left; null if none failed. Failures of earlier generations are in its
-   * history and its dead letters.
+   * What its last failed run of this generation left; null if none failed. A dead job that was sent back and recalled has
+   * the failure it died of. Failures of earlier generations are in its history and its dead letters.
    */
   readonly failure: Failure | null;
 }

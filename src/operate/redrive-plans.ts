@@ -73,18 +73,14 @@ export async function gatherLetters(
 }
 
 async function frozen(store: Store, asked: AskedSelection, now: number): Promise<FrozenSelection> {
-  if (asked.ids) {
-    const selection = freeze(asked, now, 0);
-    const { letters } = await walkLetters(store, selection, { cursor: null, limit: asked.ids.length, payloads: false });
-    const inOrder = letters
-      .map(({ job }) => job)
-      .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
-    // By ids there is no order of enqueue to walk in, so they are put in it here.
-    return { ...selection, ids: inOrder.map(({ id }) => id) };
-  }
-  const first = freeze(asked, now, 0);
-  const { through = 0 } = await store.deadLetters({ ...filterOf(first), sort: "enqueued", limit: 1, payloads: false });
-  return { ...first, through };
+  const filter = filterOf(freeze(asked, now, 0));
+  const { through = 0 } = await store.deadLetters({ ...filter, sort: "enqueued", limit: 1, payloads: false });
+  const selection = freeze(asked, now, through);
+  if (!asked.ids) return selection;
+  const { letters } = await walkLetters(store, selection, { cursor: null, limit: asked.ids.length, payloads: false });
+  const inOrder = letters.map(({ job }) => job).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+  // By ids there is no order of enqueue to walk in, so they are put in it here.
+  return { ...selection, ids: inOrder.map(({ id }) => id) };
 }
 
 class LetterSum {

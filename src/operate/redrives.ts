@@ -94,7 +94,11 @@ export function openRedrives(parts: RedriveParts): Redrives {
     pause: change("pause"),
     resume: change("resume"),
     cancel: change("cancel"),
-    recall: change("recall"),
+    async recall(id, options) {
+      const { id: run } = await change("recall")(id, options);
+      await takeBack(parts, driver, run);
+      return get(run);
+    },
     follow: (id, options) => follow(parts, driver, (isWhole) => get(id, isWhole), options),
     drive: async () => void (await driver.stepAll()),
   };
@@ -115,6 +119,24 @@ export function driverOf(
     explain: (job) => explainJob(store, job, limits),
     ...(signs && { sign: () => signs.read() }),
   });
+}
+
+/** Steps of a recall, each of up to 200 jobs, that the process of the operator does at once. */
+const RECALL_STEPS = 10_000;
+
+/** Takes back what no worker has taken, unless another process is at it: where no worker lives, no other would. */
+async function takeBack({ store }: RedriveParts, driver: RedriveDriver, id: string): Promise<void> {
+  try {
+    for (let step = 0; step < RECALL_STEPS; step++) {
+      const before = await runOf(store, id);
+      if (!before.recall) return;
+      await driver.stepAll();
+      const after = await runOf(store, id);
+      if (after.recall && after.cursor === before.cursor) return;
+    }
+  } finally {
+    await driver.release().catch(() => undefined);
+  }
 }
 
 async function follow(

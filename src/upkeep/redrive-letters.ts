@@ -70,7 +70,9 @@ async function walkIds(
   let at = cursor === null ? 0 : Number(cursor);
   while (letters.length < limit && at < ids.length) {
     const part = ids.slice(at, at + Math.min(AT_ONCE, limit - letters.length));
-    const query = { ...filterOf(selection), limit: 1, payloads };
+    // A job that has died again since is not of the run.
+    const { through } = selection;
+    const query = { ...filterOf(selection), sort: "enqueued", through, limit: 1, payloads } as const;
     const pages = await Promise.all(part.map((jobId) => store.deadLetters({ ...query, jobId })));
     letters.push(...pages.flatMap(({ items }) => items));
     at += part.length;

@@ -88,7 +88,7 @@ export async function driveRun(
     case "rest":
       return LOOK_MOST_MS;
     case "send":
-      return send(driving, { ...stored, run }, memory, { n: move.n, now });
+      return send(driving, stored, { run, memory, n: move.n, now });
     case "recall":
       return recall(driving, { ...stored, run });
     case "wait":
@@ -106,7 +106,7 @@ async function wait(
   { move, now, still }: { readonly move: Move & { kind: "wait" }; readonly now: number; readonly still: number },
 ): Promise<number> {
   const isOurs = before.driver?.worker === worker() && before.driver.until - now > DRIVER_LEASE_MS / 2;
-  const isSame = (before.heldSince === null) === (move.held === null);
+  const isSame = before.waits === (move.held?.why ?? null);
   if (!isOurs || !isSame) await store.setCells([runChange(moved(run, move, now), version)]);
   return Math.max(move.ms, Math.min(LOOK_MOST_MS, move.ms * still));
 }
@@ -136,18 +136,23 @@ const EVENTS: { readonly [K in Move["kind"]]?: string } = {
   finish: "redrive.completed",
 };
 
-async function send(
-  driving: RunDriving,
-  { run, version }: StoredRun,
-  memory: RunMemory,
-  { n, now }: { readonly n: number; readonly now: number },
-): Promise<number> {
+/** The run as its driver has it, and how many letters it may send. */
+interface Sending {
+  readonly run: RedriveRun;
+  readonly memory: RunMemory;
+  readonly n: number;
+  readonly now: number;
+}
+
+async function send(driving: RunDriving, stored: StoredRun, sending: Sending): Promise<number> {
   const { store, system } = driving;
+  const { run, memory, n, now } = sending;
+  const { version } = stored;
   const early = memory.notBefore - system.monotonic();
   if (early > 0) return early;
   const next = await (isCanary(run) ? nextOfCanary(driving, run, n) : nextOfRest(driving, run, n));
   const requests = requestsOf(driving, run, next);
-  if (requests.length === 0) return sendNone(driving, { run, version }, next, { memory, now });
+  if (requests.length === 0) return sendNone(driving, stored, next, sending);
   const { everyMs } = rhythmOf(run.rate);
   const after = sentOf(run, { ...next, nextAt: now + everyMs }, now);
   const answers = await store.redrive(requests, runChange(after, version));
@@ -159,17 +164,18 @@ async function send(
 /** Nothing to send now: the walk has passed letters that are not meant, is at its end, or something holds it back. */
 async function sendNone(
   driving: RunDriving,
-  { run, version }: StoredRun,
+  stored: StoredRun,
   { cursor, walked, held }: NextLetters,
-  { memory, now }: { readonly memory: RunMemory; readonly now: number },
+  { run, memory, now }: Sending,
 ): Promise<number> {
-  if (held === null) {
+  if (held === null || cursor !== run.cursor) {
+    const { version } = stored;
     const after = sentOf(run, { cursor, walked, nextAt: run.nextAt }, now);
     const [isWritten] = await driving.store.setCells([runChange(after, version)]);
     return isWritten ? 0 : SOON_MS;
   }
   memory.still += 1;
-  return wait(driving, { run, version }, run, { move: { kind: "wait", held, ms: 500 }, now, still: memory.still });
+  return wait(driving, stored, run, { move: { kind: "wait", held, ms: 500 }, now, still: memory.still });
 }
 
 function requestsOf({ log }: RunDriving, run: RedriveRun, { letters }: NextLetters): RedriveRequest[] {

@@ -49,7 +49,7 @@ describe("dlq causes", () => {
           firstSeen: minute,
           lastSeen: minute,
           types: ["broken"],
-          releases: [],
+          releases: [{ release: "", failures: 3 }],
           sample: { name: failure.name, message: failure.message },
         }),
       ],

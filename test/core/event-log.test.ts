@@ -20,9 +20,10 @@ describe("details of an event", () => {
 
 describe("the outcomes of actions", () => {
   it("are found by the number of the intent, which is none itself", () => {
-    const event = (details: object): LoggedEvent => ({ value: JSON.stringify(details) }) as LoggedEvent;
-    const [done, failed] = [event({ step: "done", of: 3 }), event({ step: "failed", of: 4 })];
-    const others = [event({ step: "intent" }), event({ step: "intent", of: 9 }), event({ count: 1 })];
+    const event = (details: object, intent: number | null = null): LoggedEvent =>
+      ({ value: JSON.stringify(details), intent }) as LoggedEvent;
+    const [done, failed] = [event({ step: "done" }, 3), event({ step: "failed" }, 4)];
+    const others = [event({ step: "intent" }), event({ count: 1 })];
     expect([...outcomesIn([...others, done, failed])]).toEqual([
       [3, done],
       [4, failed],

@@ -39,7 +39,7 @@ describe.each(KINDS)("on %s", (kind) => {
       firstSeen: expect.stringMatching(/:00\.000Z$/),
       lastSeen: expect.stringMatching(/:00\.000Z$/),
       types: ["mail"],
-      releases: ["1.4.0"],
+      releases: [{ release: "1.4.0", failures: 2 }],
       sample: { name: "PermanentError", message: "no such mailbox" },
     });
   });

@@ -50,7 +50,7 @@ async function scene(open: () => Promise<World>) {
 }
 
 describe.each(WORLDS)("triage on %s", (_name, open) => {
-  it("follows a bug from its first death to the redrive", async () => {
+  it("follows a bug from its first death to the letters that complete", async () => {
     const { redrive, later, work, add, break: breakBy, advised } = await scene(open);
     breakBy(() => new PermanentError("cannot read 'width' of undefined"));
     await add(53);
@@ -83,7 +83,7 @@ describe.each(WORLDS)("triage on %s", (_name, open) => {
     await redrive.deadLetters.retry(ids.slice(5, 50));
     await work("1.4.0-fix");
     const proven = await advised();
-    expect(proven).toMatchObject({ advice: "redrive", reason: "of 50 letters sent back 50 completed" });
+    expect(proven).toMatchObject({ advice: "canary", reason: "of 50 letters sent back 50 completed" });
     expect(proven?.facts).toMatchObject({ live: 3, redriven: { completed: 50, failing: 0, dead: 0, none: 0 } });
     // The next one fails again: the cause is back, and no letter should follow.
     breakBy(() => new PermanentError("cannot read 'width' of undefined"));

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { seededDice } from "../../src/testing/fake-system.ts";
 import { again, die, Killed, mortal, opened, plain, program, settle, work, WORLDS } from "./worlds.ts";
-import { complete } from "../support/verdicts.ts";
+import { complete, dead, failure } from "../support/verdicts.ts";
 import { signUp, take } from "../support/runs.ts";
 
 /** Every letter of a run, in the order of enqueue. */
@@ -160,6 +160,40 @@ describe.each(WORLDS)("a redrive run on %s", (_, open) => {
     const count = (text: string): number => states.filter((each) => each === text).length;
     expect([count("dead 1"), count("dead 2"), count("completed 2"), count("queued 2")]).toEqual([80, 17, 2, 1]);
     expect(await ada.get(id)).toMatchObject({ newDeaths: 0 });
+  });
+
+  it("takes back in the call of `recall` what was sent, where no worker and no driver lives", async () => {
+    const world = await opened(open);
+    await die(world, plain(30));
+    const ada = program(world, "ada");
+    const { id } = await ada.start((await ada.plan({ type: "charge" })).id, { canary: "none", rate: 10 });
+    await ada.drive();
+    const recalled = await ada.recall(id);
+    expect(recalled).toMatchObject({
+      state: "cancelled",
+      recall: false,
+      counts: { sent: 10, recalled: 10, pending: 0 },
+    });
+  });
+
+  it("sends a job by its id once, although it dies again during the run", async () => {
+    const world = await opened(open);
+    const ids = await die(world, plain(12));
+    const ada = program(world, "ada");
+    const worker = await signUp(world.store, 3_600_000);
+    const { id } = await ada.start((await ada.plan({ ids })).id, { canary: [6], rate: 100 });
+    await ada.drive();
+    world.clock.now += 1_000;
+    const [first, ...others] = await take(world.store, worker);
+    const otherwise = dead({ failure: failure({ fingerprint: "another" }) });
+    await settle(world.store, first ? [first] : [], () => otherwise);
+    await settle(world.store, others, () => complete());
+    for (let turns = 0; turns < 20 && (await ada.get(id)).state === "running"; turns++) {
+      world.clock.now += 1_000;
+      await ada.drive();
+      await work(world, worker);
+    }
+    expect(await ada.get(id)).toMatchObject({ state: "completed", counts: { sent: 12, completed: 11, failed: 1 } });
   });
 
   it("is paused, resumed, cancelled and recalled by operators", async () => {

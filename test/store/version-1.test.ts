@@ -91,6 +91,9 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
     const { items: events } = await redrive.events({ oldest: true });
     expect(events.map(({ kind }) => kind)).toEqual([
       "worker.given_up",
+      // The causes of the letters that were there.
+      "cause.opened",
+      "cause.opened",
       ...["breaker.reset", "resume"].flatMap((kind) => [kind, kind]),
     ]);
     pass(HOUR);

@@ -48,7 +48,7 @@ function isByIndex(step: PlanStep): boolean {
   const kind = step["Node Type"];
   if (/Index|Tid Scan|Bitmap/.test(kind)) return true;
   if (kind === "Nested Loop") return (step.Plans ?? []).every(isByIndex);
-  return ["Limit", "LockRows", "Memoize", "Subquery Scan", "Result"].includes(kind) && step.Plans !== undefined
+  return ["Limit", "LockRows", "Memoize", "Sort", "Subquery Scan", "Result"].includes(kind) && step.Plans !== undefined
     ? step.Plans.every(isByIndex)
     : kind === "Result";
 }

@@ -31,14 +31,23 @@ async function scene(open: () => Promise<World>) {
   const causes = openCauses({ store, eventLog: openEventLog({ store, actor: "ada", log: collectLog() }) });
   const process = (seen: Store) => causesService({ store: seen, system: { random: () => 0.5 } });
   const processes = [process(store), process(await world.peer())];
+  const staff = new Set<string>();
+  /** A run by a worker of this release. */
+  const begin = async (release: string | null = null) => {
+    const id = `w-${release}`;
+    if (!staff.has(id)) await store.register({ id, leaseMs: DAY, pid: 1, host: "h", release });
+    staff.add(id);
+    return start(store, { type: "mail" }, id);
+  };
   const fail = async ({ release, run }: { release?: string; run?: Awaited<ReturnType<typeof start>> } = {}) => {
-    const job = run ?? (await start(store, { type: "mail" }));
+    const job = run ?? (await begin(release));
     const verdict = dead({ failure: failure({ fingerprint: F, name: "E", message: "token=hunter2" }) });
-    await store.settle({ settlements: [{ ...leaseOf(job), verdict }], worker: "w", ...(release && { release }) });
+    await store.settle({ settlements: [{ ...leaseOf(job), verdict }], worker: job.worker as string });
   };
   return {
     ...world,
     causes,
+    begin,
     fail,
     see: (release: string) => store.record([releaseSeen(release, "w")]),
     /** A minute later every process looks. */
@@ -152,9 +161,9 @@ describe.each(WORLDS)("the upkeep of causes on %s", (_name, open) => {
   });
 
   it("without a release finds it back by runs that started after the fix", async () => {
-    const { store, causes, fail, look, stored, clock } = await scene(open);
+    const { causes, begin, fail, look, stored, clock } = await scene(open);
     await fail();
-    const before = await start(store, { type: "mail" });
+    const before = await begin();
     clock.now += 1_000;
     await causes.fix(F);
     clock.now += 1_000;

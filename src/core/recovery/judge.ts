@@ -74,9 +74,8 @@ export function judgeStep(run: Judged, counts: CountedRun, now: number): Judgeme
   const pending = pendingOf(counts);
   const isSent = isCanary(run) ? lackingOf(run, counts) === 0 : run.walked;
   if (isSent && pending === 0) return { kind: "pass" };
-  // The rest is timed from when everything was sent; before that, its window holds it back.
-  if (pending === 0 || (!isCanary(run) && !run.walked) || clockOf(run, now) < run.judgeWithinMs)
-    return { kind: "wait" };
+  // Timed from the last send: a slow rate is no missing verdict.
+  if (pending === 0 || clockOf(run, now) < run.judgeWithinMs) return { kind: "wait" };
   const undecided = `undecided: ${pending} of ${counts.sent} sent had no first run within ${formatDuration(run.judgeWithinMs)}`;
   return { kind: "undecided", why: undecided };
 }

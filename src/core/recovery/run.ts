@@ -229,9 +229,8 @@ export function sentOf(
   { cursor, walked, nextAt }: Pick<RedriveRun, "cursor" | "walked" | "nextAt">,
   now: number,
 ): RedriveRun {
-  const after = { ...withHeld(run, null, now), cursor, walked, nextAt };
-  // The rest is timed from when everything was sent.
-  return walked && !run.walked && !isCanary(run) ? { ...after, ...clockFrom(now) } : after;
+  // A step is timed from its last send.
+  return { ...withHeld(run, null, now), cursor, walked, nextAt, ...clockFrom(now) };
 }
 
 /** The run after a part of the recall; the cursor is null when all was asked for. */

@@ -67,8 +67,6 @@ const RECENT_MS = 5 * 60_000;
 const SENT_BACK = 5;
 const CALLS = 10;
 const RUNS = 20;
-/** A bug may hit few of the payloads: so many of the letters themselves must have completed. */
-const SENT_BACK_OF_CODE = 50;
 /** The share of failed runs up to which others count as well, and from which they do not. */
 const FEW = 0.05;
 const MANY = 0.2;
@@ -145,9 +143,10 @@ function sentBack(facts: TriageFacts): Triage | null {
   if (facts.payloadBound && facts.state !== "fixed") return null;
   if (bad > 0) return advise("canary", `${said} and ${bad} failed again`);
   if (facts.state === "regressed") return advise("canary", said);
-  if (completed >= (isOutside(facts) ? SENT_BACK : SENT_BACK_OF_CODE)) return advise("redrive", said);
-  // Few of them say less about an outage than the runs of others; about code they say more.
-  return isOutside(facts) ? null : advise("canary", said);
+  // A bug hits some payloads, and those sent back may be others, repaired, or run by another release.
+  if (!isOutside(facts)) return advise("canary", said);
+  // Few of them say less about an outage than the runs of others.
+  return completed >= SENT_BACK ? advise("redrive", said) : null;
 }
 
 function payload({ payloadBound, state, fixedIn }: TriageFacts): Triage | null {
@@ -212,9 +211,11 @@ function openCode(facts: TriageFacts): Triage | null {
 }
 
 /** What lies outside the code: services, networks, credentials, and errors of jobs that call a service. */
-function isOutside({ class: found, service, reason }: TriageFacts): boolean {
+function isOutside({ class: found, service, reason, firstAt }: TriageFacts): boolean {
   if (["network", "rate_limited", "authentication"].includes(found) || reason === "breaker") return true;
-  return ["transient", "system", "timeout"].includes(found) && service !== null;
+  // Any error of a handler may have these classes: only a breaker that was open since tells of an outage.
+  const isOutage = service !== null && service.closedAt !== null && service.closedAt >= firstAt;
+  return ["transient", "system", "timeout"].includes(found) && isOutage;
 }
 
 function isCode({ class: found }: TriageFacts): boolean {

@@ -79,6 +79,7 @@ function takeBack(tables: Tables, target: DeadTarget, causes: CauseChanges, runs
   const now = tables.clock();
   stopWaiting(tables, row);
   row.updatedAt = now;
+  row.failure = death.failure;
   finish(tables, row, "dead", now);
   tables.deaths.push({ ...death, ...NOT_SENT, seq: ++tables.sequence, generation: row.generation });
   causes.add(placeOf(tables, death), { redriven: -1 });

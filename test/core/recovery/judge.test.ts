@@ -72,7 +72,7 @@ describe("the clock of a step", () => {
     ["goes on after it", { heldMs: 1_000 }, MINUTE + 1_000, "undecided"],
     ["stands still while they are held", { heldSince: 10_000 }, 100 * MINUTE, "wait"],
     ["begins with the step", { stepSince: MINUTE }, MINUTE, "wait"],
-    ["does not count in the rest while letters are left", { step: 2 }, 100 * MINUTE, "wait"],
+    ["counts in the rest while its window is full, too", { step: 2 }, MINUTE, "undecided"],
     ["counts in the rest once everything was sent", { step: 2, walked: true }, MINUTE, "undecided"],
   ])("%s", (_, run, now, verdict) => {
     expect(judgeStep(aRun(run), pending, now).kind).toBe(verdict);

@@ -88,7 +88,17 @@ const ROWS: readonly [string, TriageFacts, Partial<TriageFacts>, Advice][] = [
   ],
   ["a fix from now on", FIXED, { fixedIn: null, since: { completed: 500, failed: 0 } }, "canary"],
   ["a fix of which few letters completed", FIXED, { redriven: { ...none, completed: 49 } }, "canary"],
-  ["a fix whose letters completed", FIXED, { redriven: { ...none, completed: 50 } }, "redrive"],
+  ["a fix whose letters completed", FIXED, { redriven: { ...none, completed: 50 } }, "canary"],
+  [
+    "an error of some payloads, while others complete, of a service that was never down",
+    OUTAGE,
+    {
+      class: "transient",
+      service: { name: "stripe", breaker: "closed", closedAt: null, successes: 500 },
+      since: { completed: 500, failed: 0 },
+    },
+    "canary",
+  ],
   ["a credential that works again", OUTAGE, { class: "authentication" }, "canary"],
   ["a credential that does not", OUTAGE, { class: "authentication", since: { completed: 0, failed: 9 } }, "unknown"],
   ["jobs whose time was over", OUTAGE, { reason: "deadline" }, "unknown"],

@@ -136,7 +136,7 @@ describe("files that cannot be used", () => {
     const { output } = await startProcess("readonly", path).ended;
     expect(JSON.parse(output)).toMatchObject({
       code: "store_unavailable",
-      message: expect.stringContaining("read-only"),
+      message: expect.stringContaining("belongs to another user (0), and you may not write it"),
     });
     chmodSync(folder, 0o700);
   });
