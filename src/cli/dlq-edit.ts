@@ -1,5 +1,6 @@
 // `redrive dlq edit`: gives a dead job another payload, shows the payloads that a job has had, and takes changes back.
 import type { Command } from "commander";
+import { isJson } from "../core/redact.ts";
 import { RedriveError } from "../core/errors.ts";
 import type { Job } from "../core/job.ts";
 import { JOB_BOUNDS, tooLarge } from "../core/new-job.ts";
@@ -133,15 +134,6 @@ const plain: Paint = (_, text) => text;
 /** Writes a text for people; a revealed one only without what could control a terminal. */
 function write({ io }: Session, text: string, reveal: boolean): void {
   put(io.stdout, reveal ? "json" : "text", text);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function sayDone(session: Session, answer: EditAnswer, done: string): void {

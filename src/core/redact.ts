@@ -215,7 +215,8 @@ function hasHint(text: string): boolean {
   return text.search(HINT) !== -1;
 }
 
-function isJson(text: string): boolean {
+/** True for a text that is JSON. */
+export function isJson(text: string): boolean {
   try {
     JSON.parse(text);
     return true;

@@ -210,7 +210,7 @@ function openCode(facts: TriageFacts): Triage | null {
   return null;
 }
 
-/** What lies outside the code: services, networks, credentials, and errors of jobs that call a service. */
+/** What lies outside the code: networks, limits, credentials, and the errors of a service during its outage. */
 function isOutside({ class: found, service, reason, firstAt }: TriageFacts): boolean {
   if (["network", "rate_limited", "authentication"].includes(found) || reason === "breaker") return true;
   // Any error of a handler may have these classes: only a breaker that was open since tells of an outage.
