@@ -100,7 +100,10 @@ describe("run", () => {
   it("takes no transaction, because the job could not run before the commit", async () => {
     const queue = await openQueue(SERVER, { jobs: [note] });
     const waiting = withPg(queue.pool, (tx) => queue.redrive.run(note, { n: 1 }, { tx }));
-    await expect(waiting).rejects.toMatchObject({ code: "invalid_argument", message: expect.stringMatching(/use enqueue/) });
+    await expect(waiting).rejects.toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringMatching(/use enqueue/),
+    });
     expect((await queue.redrive.jobs.count()).queued).toBe(0);
   });
 });
