@@ -9,6 +9,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const LONGEST = [
   "chaos/chaos",
   "conformance/postgres",
+  "conformance/postgres-15",
   "worker/heartbeat",
   "worker/outage-sqlite",
   "simulation/simulation",
@@ -28,9 +29,12 @@ const LONGEST = [
 ];
 
 const ALL = "test/**/*.test.ts";
-/** What a file says that starts, changes or measures processes, or takes modules apart; it has one to itself. */
+/**
+ * What a file says that starts, changes or measures processes, or takes modules apart; it has one to itself. To wait, or to
+ * read the environment or the own pid, changes nothing.
+ */
 const NEEDS_A_PROCESS =
-  /\bvi\.|\bprocess\.|child_process|support\/(?:\w+-)*(?:compiled|cpu-time|example|live-objects|pgbouncer|processes|server|statements|workers)\.ts|threadedWorld/;
+  /\bvi\.(?!waitFor\b|waitUntil\b|fn\b)|\bprocess\.(?!pid\b|env\b(?!\.\w+ = ))|child_process|support\/(?:\w+-)*(?:compiled|cpu-time|example|live-objects|pgbouncer|processes|server|statements|workers)\.ts|threadedWorld/;
 
 /** The files that may follow each other in one process, where they find modules loaded that they have in common. */
 function sharing(): string[] {

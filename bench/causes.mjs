@@ -4,6 +4,8 @@
 //   npm run bench -- causes [--letters 200000] [--only sqlite|postgres] [--short]
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { triageCauses } from "../dist/operate/triage.js";
+import { assemble } from "../dist/redrive.js";
 import { createPostgresStore } from "../dist/store/postgres/index.js";
 import { realSystem } from "../dist/system/real.js";
 import { inScratch, newJob, quantile, withStore } from "./measure.mjs";
@@ -64,19 +66,27 @@ async function fillLetters(store) {
   for (let more = true; more; ) ({ more } = await store.fold({ limit: SET }));
 }
 
-/** The middle and the worst time of a question. */
-async function timed(name, ask) {
+/** The middle and the worst time of a question, or of each of its parts. */
+async function timed(name, ask, parts = 1) {
   const took = [];
   for (let n = 0; n < TIMES; n++) {
     const began = performance.now();
     await ask();
-    took.push(performance.now() - began);
+    took.push((performance.now() - began) / parts);
   }
   const [middle, worst] = [quantile(took, 0.5), Math.max(...took)];
   const verdict = middle <= GOAL_MS ? "" : `  over the goal of ${GOAL_MS} ms`;
   console.log(
     `${name.padEnd(34)} ${middle.toFixed(1).padStart(9)} ms  worst ${worst.toFixed(1).padStart(9)} ms${verdict}`,
   );
+}
+
+/** What `dlq triage` asks about one cause, and about each of all: the whole page, divided by its causes. */
+async function askTriage(store, fingerprint) {
+  const alive = { pid: process.pid, host: "bench", isAlive: () => true };
+  const redrive = await assemble({ store, jobs: [], log: "silent" }, { system: realSystem, process: alive });
+  await timed("triage of one cause", () => triageCauses(redrive, { fingerprint }));
+  await timed(`triage of ${CAUSES} causes`, () => triageCauses(redrive, { limit: CAUSES }), CAUSES);
 }
 
 async function ask(store) {
@@ -94,6 +104,7 @@ async function ask(store) {
   await timed("trend of a cause, an hour", () => store.trend({ ...hour, fingerprint }));
   await timed("trend of the flow, an hour", () => store.trend(hour));
   await timed("letters of a cause, a page of 50", () => store.deadLetters({ limit: 50, fingerprint, payloads: false }));
+  await askTriage(store, fingerprint);
   await timed("fold with nothing to do", () => store.fold({ limit: SET }));
   await timed("recount of one cause", () => store.recount({ after: "", limit: 1 }));
   await timed("recount of all causes", () => store.recount({ after: "", limit: CAUSES + 1 }));

@@ -23,6 +23,7 @@ export function newJob(overrides = {}) {
     unique: "key",
     delayMs: 0,
     runAt: null,
+    trace: null,
     maxAttempts: 10,
     maxCrashes: 3,
     deadlineMs: null,

@@ -1,5 +1,5 @@
 // Growth on Postgres: how fast claim and settle are with nothing kept, with millions of finished jobs, with a million
-// scheduled ones, and while somebody leaves a transaction open so that nothing dead can be cleaned up; and what pruning in
+// scheduled ones, and while a client leaves a transaction open so that nothing dead can be cleaned up; and what pruning in
 // chunks leaves of the tables. Prints a table, and writes it with a plot for the docs unless it is a short run.
 //   node bench/postgres-growth.mjs [--short]
 import { rmSync, writeFileSync } from "node:fs";

@@ -23,7 +23,7 @@ const wanted = values.only?.split(",") ?? Object.keys(SUBJECTS);
 for (const subject of wanted)
   if (!Object.hasOwn(SUBJECTS, subject))
     throw new Error(`--only knows ${Object.keys(SUBJECTS).join(", ")}; got ${subject}.`);
-// The server and its folder go with us when somebody has had enough.
+// A signal ends the server and its folder with this process.
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
 await inScratch(async (folder) => {
   const server = await startPostgres(folder);

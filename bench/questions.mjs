@@ -1,12 +1,16 @@
 // `npm run bench -- questions`: what people ask a store that is full, right after two workers were killed with all that
-// they held, before any vacuum. Every question is timed; the goal is 100 ms each. Then ten viewers ask beside a worker.
+// they held, before any vacuum. Every question is timed; the goal is 100 ms each, and 50 ms for the metrics of the store.
+// Then ten viewers ask beside a worker.
 //   --only sqlite|postgres   --jobs N (and as many dead letters; default 100,000, the goal is meant for 1,000,000)
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { HEALTH_LIMITS } from "../dist/core/health.js";
 import { gatherHealth } from "../dist/operate/health.js";
+import { readStoreMetrics } from "../dist/operate/store-metrics.js";
+import { NO_LIMITS } from "../dist/services/holding.js";
 import { createPostgresStore } from "../dist/store/postgres/index.js";
 import { createSqliteStore } from "../dist/store/sqlite/index.js";
 import { against, inScratch, median, newJob, row } from "./measure.mjs";
@@ -14,6 +18,9 @@ import { startPostgres } from "./postgres/server.mjs";
 import { viewers } from "./viewers.mjs";
 
 const GOAL_MS = 100;
+/** Monitors ask again and again. */
+const METRICS = "metrics of the store";
+const METRICS_GOAL_MS = 50;
 const CHUNK = 1_000;
 const HELD = 5_000;
 const CAUSES = 40;
@@ -140,6 +147,7 @@ const QUESTIONS = {
   "tally of a service": (store) => store.tally({ service: "service-1", lookAt: 10_000 }),
   workers: (store) => store.workers(),
   health: (store) => gatherHealth(store),
+  [METRICS]: (store) => readStoreMetrics({ store, limits: NO_LIMITS, health: HEALTH_LIMITS }),
 };
 
 async function ask(store, question) {
@@ -168,9 +176,10 @@ async function measure(kind, address, server) {
   for (const [name, question] of Object.entries(QUESTIONS)) {
     const times = await ask(store, question);
     const worst = Math.max(...times);
-    if (worst > GOAL_MS) missed += 1;
+    const goal = name === METRICS ? METRICS_GOAL_MS : GOAL_MS;
+    if (worst > goal) missed += 1;
     const shown = `first ${times[0].toFixed(1)}, median ${median(times).middle.toFixed(1)} ms`;
-    row(name, shown, against(`${worst.toFixed(1)} <= ${GOAL_MS} ms`, worst <= GOAL_MS));
+    row(name, shown, against(`${worst.toFixed(1)} <= ${goal} ms`, worst <= goal));
   }
   await endRuns(store);
   await store.close();

@@ -51,7 +51,7 @@ async function written(folder, count) {
   return path;
 }
 
-/** The actor at work, and the signal that ended the run: whoever loses patience leaves no process and no files. */
+/** The actor at work, and the signal that ended the run: a user who stops it leaves no process and no files. */
 let actor = null;
 const ended = { by: "" };
 for (const signal of ["SIGINT", "SIGTERM"]) {

@@ -1,4 +1,4 @@
-// What many tenants cost, and what limits cost that nobody reaches: on both stores, each beside the same work without.
+// What many tenants cost, and what limits cost that no tenant reaches: on both stores, each beside the same work without.
 // Medians of three with their spread; only ratios travel from one machine to another.
 //   node bench/tenants.mjs [--short] [--only sqlite,postgres]
 import { join } from "node:path";

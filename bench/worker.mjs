@@ -9,8 +9,19 @@ import { memory } from "./worker/memory.mjs";
 import { pickUp } from "./worker/pick-up.mjs";
 import { retries } from "./worker/retries.mjs";
 import { scheduled, throughput } from "./worker/throughput.mjs";
+import { traces } from "./worker/traces.mjs";
 
-const SUBJECTS = { throughput, enqueue: enqueueing, bulk, "pick-up": pickUp, retries, scheduled, memory, killer };
+const SUBJECTS = {
+  throughput,
+  enqueue: enqueueing,
+  bulk,
+  "pick-up": pickUp,
+  retries,
+  scheduled,
+  memory,
+  killer,
+  traces,
+};
 
 const { values } = parseArgs({
   options: { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } },

@@ -12,21 +12,23 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   store     the SQLite store alone, beside the equal-work limit
   worker    a whole worker, beside the equal-work limit, plainjob and bee-queue
   postgres  the same on Postgres, beside the equal-work limit, graphile-worker, pg-boss and BullMQ
-  tenants   many tenants, and limits that nobody reaches, on SQLite and Postgres
+  tenants   many tenants, and limits that no tenant reaches, on SQLite and Postgres
   questions what people ask a full store, right after workers were killed, and what that costs a worker
   records   records through processRecords, on SQLite and Postgres, beside a plain loop without retries
   retryable a call that succeeds at once, beside cockatiel and p-retry
   startup   whole calls of the command line, beside plain node
   causes    counts of causes and flow, asked of a store with many dead letters
+  against   CPU a job in this tree and in another one, in turns, on SQLite and Postgres (only with --tree)
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
-  --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory or killer
+  --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory, killer or traces
                postgres: only throughput, enqueue, pick-up, idle, retries or crowded
-               tenants, questions, causes, records: only sqlite or postgres
+               tenants, questions, causes, records, against: only sqlite or postgres
   --jobs N     questions: how many jobs, and as many dead letters (default 100000; the goal is meant for 1000000)
   --records N  records: how many in the large run whose memory is compared (default 500000)
   --letters N  causes: how many dead letters (default 200000)
+  --tree DIR   against: the other tree, built, such as a worktree of an older commit
 `;
 
 /** Each benchmark with the folder its peers are installed in. */
@@ -40,6 +42,7 @@ const PEERS = {
   retryable: "peers",
   startup: null,
   causes: null,
+  against: null,
 };
 const NAMES = Object.keys(PEERS);
 
@@ -50,6 +53,7 @@ const OPTIONS = {
   records: { type: "string" },
   jobs: { type: "string" },
   letters: { type: "string" },
+  tree: { type: "string" },
 };
 
 const args = process.argv.slice(2);
@@ -62,7 +66,8 @@ try {
 }
 
 ready();
-const names = name === undefined ? NAMES : [name];
+// The one that needs another tree is run only when it is named.
+const names = name === undefined ? NAMES.filter((each) => each !== "against") : [name];
 const withPeers = !args.includes("--no-peers");
 for (const folder of withPeers ? new Set(names.map((each) => PEERS[each])) : [])
   if (folder && !peersMatch(join(root, "bench", folder))) installPeers(folder);

@@ -23,6 +23,8 @@ const SHAPES = (
   "Job Failure Lease AttemptRecord JobDetails Explanation Reason Page " +
   "EnqueuedJob EnqueueSummary RunOutcome RecordsSummary RecordResult Alert WorkerCounts " +
   "DeadLetter DeadLetterDetails RemoveSummary Tally CauseCount CauseView CauseDetails LettersSeen CountedName ReleaseFailures RunRecord StuckRun " +
+  "RedrivePlan PlanFacts PlanWarning CanaryProof RedriveRun RedriveRunView RedriveRunCounts FrozenSelection " +
+  "RepairPreview Misfits Misfit RepairSummary EditAnswer PayloadVersion " +
   "BreakerView BreakerCounts LimitView QueueView PauseTarget Pause ScheduleView UpkeepView LoggedEvent"
 ).split(" ");
 

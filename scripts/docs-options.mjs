@@ -14,6 +14,7 @@ const SECTIONS = [
   ["PolicyOptions", "createRedrive({ defaults }), defineJob(type, options)"],
   ["ServiceOptions", "createRedrive({ services: { name: options } })"],
   ["TenantOptions", "createRedrive({ tenants: { name: options } })"],
+  ["HealthOptions", "createRedrive({ health: options }), redrive.config.ts"],
   [
     "RateOptions",
     "createRedrive({ services: { name: { rateLimit: options } } }), defineJob(type, { rateLimit: options })",
@@ -33,6 +34,8 @@ const SECTIONS = [
   ["RescheduleOptions", "redrive.jobs.reschedule(target, options)"],
   ["DeadLetterFilter", "redrive.deadLetters.list(filter), .all, .retry, .remove, .stats, .export"],
   ["ExportOptions", "redrive.deadLetters.export(format, filter, options)"],
+  ["EditOptions", "redrive.deadLetters.edit(id, payload, options)"],
+  ["RepairOptions", "redrive.deadLetters.repair(target, recipe, options)"],
   ["RedriveSelection", "redrive.redrives.plan(selection)"],
   ["RedrivePlanOptions", "redrive.redrives.plan(selection, options)"],
   ["RedriveStartOptions", "redrive.redrives.start(plan, options)"],
@@ -43,7 +46,7 @@ const SECTIONS = [
   ["EventFilter", "redrive.events(filter)"],
   [
     "ActionOptions",
-    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove, redrive.redrives.pause(id, options), .resume, .cancel, .recall",
+    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, .undo, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove, redrive.redrives.pause(id, options), .resume, .cancel, .recall",
   ],
   ["RetryableOptions", "retryable(fn, options), @retryable(options)"],
   [
@@ -74,6 +77,9 @@ const WORDS = [
   ["ReasonKind", "REASON_KINDS"],
   ["ReleaseReason", "RELEASE_REASONS"],
   ["ExportFormat", "EXPORT_FORMATS"],
+  ["CauseState", "CAUSE_STATES"],
+  ["RunState", "RUN_STATES"],
+  ["LetterOutcome", "LETTER_OUTCOMES"],
 ];
 
 const HEAD = `# Options

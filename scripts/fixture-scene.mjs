@@ -1,6 +1,7 @@
 // What the stored fixtures of the schema hold: jobs in every state, dead letters, keys of every mode, a group with a place
-// held, schedules, pauses, an open breaker, and a `redrive batch` half done. Filled in through the library, on a clock that
-// begins at the same instant each time, with dice that follow from a seed.
+// held, schedules, pauses, an open breaker, a `redrive batch` half done, and from version 2 on a redrive run in its canary, a
+// cause with a record and a repaired payload. Filled in through the library, on a clock that begins at the same instant each
+// time, with dice that follow from a seed.
 
 import { fixed } from "../dist/core/backoff.js";
 import { PermanentError } from "../dist/core/errors.js";
@@ -53,6 +54,7 @@ const MAIL = defineJob("mail", { backoff: fixed("10m"), maxAttempts: 3, run: obe
 const PAY = defineJob("pay", { service: "bank", backoff: fixed("10m"), maxAttempts: 1, run: obey });
 const IMPORT = defineJob("import", { backoff: fixed("10m"), maxCrashes: 3, stuck: { after: "6h" }, run: obey });
 const REPORT = defineJob("report", { queue: "slow", run: obey });
+const SHIP = defineJob("ship", { queue: "slow", maxAttempts: 1, run: obey });
 
 const ITEMS = ["one", "two", "three", "four"].map((code) => JSON.stringify({ code }));
 
@@ -60,7 +62,7 @@ const ITEMS = ["one", "two", "three", "four"].map((code) => JSON.stringify({ cod
 export async function fill(store, clock) {
   const system = systemOn(clock);
   const services = { mailer: { breaker: { failures: 10 } } };
-  const jobs = [MAIL, PAY, IMPORT, REPORT];
+  const jobs = [MAIL, PAY, IMPORT, REPORT, SHIP];
   const surroundings = { system, process: { pid: 4_711, host: "a machine that is gone", isAlive: () => false } };
   const redrive = await assemble({ store, jobs, services, log: "silent" }, surroundings);
   const add = (job, label, options = {}, input = {}) => redrive.enqueue(job, { label, ...input }, options);
@@ -79,8 +81,11 @@ export async function fill(store, clock) {
   clock.pass(10 * MINUTE);
   await drain();
 
+  for (const label of ["sent by a run", "repaired", "left to a run"])
+    await add(SHIP, label, { tenant: "acme" }, { fails: "for good" });
   await add(MAIL, "waits for its retry", {}, { fails: "once" });
   await drain();
+  await halfARedrive(redrive);
   await halfABatch(redrive, store, surroundings);
   await redrive.breakers.open("bank", { reason: "the bank is down" });
   await redrive.pause({ kind: "queue", name: "slow" }, { reason: "the reports can wait" });
@@ -115,4 +120,20 @@ async function halfABatch(redrive, store, surroundings) {
   await enqueueItems(store, job, plan);
   await batch.worker({ poll: 20, concurrency: 1 }).drain({ grace: 0 });
   await changeRun(store, { name: plan.name, run: state.run }, (now) => ({ ...now, firstPassMs: 250 }));
+}
+
+/** A run over three letters: one is sent and waits (its queue is paused later), one has another payload. */
+async function halfARedrive(redrive) {
+  const letters = (await redrive.deadLetters.list({ type: "ship" })).items;
+  const repaired = letters.find(({ job }) => job.payload.includes("repaired"));
+  const { fingerprint } = repaired.failure;
+  await redrive.causes.note(fingerprint, "The carrier closed these accounts.", { why: "asked them" });
+  await redrive.causes.own(fingerprint, "shipping");
+  await redrive.deadLetters.edit(
+    repaired.job.id,
+    JSON.stringify({ label: "repaired", account: 9_007_199_254_740_991 }),
+  );
+  const { id } = await redrive.redrives.plan({ type: "ship" });
+  await redrive.redrives.start(id, { canary: [1], rate: 100, why: "the accounts are open again" });
+  await redrive.redrives.drive();
 }

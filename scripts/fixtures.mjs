@@ -1,8 +1,8 @@
-// Makes the stored fixtures of version 1 of the schema: test/fixtures/version-1.sqlite, and version-1.sql, a dump for
-// Postgres that any driver can restore. With the first further migration they are never made again: they are what
-// programs of version 1 have left behind.
+// Makes the stored fixtures of the newest version of the schema: test/fixtures/version-N.sqlite, and version-N.sql, a dump
+// for Postgres that any driver can restore. They are made once, at the end of the work on that version, and then stay: they
+// are what programs of that version have left behind.
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ready, root } from "./ready.mjs";
@@ -76,17 +76,18 @@ async function onSqlite(folder, target) {
   db.close();
 }
 
-if (MIGRATIONS.length !== 1 || ON_SQLITE.length !== 1) {
-  process.stderr.write("There is a version after 1: the fixtures of version 1 stay as they are.\n");
+const target = join(root, "test", "fixtures");
+const name = join(target, `version-${MIGRATIONS.length}`);
+if (MIGRATIONS.length !== ON_SQLITE.length || existsSync(`${name}.sqlite`)) {
+  process.stderr.write(`The fixtures of version ${MIGRATIONS.length} are there, and stay as they are.\n`);
   process.exit(1);
 }
-const target = join(root, "test", "fixtures");
 // The server's is its own, because it runs as another user.
-const folders = ["sqlite", "postgres"].map((name) => mkdtempSync(join(tmpdir(), `redrive-fixtures-${name}-`)));
+const folders = ["sqlite", "postgres"].map((store) => mkdtempSync(join(tmpdir(), `redrive-fixtures-${store}-`)));
 mkdirSync(target, { recursive: true });
 try {
-  await onSqlite(folders[0], join(target, "version-1.sqlite"));
-  writeFileSync(join(target, "version-1.sql"), await onPostgres(folders[1]));
+  await onSqlite(folders[0], `${name}.sqlite`);
+  writeFileSync(`${name}.sql`, await onPostgres(folders[1]));
   process.stdout.write(`${readdirSync(target).join("\n")}\n`);
 } finally {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });

@@ -8,5 +8,7 @@ export interface PlantedDefect {
   readonly is: string;
   readonly tests: readonly string[];
   readonly only?: string;
+  /** The net that must find it too: the model test or the simulation. */
+  readonly net?: { readonly tests: readonly string[]; readonly only?: string };
 }
 export const DEFECTS: readonly PlantedDefect[];

@@ -7,7 +7,7 @@ import { EVENT_DEFECTS } from "./planted-events.mjs";
 import { REPAIR_DEFECTS } from "./planted-repair.mjs";
 import { REDRIVE_DEFECTS } from "./planted-redrives.mjs";
 
-/** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`. */
+/** Each replaces `was`, which stands once in its file, by `is`; of its tests only those run whose names match `only`; `net` must notice it too. */
 export const DEFECTS = [
   {
     name: "a run that has ended and is not settled does not count as held",
@@ -263,9 +263,9 @@ export const DEFECTS = [
   },
   {
     name: "health tells a success rate from the jobs that are kept",
-    file: "src/operate/health.ts",
-    was: "return { status, score, successRate: null, reasons",
-    is: "return { status, score, successRate: jobs.completed as unknown as null, reasons",
+    file: "src/core/health.ts",
+    was: "successRate: successRateIn(facts.ended),",
+    is: "successRate: facts.jobs.completed / Math.max(1, facts.jobs.completed + facts.jobs.dead),",
     tests: ["test/operate/health.test.ts"],
   },
   {

@@ -2,6 +2,9 @@
 
 const SQLITE = ["test/conformance/sqlite.test.ts"];
 const POSTGRES = ["test/store/postgres/redrives.test.ts"];
+const DRIVING = ["test/redrives/driving.test.ts"];
+/** The model test, where a defect shows in random sequences on SQLite. */
+const MODEL = { tests: ["test/conformance/model.test.ts"], only: "sqlite" };
 
 /** The same form as in planted-defects.mjs. */
 export const REDRIVE_DEFECTS = [
@@ -20,6 +23,7 @@ export const REDRIVE_DEFECTS = [
     is: "if (fence) setCells([fence]);",
     tests: SQLITE,
     only: "writes nothing where the cell has another version",
+    net: MODEL,
   },
   {
     name: "a redrive heeds the version of its fence and does not write the cell",
@@ -36,22 +40,24 @@ export const REDRIVE_DEFECTS = [
     is: "`update job set state = 'dead', generation = generation - 1, placed = null,",
     tests: SQLITE,
     only: "is refused for the old death",
+    net: MODEL,
   },
   {
     name: "a recall takes back a job that a worker has handed back",
-    file: "src/store/sqlite/redrives.ts",
-    was: "and generation = ? and releases = 0",
-    is: "and generation = ?",
+    file: "src/core/recovery/outcome.ts",
+    was: " && job.releases === 0",
+    is: "",
     tests: SQLITE,
     only: "is refused once a worker has taken the job",
   },
   {
     name: "a recall takes back a job that a worker runs",
-    file: "src/store/sqlite/redrives.ts",
-    was: "where id = ? and state = 'queued' and generation = ? and releases = 0",
-    is: "where id = ? and state in ('queued', 'running') and generation = ? and releases = 0",
+    file: "src/core/recovery/outcome.ts",
+    was: 'return job.state === "queued" && job.generation === letterGeneration + 1',
+    is: "return job.generation === letterGeneration + 1",
     tests: SQLITE,
     only: "is refused once a worker has taken the job",
+    net: MODEL,
   },
   {
     name: "a recall counts as a new death",
@@ -84,5 +90,69 @@ export const REDRIVE_DEFECTS = [
     is: 'return redriven === null ? "forgetRedriven" : "forget";',
     tests: ["test/conformance/postgres.test.ts"],
     only: "postgres 18 outcome that is not kept counts as completed",
+  },
+  {
+    name: "the cursor of a run is written before its chunk, in a commit of its own",
+    file: "src/upkeep/redrive-step.ts",
+    was: "const answers = await store.redrive(requests, runChange(after, version));",
+    is: 'const [isOurs] = await store.setCells([runChange(after, version)]);\n  const answers = isOurs ? await store.redrive(requests) : ["fenced" as const];',
+    tests: DRIVING,
+    only: "on memory sends every letter exactly once, although",
+    net: MODEL,
+  },
+  {
+    name: "a driver sends its chunk without a fence, and writes the record afterwards",
+    file: "src/upkeep/redrive-step.ts",
+    was: "const answers = await store.redrive(requests, runChange(after, version));",
+    is: "const answers = await store.redrive(requests);\n  await store.setCells([runChange(after, version)]);",
+    tests: DRIVING,
+    only: "on memory sends nothing once it was cancelled",
+    net: MODEL,
+  },
+  {
+    name: "a driver overwrites a pause that came after it had read the run",
+    file: "src/upkeep/redrive-step.ts",
+    was: "const answers = await store.redrive(requests, runChange(after, version));",
+    is: 'const [cell] = (await store.cells([{ kind: "redrive", name: run.id }])).cells;\n  const answers = await store.redrive(requests, runChange(after, cell?.version ?? version));',
+    ...MODEL,
+  },
+  {
+    name: "a run sends jobs that have died after its plan",
+    file: "src/upkeep/redrive-letters.ts",
+    was: "return { ...filterOf(selection), through, ...(upTo",
+    is: "return { ...filterOf(selection), ...(upTo",
+    ...MODEL,
+  },
+  {
+    name: "a redrive sends a job whatever generation the caller has seen",
+    file: "src/store/sqlite/redrives.ts",
+    was: "where id = ? and state = 'dead' and generation = ?`",
+    is: "where id = ? and state = 'dead' and generation >= ?`",
+    tests: SQLITE,
+    net: MODEL,
+  },
+  {
+    name: "a repair does not look at the payload that it replaces",
+    file: "src/store/sqlite/payloads.ts",
+    was: "|| payloadHash(before) !== was) return",
+    is: '|| payloadHash(before) === "") return',
+    tests: SQLITE,
+    net: MODEL,
+  },
+  {
+    name: "the dead are deleted while a run may still send them",
+    file: "src/upkeep/run-cells.ts",
+    was: "return runs.some(({ run }) => isOpenRun(run) && now - run.startedAt < HOLD_MS);",
+    is: "return runs.length < 0 && now - HOLD_MS < 0;",
+    tests: ["test/redrives/retention.test.ts"],
+    only: "on memory",
+  },
+  {
+    name: "a job is explained as behind one of its group that waits in another lane",
+    file: "src/core/explain.ts",
+    was: '"priority", "group", "groupConcurrency"] as const',
+    is: '"priority", "group"] as const',
+    tests: ["test/core/explain.test.ts"],
+    net: MODEL,
   },
 ];

@@ -1,5 +1,5 @@
 // `npm run prove -- planted [--only TEXT]`: switches defects on again that were there once, one at a time in a copy of the
-// tree, and runs the tests about each; fails unless a test notices every one of them.
+// tree, and runs the tests about each; fails unless a test notices every one of them, and its net where it names one.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,9 +21,12 @@ export function plantAll(args) {
   let missed = 0;
   try {
     for (const defect of chosen) {
-      const found = noticed(copy, defect);
-      if (found === null) missed += 1;
-      console.log(`${found === null ? "MISSED " : "noticed"} ${defect.name}${found ? ` (${found})` : ""}`);
+      const { net } = defect;
+      const found = [noticed(copy, defect), ...(net ? [noticed(copy, { ...defect, only: undefined, ...net })] : [])];
+      const isMissed = found.includes(null);
+      if (isMissed) missed += 1;
+      const by = found.map((test, place) => test ?? (place === 0 ? "no test" : "not by its net")).join("; ");
+      console.log(`${isMissed ? "MISSED " : "noticed"} ${defect.name} (${by})`);
     }
   } finally {
     rmSync(copy, { recursive: true, force: true });

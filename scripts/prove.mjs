@@ -6,10 +6,14 @@
 //                                                             limits and fairness, on virtual time and every store
 //   recall [--tries N] [--seed S]                             jobs that are taken back beside 50 busy slots
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
-//   redrives [--kills N] [--seed S]                           a redrive run whose drivers are killed at random moments
+//   redrives [--only PART] [--kills N] [--tries N] [--letters N] [--many N] [--seed S]
+//                                                             redrive runs: drivers that are killed, a bug that hits one in
+//                                                             ten, an incident, very many letters, what they wait for
+//   metrics [--jobs N] [--kills N]                            figures of real workers against the books of the store
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
-//   upgrade [--store S] [--jobs N] [--letters N]              a store of version 1 migrated beside workers of version 1
+//   triage                                                    labelled incidents, and how triage advises on them
+//   upgrade [--from V] [--store S] [--jobs N] [--letters N]   a store of an older version migrated beside its workers
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
@@ -39,16 +43,31 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   recall    --tries N --seed S      sends jobs back and recalls them beside a worker of 50 slots (default 1000 tries on
                                     SQLite and on Postgres): each is claimed or recalled
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
-  redrives  --kills N --seed S      one redrive run over 40 letters a kill (default 50), its drivers killed at random moments
+  redrives  --kills N --seed S      one redrive run over 40 letters a kill (default 50), its drivers killed at random moments,
+                                    on SQLite and on Postgres
+            --tries N               so many runs (default 100) over letters of which one in ten still fails: 99 of 100 stop
+                                    before 60 are sent
+            --letters N             so many letters (default 10000) of one cause: a run stops at its first step while the bug
+                                    is there, and sends all, in order inside groups and at its rate, once it is fixed
+            --many N                one run over so many letters (default 1000000); says how long plan and start take, and
+                                    the memory of the driving process
+            --only PART             killed, tenth, incident, many or waits: only this one
+  metrics   --jobs N --kills N      two workers and so many jobs (default 10000) that fail, retry, die and are sent back, on
+                                    SQLite and on Postgres: counters and gauges equal the books of the store; then with
+                                    kills (default 10), after which counters are at most that
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
   classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
                                     half how many classes and retry decisions are right, and lists the wrong ones of
                                     the half that the rules were written after
+  triage                            plays 80 labelled incidents and asks triage about each (test/fixtures/incidents-*.ts);
+                                    says for each half how many answers are right, and lists the wrong ones of the half
+                                    that rules may be written after
   upgrade   --store sqlite|postgres only this store
-            --jobs N --letters N    a store of version 1 with so many jobs (default 100000) and dead letters of them
-                                    (default 10000) is migrated while two workers of version 1 are at work; says how long
-                                    they stood still (5 s at most), that nothing is lost, and that counts are right
+            --jobs N --letters N    a store of the version before with so many jobs (default 100000) and dead letters of
+                                    them (default 10000) is migrated while two workers of that version are at work; says
+                                    how long they stood still (5 s at most), that nothing is lost, and that counts are right
+            --from 1                the version of the store and of its workers (default 2)
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
@@ -63,6 +82,9 @@ const USAGE = `Usage: npm run prove -- <what> [options]
             --minutes M             begins no further change after so long (default 60)
             --in TEXT --out FILE    only files whose path holds the text; where the results are kept
 `;
+
+const PARTS_OF_REDRIVES = ["killed", "tenth", "incident", "many", "waits"];
+const fileOfRedrives = (part) => `test/redrives/${part}.test.ts`;
 
 /** Tests that do more when they are to prove it. */
 const INCLUDED = {
@@ -80,10 +102,12 @@ const INCLUDED = {
   postgres: ["test/simulation/postgres.test.ts"],
   recall: ["test/store/recall.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
-  redrives: ["test/redrives/killed.test.ts"],
+  redrives: PARTS_OF_REDRIVES.map(fileOfRedrives),
+  metrics: ["test/cli/metrics-books.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
   classes: ["test/core/prove-classes.ts"],
+  triage: ["test/operate/prove-triage.ts"],
   upgrade: ["test/store/upgrade.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
@@ -95,9 +119,11 @@ const SUBJECTS = {
   outages,
   recall,
   batch,
-  redrives: batch,
+  redrives,
+  metrics,
   corpus,
   classes: NOTHING,
+  triage: NOTHING,
   upgrade,
   checker: NOTHING,
   bench: NOTHING,
@@ -122,6 +148,30 @@ function batch(args) {
   return {
     REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "50"),
     REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+  };
+}
+
+function redrives(args) {
+  const given = { type: "string" };
+  const options = { only: given, kills: given, tries: given, letters: given, many: given, seed: given };
+  const { values } = parseArgs({ args, options });
+  if (values.only !== undefined && !PARTS_OF_REDRIVES.includes(values.only))
+    throw new Error(`--only must be one of ${PARTS_OF_REDRIVES.join(", ")}; got ${String(values.only)}.`);
+  if (values.only !== undefined) INCLUDED.redrives = [fileOfRedrives(values.only)];
+  return {
+    REDRIVE_PROVE_LETTERS: whole("--letters", values.letters ?? "10000"),
+    REDRIVE_PROVE_MANY: whole("--many", values.many ?? "1000000"),
+    REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "50"),
+    REDRIVE_PROVE_TRIES: whole("--tries", values.tries ?? "100"),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+  };
+}
+
+function metrics(args) {
+  const { values } = parseArgs({ args, options: { jobs: { type: "string" }, kills: { type: "string" } } });
+  return {
+    REDRIVE_PROVE_JOBS: whole("--jobs", values.jobs ?? "10000"),
+    REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "10"),
   };
 }
 
@@ -150,13 +200,16 @@ function simulate(args) {
 }
 
 function upgrade(args) {
-  const options = { store: { type: "string" }, jobs: { type: "string" }, letters: { type: "string" } };
-  const { store, jobs = "100000", letters = "10000" } = parseArgs({ args, options }).values;
+  const text = { type: "string" };
+  const options = { from: text, store: text, jobs: text, letters: text };
+  const { from = "2", store, jobs = "100000", letters = "10000" } = parseArgs({ args, options }).values;
+  if (!["1", "2"].includes(from)) throw new Error(`--from must be 1 or 2; got ${String(from)}.`);
   if (store !== undefined && !["sqlite", "postgres"].includes(store))
     throw new Error(`--store must be sqlite or postgres; got ${String(store)}.`);
   if (Number(letters) >= Number(jobs))
     throw new Error(`--letters must be fewer than the jobs, ${String(jobs)}; got ${String(letters)}.`);
   return {
+    REDRIVE_PROVE_FROM: from,
     REDRIVE_PROVE_JOBS: whole("--jobs", jobs),
     REDRIVE_PROVE_LETTERS: whole("--letters", letters),
     ...(store === undefined ? {} : { REDRIVE_PROVE_STORE: store }),

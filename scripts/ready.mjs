@@ -114,10 +114,12 @@ function npm(...args) {
   return cli.endsWith("npm-cli.js") ? run(process.execPath, [cli, ...args]) : run("npm", args);
 }
 
-// Always our own Node, and its own headers where it brings them, so that the driver is built for it and no other.
+// Always our own Node, and its own headers where it brings them, so that the driver is built for it and no other. Its two
+// halves compile side by side.
 function run(command, args) {
   const prefix = dirname(dirname(process.execPath));
   const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
+  env.JOBS ??= "max";
   if (existsSync(join(prefix, "include", "node", "node.h"))) env.npm_config_nodedir = prefix;
   const shell = process.platform === "win32" && command === "npm";
   return spawnSync(command, args, { cwd: root, env, shell, encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });

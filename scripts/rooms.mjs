@@ -17,6 +17,7 @@ export const ROOMS = [
   ["upkeep", "what every worker does for the fleet: expired runs, stuck runs, retention"],
   ["worker", "one process that takes work: claim, run, settle, presence"],
   ["schedules", "jobs at set times"],
+  ["metrics", "the counters of a process, and metrics as text for monitors"],
   ["operate", "what people do and look at: jobs, dead letters, breakers, runs, health"],
   ["records", "a stream of records through one job type"],
   ["config", "the files of users: job modules, config files, store URLs"],

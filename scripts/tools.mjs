@@ -31,6 +31,7 @@ export const TOOLS = {
   },
   pgbouncer: { name: "PgBouncer", tests: true, debian: "pgbouncer", isHere: () => program("pgbouncer") },
   ffmpeg: { name: "ffmpeg", tests: true, debian: "ffmpeg", isHere: () => program("ffmpeg") },
+  prometheus: { name: "promtool", tests: true, debian: "prometheus", isHere: () => program("promtool") },
   browser: {
     name: "chromium",
     tests: false,

@@ -1,5 +1,5 @@
-// The words of the docs and of src: phrases that hide who acts or that a reader has to decode, each with what to write
-// instead, and a count of sentences that name no actor. In src, comments and strings are judged, never code. `npm run docs --
+// The words of the docs, of src and of examples: phrases that hide who acts or that a reader has to decode, each with what
+// to write instead, and a count of sentences that name no actor. In code, comments and strings are judged. `npm run docs --
 // --words` prints the count; `test/tidy.test.ts` refuses the phrases.
 
 /** Words that stand where the actor should: at most this share of sentences may have one. */
@@ -25,7 +25,7 @@ export const PHRASES = [
 
 /** The SQL of a schema, comments included, is part of a version that does not change any more. */
 const isFrozenSql = (path) => /^src\/store\/\w+\/schema\.ts$/.test(path);
-const isSource = (path) => /^src\/.*\.ts$/.test(path);
+const isSource = (path) => /^(src|examples)\/.*\.(ts|mjs)$/.test(path);
 const isPage = (path) => /^(README|CONTRIBUTING|SECURITY|CHANGELOG)\.md$|^docs\/.*\.md$/.test(path);
 /** Pages made from source: what they say is changed there. */
 const isMade = (path) => /^docs\/reference\/(options|cli)\.md$/.test(path);

@@ -1,9 +1,11 @@
 // The options of a queue, checked and completed once.
 import { checkActor } from "./core/event-log.ts";
+import type { HealthOptions } from "./core/health.ts";
 import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "./core/options.ts";
 import { type PolicyOptions, resolvePolicy } from "./core/policy.ts";
 import { DEFAULT_STORE, STORE_URLS } from "./core/store-urls.ts";
+import { type TraceMode, traceMode } from "./core/trace.ts";
 import { type Limits, resolveLimits, type ServiceOptions, type TenantOptions } from "./core/service.ts";
 import { isJobDefinition, type JobDefinition, withDefaults } from "./jobs/define-job.ts";
 import { type Middleware, wrapped } from "./jobs/middleware.ts";
@@ -28,12 +30,19 @@ export interface RedriveOptions {
    * limits.
    */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
+  /** From when on `health()` reports trouble; default as in `HealthOptions`. */
+  readonly health?: HealthOptions;
   /** Wrapped around every run, the first one outermost; default none. */
   readonly middleware?: readonly Middleware[];
   /** A logger with the methods of pino, or the level of the built-in one, which writes to stderr; default `warn`. */
   readonly log?: Log | LogLevel;
   /** The largest payload in bytes, 1 to 16 MiB; default 1 MiB. */
   readonly maxPayloadBytes?: number;
+  /**
+   * Makes OpenTelemetry spans through `@opentelemetry/api`: `true` makes the first run of a job a child of its enqueue and
+   * links later ones to it, `"link"` links all; default `false`, and the package is not loaded.
+   */
+  readonly traces?: boolean | "link";
   /** Who acts, for the event log; default the variable `REDRIVE_ACTOR`, else the user and the host, as `ada@web-1`. */
   readonly actor?: string;
 }
@@ -44,8 +53,12 @@ export interface RedriveSettings {
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   readonly limits: Limits;
+  /** As the user gave it; what reads the health checks it. */
+  readonly health: HealthOptions;
   readonly log: Log;
   readonly maxPayloadBytes: number;
+  /** Null where no traces are made. */
+  readonly traceMode: TraceMode | null;
   /** Null where the system says who acts. */
   readonly actor: string | null;
 }
@@ -56,16 +69,18 @@ const FIELDS = namesOf<RedriveOptions>()([
   "defaults",
   "services",
   "tenants",
+  "health",
   "middleware",
   "log",
   "maxPayloadBytes",
+  "traces",
   "actor",
 ]);
 
 /** Checks and completes the options. */
 export function resolveRedrive(options: RedriveOptions): RedriveSettings {
   const given = parseOptions(options, FIELDS, "createRedrive");
-  const { store, jobs = [], middleware = [], defaults = {}, services, tenants, log = "warn" } = given;
+  const { store, jobs = [], middleware = [], defaults = {}, services, tenants, health = {}, log = "warn" } = given;
   if (typeof store !== "string" && typeof (store as Store | undefined)?.enqueue !== "function")
     throw invalid(
       "store",
@@ -90,8 +105,10 @@ export function resolveRedrive(options: RedriveOptions): RedriveSettings {
     jobs: jobs.map((job: JobDefinition) => wrapped(withDefaults(job, library), middleware)),
     defaults: library,
     limits: resolveLimits({ services, tenants, types: jobs } as Parameters<typeof resolveLimits>[0]),
+    health: health as HealthOptions,
     log: logOf(log),
     maxPayloadBytes: maxPayloadBytes as number,
+    traceMode: traceMode(given.traces),
     actor: actor as string | null,
   };
 }

@@ -9,6 +9,7 @@ import { type PolicyOptions, PRESETS, resolvePolicy } from "./core/policy.ts";
 import type { Limits } from "./core/service.ts";
 import type { JobDefinition } from "./jobs/define-job.ts";
 import type { Events } from "./report/events.ts";
+import type { ProcessMeter, SlotCounts } from "./metrics/meter.ts";
 import type { FlowMeter } from "./store/flow-meter.ts";
 import type { Store } from "./store/store.ts";
 import type { Log } from "./system/log.ts";
@@ -17,6 +18,7 @@ import { archiveTo } from "./operate/archive.ts";
 import { driverOf } from "./operate/redrives.ts";
 import { causesService } from "./upkeep/causes.ts";
 import { countBriefly, countsService } from "./upkeep/counts.ts";
+import { noteDrain } from "./upkeep/drains.ts";
 import { openRecords } from "./upkeep/upkeep-records.ts";
 import { fingerprintService } from "./upkeep/fingerprints.ts";
 import { applyBriefly, type RetentionOptions, retentionService } from "./upkeep/retention.ts";
@@ -25,10 +27,11 @@ import { scheduleService } from "./schedules/schedule-service.ts";
 import { stuckService } from "./upkeep/stuck-runs.ts";
 import { type Service, startUpkeep, type UpkeepOptions } from "./upkeep/upkeep.ts";
 import { childIsolation } from "./child-isolation.ts";
-import { type HealthOptions, type HealthPort, serveHealth } from "./worker/health-port.ts";
+import { type HealthPort, type HealthPortOptions, serveHealth } from "./worker/health-port.ts";
 import type { Isolation } from "./worker/isolation.ts";
 import type { WorkerDependencies } from "./worker/dependencies.ts";
 import { openReporter } from "./report/reporter.ts";
+import type { Traces } from "./report/traces.ts";
 import type { RedriveWorker, RedriveWorkerOptions } from "./worker/redrive-worker-api.ts";
 import { resolveWorker, type WorkerSettings } from "./worker/settings.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
@@ -42,6 +45,10 @@ export interface WorkerSurroundings {
   readonly log: Log;
   /** Counts new jobs and runs for the store; absent where they are not counted. */
   readonly flow?: FlowMeter;
+  /** Counts runs for metrics; absent where they are not counted. */
+  readonly meter?: ProcessMeter;
+  /** Makes spans; absent where no traces are made. */
+  readonly traces?: Traces | null;
   readonly events: Events;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
@@ -66,8 +73,8 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   const store = withTypeLimits(around.store, around.jobs);
   const records = openRecords({ ...around, worker: () => worker.id });
   const worker = createWorker({ ...around, store, settings, records, isolation: isolation?.(settings) ?? null });
-  const life = openLife(around, () => api);
-  const probes = { isLive: () => !life.isSpent, isReady: () => worker.isReady };
+  const life = openLife(around, () => ({ api, slots: worker.slots }));
+  const probes = { isLive: () => !life.isSpent, isReady: () => worker.isReady, ...servedBy(around) };
   const driver = driverOf(around, () => worker.id, worker.signs);
   const services = [stuckCheck({ ...around, store }, settings, worker), ...signedServices(around, worker, driver)];
   const beside = { ...around, records, contact: worker.contact, driver };
@@ -117,9 +124,23 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   return api;
 }
 
+/** What the health port serves besides the probes: the text is loaded when a monitor first asks. */
+function servedBy({ meter, log }: WorkerSurroundings): Pick<HealthPortOptions, "metrics" | "log"> {
+  if (!meter) return { log };
+  const metrics: HealthPortOptions["metrics"] = async (accept) => {
+    const { formatFor, MEDIA_TYPES, metricsText } = await import("./metrics/text.ts");
+    const format = formatFor(accept);
+    return { mediaType: MEDIA_TYPES[format], text: metricsText(meter.read(), format) };
+  };
+  return { metrics, log };
+}
+
 function checkBeside({ health, archive }: RedriveWorkerOptions): void {
-  if (health !== undefined)
-    checkInteger("health.port", parseOptions(health, ["port", "host"], "worker.health").port, 0, 65_535);
+  if (health !== undefined) {
+    const { port, metricsToken } = parseOptions(health, ["port", "host", "metricsToken"], "worker.health");
+    checkInteger("health.port", port, 0, 65_535);
+    if (metricsToken !== undefined) checkText("worker.health.metricsToken", metricsToken);
+  }
   if (archive !== undefined) checkText("worker.archive", archive);
 }
 
@@ -127,7 +148,12 @@ function checkBeside({ health, archive }: RedriveWorkerOptions): void {
  * The one life of a worker, and its registration with its Redrive: added when it begins to work, removed when it has
  * ended.
  */
-function openLife({ events, onBegin }: WorkerSurroundings, worker: () => RedriveWorker) {
+function openLife(
+  { events, onBegin, meter }: WorkerSurroundings,
+  of: () => { readonly api: RedriveWorker; readonly slots: SlotCounts },
+) {
+  const worker = (): RedriveWorker => of().api;
+  const watch = (): (() => void) => meter?.watch(() => of().slots) ?? (() => undefined);
   let ties: (() => void)[] = [];
   let isOver = false;
   let isSpent = false;
@@ -140,7 +166,7 @@ function openLife({ events, onBegin }: WorkerSurroundings, worker: () => Redrive
     begin() {
       if (isOver)
         throw new RedriveError("closed", "This worker has stopped. Make a new one with redrive.worker() to continue.");
-      if (ties.length === 0) ties = [onBegin(worker()), events.on("worker.spent", onSpent)];
+      if (ties.length === 0) ties = [onBegin(worker()), events.on("worker.spent", onSpent), watch()];
     },
     /** The start failed; it may be tried again. */
     failed(error: unknown): never {
@@ -167,9 +193,9 @@ function fromFile(jobs: string | undefined, url: string | null): ((settings: Wor
 interface Companions {
   readonly healthPort: number | null;
   start(): Promise<void>;
-  /** Makes the jobs of ticks and redrive runs that are due: a one-shot must not end before it has seen them. */
+  /** Notes that a drain begins, and makes the jobs of ticks and redrive runs that are due: it must not end before it has seen them. */
   look(): Promise<void>;
-  /** Cleans up once, briefly: a one-shot ends before upkeep would. */
+  /** Cleans up once, briefly, because a drain ends before upkeep would; notes its end. */
   tidy(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -178,11 +204,12 @@ function openCompanions(
   around: WorkerSurroundings & Pick<UpkeepOptions, "records" | "contact"> & { readonly driver: RedriveDriver },
   retained: RetentionOptions,
   services: readonly Service[],
-  health: HealthOptions | undefined,
+  health: HealthPortOptions | undefined,
 ): Companions {
   let port: HealthPort | null = null;
   let upkeep: { stop(): Promise<void> } | null = null;
   let begun: Promise<void> | null = null;
+  let noteEnd = async (): Promise<void> => undefined;
   const begin = async (): Promise<void> => {
     const { store, log } = around;
     const { name, notice } = store.describe();
@@ -206,6 +233,7 @@ function openCompanions(
         throw error;
       })),
     async look() {
+      noteEnd = await noteDrain(around);
       // A failure here is retried, and reported, by the service that starts next.
       await scheduleService(around)
         .step(new AbortController().signal)
@@ -218,6 +246,7 @@ function openCompanions(
       await countBriefly(around).catch(failed("the counts of causes could not be folded now"));
       const look = causesService(around).step(new AbortController().signal);
       await look.catch(failed("the worker could not look at the causes now"));
+      await noteEnd();
     },
     async stop() {
       // The caller of a failed start already has its error.
@@ -245,6 +274,7 @@ function stuckCheck(around: WorkerSurroundings, settings: WorkerSettings, worker
     ...around,
     graceMs: settings.abortGraceMs + settings.heartbeatMs,
     workers: () => worker.signs.read()?.workers ?? 1,
+    nothingRuns: () => worker.held === 0 && worker.signs.read()?.workers === 1,
     policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
     report: openReporter({ ...around, counts: worker.counts, definitions, now: system.now }),
   });

@@ -1,12 +1,12 @@
 // Composes the library: one store, the job types of a program, and the objects that enqueue, read and work. Everything
 // else is in the folders; this file only connects them.
-import { checkActor, subjectOf } from "./core/event-log.ts";
-import { JOB_BOUNDS } from "./core/new-job.ts";
+import { checkActor } from "./core/event-log.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { invalid, objectOf, parseOptions } from "./core/options.ts";
 import { PRESETS } from "./core/policy.ts";
 import { openStore } from "./open-store.ts";
+import type { Health } from "./core/health.ts";
 import { type Breakers, openBreakers } from "./operate/breakers.ts";
 import { type Causes, openCauses } from "./operate/causes.ts";
 import { type DeadLetters, openDeadLetters } from "./operate/dead-letters.ts";
@@ -26,13 +26,14 @@ import type { OpenModule } from "./operate/recipe.ts";
 import { openRuns, type Runs } from "./operate/runs.ts";
 import { openRedrives, type Redrives } from "./operate/redrives.ts";
 import { openStuck, type Stuck } from "./operate/stuck.ts";
-import { type QueueView, readPauses, readQueues } from "./operate/queue-views.ts";
+import { pausing, type QueueView, readPauses, readQueues } from "./operate/queue-views.ts";
 import { openSchedules, type Schedules } from "./schedules/schedules.ts";
 import type { CircuitBreaker } from "./services/call-breaker.ts";
 import { openSharedBreakers } from "./services/shared-breaker.ts";
+import type { ProcessMeter } from "./metrics/meter.ts";
+import type { Metrics } from "./operate/monitoring.ts";
 import { type FlowMeter, openFlowMeter } from "./store/flow-meter.ts";
 import type { LoggedEvent, Page, Pause, PauseTarget, Store } from "./store/store.ts";
-import { VERBS } from "./store/verb-facts.ts";
 import { hostId, isAlive } from "./system/processes.ts";
 import type { Log } from "./system/log.ts";
 import { realSystem } from "./system/real.ts";
@@ -48,6 +49,7 @@ import type { RedriveWorker, RedriveWorkerOptions } from "./worker/redrive-worke
 import { openWorker } from "./redrive-worker.ts";
 import type { WorkerDependencies } from "./worker/dependencies.ts";
 import { openReporter, zeroCounts } from "./report/reporter.ts";
+import type { Traces } from "./report/traces.ts";
 import { withTypeLimits } from "./worker/type-limits.ts";
 
 /** A queue. Close it when you are done, or declare it with `await using`. */
@@ -140,6 +142,16 @@ export interface Redrive extends AsyncDisposable {
   queues(): Promise<QueueView[]>;
   /** Every pause in force: of queues, job types, services and tenants. */
   pauses(): Promise<Pause[]>;
+  /** The health of the queue, or of one job type: a status, a score from 0 to 1, and the reasons. Reads the store. */
+  health(query?: { readonly type?: string }): Promise<Health>;
+  /** What this process has counted, and the gauges of the fleet, which it reads from the store. */
+  metrics(): Promise<Metrics>;
+  /**
+   * Calls the listener with the metrics at this interval, from 1 s to 1 day (default 30 s), until this Redrive closes;
+   * returns a function that stops it. A listener that throws is logged; one that has not ended is not called again
+   * meanwhile.
+   */
+  onMetrics(listener: (metrics: Metrics) => unknown, options?: { readonly every?: Duration }): () => void;
   /** Calls the listener for events of this process; returns a function that stops it. */
   readonly on: Events["on"];
   /** Stops its workers, finishes writes under way, and closes the store unless you opened it. Safe to call twice. */
@@ -162,6 +174,27 @@ export function createRedrive(options: RedriveOptions): Promise<Redrive> {
   return assemble(options, { system: realSystem, process: { pid, host: hostId(), isAlive } });
 }
 
+/** The counters of the process, loaded here: a program that only imports the library has nothing to count. */
+async function meterOf({ jobs }: RedriveSettings, { monotonic }: System): Promise<ProcessMeter> {
+  const { openMeter } = await import("./metrics/meter.ts");
+  return openMeter(
+    jobs.map(({ type }) => type),
+    monotonic,
+  );
+}
+
+/** Checks the options; loads the check of health only where there is something to check. */
+async function settingsOf(options: RedriveOptions): Promise<RedriveSettings> {
+  const settings = resolveRedrive(options);
+  if (options.health !== undefined) (await import("./core/health.ts")).resolveHealth(options.health);
+  return settings;
+}
+
+/** Loads what makes spans only where traces are asked for. */
+async function loadTraces({ traceMode: mode, log }: RedriveSettings): Promise<Traces | null> {
+  return mode && (await import("./report/traces.ts")).openTraces(mode, log);
+}
+
 async function migrateStore(store: Store, log: Log, isOurs: boolean): Promise<void> {
   try {
     const notice = await store.migrate();
@@ -174,16 +207,16 @@ async function migrateStore(store: Store, log: Log, isOurs: boolean): Promise<vo
 
 /** The same with the caller's clock, randomness and process. */
 export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
-  const settings = resolveRedrive(options);
+  const settings = await settingsOf(options);
   const store = typeof settings.store === "string" ? await openStore(settings.store) : settings.store;
   const isOurs = store !== options.store;
-  const url = typeof settings.store === "string" ? settings.store : null;
   await migrateStore(store, settings.log, isOurs);
   const { system, events = openEvents(settings.log) } = surroundings;
   const actor = actorOf(settings, system);
   const eventLog = openEventLog({ store, log: settings.log, actor });
   const flow = openFlowMeter(store, system);
-  const parts = { ...settings, store, system, events, eventLog, flow, actor };
+  const [meter, traces] = await Promise.all([meterOf(settings, system), loadTraces(settings)]);
+  const parts = { ...settings, store: meter.timed(store), system, events, eventLog, flow, meter, actor, traces };
   const producer = openProducer(parts);
   // A caller that waits for an answer wants it soon: the limits of the preset `handler` apply where the type sets none.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
@@ -209,13 +242,13 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
     stuck: openStuck(stuckParts(parts)),
     breakers: openBreakers(parts),
     schedules: openSchedules(parts),
-    ...views(parts),
+    ...looks(parts, gone.signal),
     ...waysIn(producer, awaited, parts, gone.signal),
     worker(workerOptions) {
       if (gone.signal.aborted) throw closed();
       return openWorker(workerOptions, {
         ...parts,
-        url,
+        url: typeof settings.store === "string" ? settings.store : null,
         process: surroundings.process,
         drives: surroundings.drives ?? true,
         onBegin: joining(workers, gone.signal),
@@ -234,13 +267,34 @@ export async function assemble(options: RedriveOptions, surroundings: Surroundin
   return redrive;
 }
 
-function views({ store, limits, jobs }: Parts): Pick<Redrive, "limits" | "queues" | "pauses" | "events"> {
+/** What people and monitors look at; what monitors ask is loaded with the first question. */
+function looks(
+  parts: Parts,
+  gone: AbortSignal,
+): Pick<Redrive, "limits" | "queues" | "pauses" | "events" | "health" | "metrics" | "onMetrics"> {
+  const { store, limits, jobs } = parts;
+  const load = () => import("./operate/monitoring.ts");
   return {
     limits: () => readLimits(store, limits),
     queues: () => readQueues(store, jobs),
     pauses: () => readPauses(store),
     events: (query) => readEvents(store, query),
+    health: async (query = {}) => (await load()).askHealth(parts, query),
+    metrics: async () => (await load()).readMetrics(parts),
+    onMetrics(listener, options = {}) {
+      const stop = new AbortController();
+      const everyMs = metricsEveryMs(listener, options);
+      const until = AbortSignal.any([gone, stop.signal]);
+      void load().then(({ tellMetrics }) => tellMetrics(parts, { listener, everyMs, until }));
+      return () => stop.abort();
+    },
   };
+}
+
+function metricsEveryMs(listener: unknown, options: { readonly every?: Duration }): number {
+  if (typeof listener !== "function") throw invalid("listener", "a function (metrics) => …", listener, "pass one");
+  const { every = 30_000 } = parseOptions(options, ["every"], "onMetrics");
+  return parseDuration(every, "every", { minMs: 1_000, maxMs: 86_400_000 });
 }
 
 /** Loads what runs recipes in threads only where a call names one. */
@@ -263,46 +317,34 @@ function actorOf({ actor }: Pick<RedriveSettings, "actor">, system: System): str
   return found;
 }
 
-function pausing({ store, eventLog }: Pick<Parts, "store" | "eventLog">): Pick<Redrive, "pause" | "resume"> {
-  return {
-    pause: async (target, options = {}) => {
-      const { for: span, reason = "", why } = parseOptions(options, ["for", "reason", "why"], "pause");
-      const { kind, name } = objectOf(target, "target");
-      const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
-      const pause = { forMs, reason: reason as string };
-      VERBS.pause.check?.({ kind, name }, pause);
-      const said = why ?? (pause.reason === "" ? undefined : pause.reason);
-      const action = { kind: "pause", subject: subjectOf(kind, name), why: said, details: pause };
-      await eventLog.act(action, () => store.pause({ kind, name }, pause));
-    },
-    resume: async (target, options = {}) => {
-      const { why } = parseOptions(options, ["why"], "resume");
-      const { kind, name } = objectOf(target, "target");
-      VERBS.resume.check?.({ kind, name });
-      const outcome = (resumed: boolean | undefined): object => ({ resumed });
-      const action = { kind: "resume", subject: subjectOf(kind, name), why, outcome };
-      return eventLog.act(action, () => store.resume({ kind, name }));
-    },
-  };
-}
-
 type Parts = Omit<RedriveSettings, "store"> & {
+  readonly traces: Traces | null;
   readonly store: Store;
   readonly system: System;
   readonly events: Events;
   readonly eventLog: EventLog;
   readonly flow: FlowMeter;
+  readonly meter: ProcessMeter;
 };
 
 /** What stuck runs are judged with; what is done about them is reported as a worker reports it. */
-function stuckParts({ store, jobs, system, log, events, eventLog, flow }: Parts): Parameters<typeof openStuck>[0] {
+function stuckParts({
+  store,
+  jobs,
+  system,
+  log,
+  events,
+  eventLog,
+  flow,
+  meter,
+}: Parts): Parameters<typeof openStuck>[0] {
   const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
   return {
     store: withTypeLimits(store, jobs),
     system,
     eventLog,
     policyOf: (type) => definitions.get(type)?.policy ?? PRESETS.default,
-    report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now, flow }),
+    report: openReporter({ log, events, counts: zeroCounts(), definitions, now: system.now, flow, meter }),
   };
 }
 

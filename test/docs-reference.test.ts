@@ -28,13 +28,15 @@ describe("options.md", () => {
     expect(without(types, headings(page("options")))).toEqual([]);
   });
 
+  const LETTER_FIELDS: [path: string, list: string] = ["src/core/recovery/selection.ts", "LETTER_FIELDS"];
   /** A section, and the list of names that the program accepts there. */
   const accepted: [section: string, path: string, list: string, inherited?: [path: string, list: string]][] = [
     ["RedriveOptions", "src/redrive-options.ts", "FIELDS"],
     ["EnqueueOptions", "src/enqueue/new-jobs.ts", "FIELDS", ["src/core/policy.ts", "JOB_LIMIT_FIELDS"]],
     ["WorkerOptions", "src/worker/settings.ts", "WORKER_FIELDS"],
     ["JobFilter", "src/operate/jobs.ts", "FILTER"],
-    ["DeadLetterFilter", "src/operate/dead-letters.ts", "FILTER"],
+    ["DeadLetterFilter", "src/operate/dead-letters.ts", "FILTER", LETTER_FIELDS],
+    ["RedriveSelection", "src/operate/redrive-selection.ts", "SELECTION", LETTER_FIELDS],
     ["ProcessRecordsOptions", "src/records/process-records.ts", "FIELDS"],
     ["AlertOptions", "src/core/alerts.ts", "FIELDS"],
     ["BreakerOptions", "src/core/breaker.ts", "OPTION_KEYS"],
@@ -152,7 +154,7 @@ describe("architecture.md", () => {
   };
 
   it("has a limit of a job added in six files, and a verb in eight", () => {
-    const limit = ["cli/command", "core/job", "core/policy", "core/verdict", "operate/json-form", "store/columns"];
+    const limit = ["cli/command", "core/job", "core/policy", "core/verdict", "operate/job-forms", "store/columns"];
     const named = filesFor("a job field", "a job field that is a limit").toSorted();
     expect(named).toEqual(limit.map((path) => `src/${path}.ts`));
     expect(filesFor("a store verb").length).toBeGreaterThanOrEqual(5);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { VERSION } from "../src/cli/version.ts";
+import { VERSION } from "../src/core/version.ts";
 import { INITIAL, oddities, pack, tryOut, typeCheck } from "../scripts/package.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

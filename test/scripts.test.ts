@@ -32,6 +32,7 @@ describe("npm run prove", () => {
   it.each([
     [["steady", "--runs", "none"], "--runs must be a whole number from 1 to 99; got none."],
     [["simulate", "--store", "postgres", "--seed", "5"], "takes neither --seed nor --seeds"],
+    [["upgrade", "--from", "3"], "--from must be 1 or 2; got 3."],
     [["upgrade", "--store", "memory"], "--store must be sqlite or postgres; got memory."],
     [["upgrade", "--jobs", "10", "--letters", "10"], "--letters must be fewer than the jobs, 10; got 10."],
     [["tiemd"], 'There is nothing to prove called "tiemd".'],

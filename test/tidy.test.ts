@@ -205,6 +205,11 @@ describe("the rules", () => {
     expect(plainWords({ path: "test/a.test.ts", text: "// for nobody" })).toEqual([]);
   });
 
+  it("judge the words of examples as those of src", () => {
+    for (const path of ["examples/shop/a.ts", "examples/video/a.mjs", "src/core/a.ts"])
+      expect(plainWords({ path, text: "// for nobody" })).toHaveLength(1);
+  });
+
   it("leave names, code in a comment, values in a string and the SQL of a schema to their words", () => {
     const text = [
       'const NOBODY = names["x"];',

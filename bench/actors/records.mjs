@@ -16,7 +16,7 @@ async function* recordsIn(input) {
 /** How often a long run says how far it is. */
 const PROGRESS_MS = 10_000;
 
-/** Says how many results there are by now, for whoever waits; returns the way to stop that. */
+/** Says how many results there are by now, for the process that waits; returns the way to stop that. */
 function progress(count, told) {
   const began = performance.now();
   const timer = setInterval(() => {

@@ -1,5 +1,5 @@
 // bee-queue over a Redis of its own without persistence, with as many slots as Redrive has by default, and without the
-// events nobody here listens to. Tasks: fill a queue and drain it; jobs may be told to fail at their first attempt.
+// events to which this program does not listen. Tasks: fill a queue and drain it; jobs may be told to fail at their first attempt.
 import Queue from "bee-queue";
 import { actor, stamp } from "../actor.mjs";
 

@@ -48,6 +48,6 @@ export function claimed({ worker, version, lane, most, nonce, ticket, spent }) {
 
 /** The values that insert jobs of these payloads. */
 export function inserted(payloads) {
-  const settings = [0, null, 0, 1, true, ...termValues(PRESETS.default)];
+  const settings = [0, null, 0, 1, true, null, ...termValues(PRESETS.default)];
   return [payloads.map(() => realSystem.jobId()), payloads, payloads.map(() => null), ...settings, payloads.length];
 }

@@ -86,7 +86,7 @@ async function enqueue(producer, { callers, count }, go) {
 async function produce(producer, { count }, go) {
   await producer.migrate();
   await go();
-  // Not counted: whoever asks for the first time waits for connections and plans, here as above.
+  // Not counted: the first call waits for connections and plans, here as above.
   await producer.add({ at: null });
   await sleep(500);
   for (let made = 0; made < count; made++) {

@@ -1,4 +1,4 @@
-// One database for one measurement, gone afterwards, so that nobody works among the dead rows of those before. Dropping
+// One database for one measurement, gone afterwards, so that no measurement works among the dead rows of those before. Dropping
 // one is also a checkpoint, so that none falls into the few seconds of the next.
 import pg from "pg";
 

@@ -21,6 +21,7 @@ const FAILURE = {
   message: "connect ECONNRESET",
   stack: `Error: connect ECONNRESET\n    at run (file:///srv/app/jobs/bench.js:41:13)\n    at callHandler (${"x".repeat(60)})`,
   fingerprint: "8a6b1c0de2f34a57",
+  alike: false,
 };
 
 /** Takes sets from a lane until it is empty, and settles each with a statement and more columns than those of the lease. */

@@ -27,7 +27,7 @@ export async function pickUp({ short, rounds }) {
   await steadily({ short, rounds });
 }
 
-/** At so many a second, in turns with what the disk alone takes for as many syncs: nobody who syncs is faster. */
+/** At so many a second, in turns with what the disk alone takes for as many syncs: no program that syncs is faster. */
 async function steadily({ short, rounds }) {
   const [count, perSecond, idleMs] = [short ? 10 : 500, 50, short ? 200 : 10_000];
   const [pickups, syncs, idle] = [[], [], []];

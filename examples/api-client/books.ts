@@ -109,7 +109,7 @@ function checkOutage({ charged, slots, openedAt }: Run, calls: readonly Call[], 
   const most = 2 * OPENS_AFTER + slots;
   const died = jobs.filter(({ state, failure }) => state === "dead" && failure?.code === "503").length;
   const ok = openedAt !== null && charged <= met && charged <= most && died === 0;
-  const text = `outage: ${charged} attempts charged, at most ${most}; ${met - charged} calls charged to nobody, ${died} dead`;
+  const text = `outage: ${charged} attempts charged, at most ${most}; ${met - charged} calls not charged, ${died} dead`;
   return { ok, text };
 }
 

@@ -200,7 +200,7 @@ class Day {
     this.#service.trouble = this.#step === 1 ? "busy" : this.#step === 3 ? "down" : "none";
     if (this.#step === 1) this.#tell("wait", "the service is busy: 429 with Retry-After 1 for every call");
     if (this.#step === 3) this.#tell("bad", "the service goes down: 503 for every call");
-    if (this.#step === 4) this.#tell("info", "the service is up again; nobody knows yet");
+    if (this.#step === 4) this.#tell("info", "the service is up again; no worker knows yet");
   }
 
   #listen(): void {

@@ -8,7 +8,7 @@ export async function emptyFolder(folder: string, ours: RegExp, others: "stay" |
   const names = await readdir(folder);
   const foreign = names.find((name) => !ours.test(name));
   if (others === "refused" && foreign !== undefined)
-    throw new Error(`${folder} has files of somebody else, as ${foreign}; empty it first`);
+    throw new Error(`${folder} has files that this example did not make, as ${foreign}; empty it first`);
   const left = names.filter((name) => ours.test(name));
   await Promise.all(left.map((name) => rm(join(folder, name), { recursive: true })));
 }

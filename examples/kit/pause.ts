@@ -1,4 +1,4 @@
-// Waiting that an abort ends early, without an error: whoever waits looks at the signal next.
+// Waiting that an abort ends early, without an error: the caller looks at the signal next.
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Waits so long, or until the signal fires. */

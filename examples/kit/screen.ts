@@ -31,7 +31,7 @@ export function check(ok: boolean, text: string): void {
   stdout.write(checkLine(ok, text));
 }
 
-/** Draws the panel anew; where there is none, says the short form now and then. */
+/** Draws the panel again; where there is none, says the short form now and then. */
 export function panel(lines: readonly string[], short: () => string): void {
   if (isLively) {
     const width = Math.max(40, stdout.columns || 80);

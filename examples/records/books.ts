@@ -119,7 +119,7 @@ function checkTurns({ turns, records }: Run): Check {
   };
 }
 
-/** The runs of a record that failed, by what they failed of; a crash is nobody's answer, and a time-out may be none. */
+/** The runs of a record that failed, by what they failed of; a crash is no answer, and a time-out may be none. */
 interface Failures {
   /** Runs that the API refused, as the store heard of it. */
   readonly refused: number;
@@ -136,7 +136,7 @@ function failuresOf({ history }: JobDetails): Failures {
   return { refused: history.length - late - crashed, late, crashed };
 }
 
-/** Each ended as its fate wanted it; a refusal that went to a killed or a late run was heard by nobody. */
+/** Each ended as its fate wanted it; a refusal that went to a killed or a late run reached no run. */
 function checkFates(
   { records }: Run,
   details: ReadonlyMap<string, JobDetails>,

@@ -73,7 +73,7 @@ async function arrive({ label, records, place }: Run, number: number): Promise<{
   if (number <= last) {
     const added: Customer[] = customers(label, upTo(number - 1), upTo(number));
     // One line comes twice, and one with another body: neither is a record of its own.
-    if (number === last) added.push(...customers(label, 0, 1), { id: `${label}-0`, email: "somebody@example.com" });
+    if (number === last) added.push(...customers(label, 0, 1), { id: `${label}-0`, email: "another@example.com" });
     const text = added.map((customer) => `${JSON.stringify(customer)}\n`).join("");
     await (number === 1 ? writeFile(place.input, text) : appendFile(place.input, text));
   }

@@ -25,7 +25,7 @@ export function check(ok: boolean, text: string): void {
   stdout.write(checkLine(ok, text));
 }
 
-/** Draws the bar, where somebody watches. */
+/** Draws the bar, on a terminal. */
 export function bar(share: number, text: string): void {
   if (!isLively) return;
   const full = Math.round(Math.min(1, share) * BAR);

@@ -101,7 +101,7 @@ async function watch(
   panelDone();
 }
 
-/** The one job without a limit hangs, and nobody but a person can know. */
+/** The one job without a limit hangs, and only a person can know. */
 async function fixByHand(redrive: Redrive, store: string, day: Day, seconds: () => number): Promise<void> {
   // As long as a person would look at it.
   while ((await redrive.stuck.list({ olderThan: BY_HAND, type: "archive" })).length === 0 && seconds() * 1_000 < END_MS)

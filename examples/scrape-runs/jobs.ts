@@ -41,7 +41,7 @@ export const scrape = defineJob("scrape", {
   },
 });
 
-/** A job type without a limit: nobody but a person can say that it hangs. */
+/** A job type without a limit: only a person can say that it hangs. */
 export const archive = defineJob("archive", {
   queue: QUEUE,
   stuck: null,
@@ -62,7 +62,7 @@ async function hang(context: JobContext): Promise<never> {
   }
 }
 
-/** Ignores the abort, and comes back to life when the job is somebody else's. */
+/** Ignores the abort, and comes back to life when another worker has the job. */
 async function wakeLate(context: JobContext): Promise<void> {
   await sleep(4_000);
   try {

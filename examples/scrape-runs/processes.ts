@@ -17,7 +17,7 @@ export interface Crew {
   stop(): Promise<void>;
 }
 
-/** Starts so many workers; whoever dies is replaced. */
+/** Starts so many workers; one that dies is replaced. */
 export function startCrew(store: string, size: number): Crew {
   let stopping = false;
   const workers = new Set<ChildProcess>();

@@ -1,5 +1,5 @@
 // The books of the demo, as a pure function: what was enqueued, what the store says, what the workers reported and what
-// the service carried out, in; whether all of it agrees, out. Every number is counted by somebody else than the one it is
+// the service carried out, in; whether all of it agrees, out. Every number is counted in another place than the one it is
 // compared with.
 import type { State } from "redrive";
 import type { Evening } from "./evening.ts";
@@ -91,7 +91,7 @@ export function balance(evidence: BooksEvidence): Books {
     {
       name: "lost",
       ok: lost.length === 0 && strangers === 0,
-      text: `${lost.length} lost: ${lost.length === 0 ? "every id that was enqueued is in the file" : `as ${lost[0]}`}${strangers > 0 ? `, and ${strangers} nobody knows` : ""}`,
+      text: `${lost.length} lost: ${lost.length === 0 ? "every id that was enqueued is in the file" : `as ${lost[0]}`}${strangers > 0 ? `, and ${strangers} that were never enqueued` : ""}`,
     },
     openCheck(open),
     {
@@ -135,7 +135,7 @@ function lettersCheck(dead: readonly string[], letters: readonly string[]): Chec
 
 /** An outage costs what it takes to notice it, however long it lasts and however much work waits for its end. */
 function outageCheck({ calls, charged, most }: BooksEvidence["outage"]): Check {
-  const text = `outage: ${charged} attempts charged, at most ${most}; ${calls - charged} calls charged to nobody`;
+  const text = `outage: ${charged} attempts charged, at most ${most}; ${calls - charged} calls not charged`;
   return { name: "outage", ok: charged <= calls && charged <= most, text };
 }
 

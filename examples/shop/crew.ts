@@ -53,7 +53,7 @@ export interface CrewOptions {
   readonly service: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly onReport: (report: CrewReport, by: CrewMember) => void;
-  /** A process ended that nobody had asked to. */
+  /** A process ended without having been asked to. */
   readonly onFailure: (member: CrewMember, end: ExampleChildEnd) => void;
 }
 

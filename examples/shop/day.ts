@@ -163,7 +163,7 @@ class Conductor {
     this.#checkCrew();
   }
 
-  /** Throws if a worker process ended that nobody had asked to. */
+  /** Throws if a worker process ended without having been asked to. */
   #checkCrew(): void {
     if (this.#failure === null) return;
     throw new RedriveError("store_unusable", `A worker process of the demo ended by itself: ${this.#failure}`);

@@ -1,9 +1,9 @@
-// The file of the demo: fresh for every run, in a folder of its own that nobody else may read.
+// The file of the demo: fresh for every run, in a folder of its own that no other user may read.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { isRedriveError, RedriveError } from "redrive";
 
-/** Where it is unless somebody says otherwise, from the working directory. */
+/** Where it is unless the caller names another place, from the working directory. */
 const DEFAULT_FILE = ".redrive/demo.db";
 
 /** An empty place for the demo's jobs. */

@@ -6,7 +6,7 @@ import type { Answered } from "./service.ts";
 
 /** Tells the news about a run; of what ended well only that it had needed several tries. */
 export function narrate(news: News, report: CrewReport): void {
-  // Runs of a worker that is gone are told together, by whoever saw it die.
+  // Runs of a worker that is gone are told together, by the process that saw it die.
   if (report.crashed || !report.failure) return;
   if (report.outcome === "retried") retried(news, report, report.failure);
   if (report.outcome === "dead") died(news, report, report.failure);

@@ -47,7 +47,7 @@ export function liveView(screen: Screen): View {
   return {
     begin(board) {
       screen.write(HIDE_CURSOR);
-      // Whatever ends the process: a terminal without a cursor is left to nobody.
+      // Whatever ends the process: no terminal is left without a cursor.
       process.once("exit", restore);
       const next = (): void => {
         draw(board);
@@ -98,5 +98,5 @@ export function plainView(screen: Screen): View {
   };
 }
 
-/** Nobody watches. */
+/** No terminal, no screen. */
 export const noView: View = { begin: () => undefined, end: () => undefined };

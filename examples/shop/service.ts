@@ -84,7 +84,7 @@ export async function openService(options: DemoServiceOptions): Promise<DemoServ
     if (kind === "hang") return tell(kind);
     await pause(latencyMs / 2);
     if (kind === "ok") {
-      // It is done here, whether or not whoever asked lives to hear of it.
+      // It is done here, whether or not the worker that asked lives to hear of it.
       const known = ledger.effects.has(call.key);
       count(known ? ledger.repeats : ledger.effects, call.key);
       tell(known ? "repeat" : "ok");

@@ -66,7 +66,7 @@ function checkSums({ ids, media }: Run, jobs: readonly Job[]): Check[] {
       ok: enqueued === media.length && completed + dead === enqueued,
       text: `${enqueued} jobs for ${media.length} objects = ${completed} completed + ${dead} dead`,
     },
-    { ok: lost === 0 && strangers === 0, text: `${lost} lost, ${strangers} that nobody enqueued` },
+    { ok: lost === 0 && strangers === 0, text: `${lost} lost, ${strangers} that were never enqueued` },
   ];
 }
 

@@ -1,5 +1,5 @@
 // A folder as object store: objects in, thumbnails out, and errors like those of a real one. A write is a temporary file
-// and a rename, so that nobody ever sees half an object, whoever dies in the middle.
+// and a rename, so that no reader sees half an object, whichever process dies in the middle.
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rename, stat, truncate, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";

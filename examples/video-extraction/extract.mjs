@@ -1,4 +1,4 @@
-// An entry point for the exact contract: a line per item in, a line per outcome out. A missing video is missing for good;
+// An entry point for the exact contract: a line per item in, a line per outcome out. A missing video stays missing;
 // a broken one may be uploaded again, so it is worth another try.
 import { execFile } from "node:child_process";
 import { appendFileSync, existsSync, renameSync } from "node:fs";

@@ -101,7 +101,18 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./events.ts"),
   },
   { name: "stats", summary: "count the jobs in each state", load: () => import("./stats.ts") },
-  { name: "health", summary: "report the health of the queue", load: () => import("./health.ts") },
+  {
+    name: "health",
+    takes: "[options]",
+    summary: "report the health of the queue",
+    load: () => import("./health.ts"),
+  },
+  {
+    name: "metrics",
+    takes: "[options]",
+    summary: "print the gauges of the fleet for Prometheus, or serve them on a port",
+    load: () => import("./metrics.ts"),
+  },
   {
     name: "migrate",
     takes: "[options]",

@@ -9,16 +9,16 @@ import { patchText } from "../core/recovery/merge-patch.ts";
 import { compactJson, indentJson } from "../core/recovery/spaced-json.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { isoTime, rawJson } from "../operate/json-form.ts";
+import { type EditAnswer, undoFor } from "../operate/edit.ts";
 import { checkedPayload, type Known } from "../operate/repair-letters.ts";
-import type { EditAnswer } from "../operate/repair.ts";
 import type { Redrive } from "../redrive.ts";
 import { openEditedFile } from "../system/editor.ts";
 import { put } from "../system/output.ts";
-import { type Cli, collected, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";
+import { type Cli, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";
 import { confirmed } from "./confirm.ts";
 import { counted, shortTime } from "./format.ts";
 import type { Io } from "./io.ts";
-import { definitions, jobFiles } from "./job-files.ts";
+import { definitions, jobFiles, JOBS_FLAG } from "./job-files.ts";
 import type { Paint } from "./paint.ts";
 import { payloadDiff, shownPayload } from "./payload-diff.ts";
 import type { Session } from "./session.ts";
@@ -41,13 +41,9 @@ export function registerEdit(cli: Cli, dlq: Command): void {
     .argument("<id>", "job id")
     .option("--payload <json>", "the new payload, or - to read it from stdin")
     .option("--patch <json>", "a JSON merge patch (RFC 7396): null removes a field; all other bytes stay")
-    .option("--undo", "the first payload again; a job that was sent back to work is recalled first")
+    .option("--undo", "the payload of its producer again; a job that was sent back to work is recalled with it")
     .option("--versions", "show the payloads that the job has had; change nothing")
-    .option(
-      "--jobs <file>",
-      "module with the job definitions; repeatable (default: jobs of the config file)",
-      collected,
-    )
+    .option(...JOBS_FLAG)
     .option("--reveal", "do not mask fields that look like secrets")
     .option("--yes", "do not ask")
     .addHelpText("after", NOTES);
@@ -94,7 +90,7 @@ async function edit(session: Session, redrive: Redrive, job: Job, known: Known, 
   try {
     if (given.text === job.payload || job.state !== "dead") {
       const answer = await redrive.deadLetters.edit(job.id, given.text, { seen: job });
-      session.answer(answer, () => `${job.id} has this payload already; nothing was written.\n`);
+      session.answer(answer, () => `${job.id} is unchanged: it has this payload already; nothing was written.\n`);
       return given.remove?.();
     }
     await checkedPayload(job, given.text, known);
@@ -110,9 +106,9 @@ async function edit(session: Session, redrive: Redrive, job: Job, known: Known, 
 }
 
 async function undo(session: Session, redrive: Redrive, job: Job, flags: Flags): Promise<void> {
-  const [first] = await redrive.deadLetters.payloads(job.id);
-  if (first && first.payload !== job.payload && !(await mayWrite(session, job, first.payload, flags))) return;
-  sayDone(session, await redrive.deadLetters.undo(job.id, whyOf(flags)), "has its first payload again");
+  const decided = await undoFor(redrive.store, job);
+  if ("payload" in decided && !(await mayWrite(session, job, decided.payload, flags))) return;
+  sayDone(session, await redrive.deadLetters.undo(job.id, whyOf(flags)), "has the payload of its producer again");
 }
 
 /** Shows what would change, and asks on a terminal. A change can be undone, so a script need not say yes. */
@@ -156,7 +152,7 @@ async function newPayload(session: Session, job: Job, flags: Flags): Promise<Giv
   return { text: (payload === "-" ? await allOf(session.io) : payload).trim() };
 }
 
-/** The payload as the person has left it in their editor; its white space is kept where only an editor would add it. */
+/** The payload as the person has left it in their editor; white space that only an editor adds is left out. */
 async function edited(session: Session, job: Job): Promise<Given> {
   if (job.state !== "dead") return { text: job.payload };
   const shown = indentJson(job.payload);
@@ -170,8 +166,18 @@ async function edited(session: Session, job: Job): Promise<Given> {
     const message = `The editor ${safeLine(command)} did not write a payload: ${answer.failed}. Set $EDITOR, or use --payload; nothing was written.`;
     throw new RedriveError("invalid_argument", message);
   }
-  const text = isCompact && isJson(answer.text) ? compactJson(answer.text) : answer.text;
+  const text = isCompact && isJson(answer.text) ? compactJson(answer.text) : withTail(answer.text, job.payload);
   return { text, remove: file.remove, keep: () => session.say(`Your text is kept in ${file.path}`) };
+}
+
+/** A text with the white space at its end that the payload had: editors end every file with a new line. */
+function withTail(text: string, payload: string): string {
+  const tailOf = (of: string): number => {
+    let at = of.length;
+    while (at > 0 && " \t\r\n".includes(of[at - 1] as string)) at -= 1;
+    return at;
+  };
+  return text.slice(0, tailOf(text)) + payload.slice(tailOf(payload));
 }
 
 /** All of stdin, as long as it may be a payload. */

@@ -47,7 +47,8 @@ function nextOf({ advice, cause: { fingerprint } }: TriagedCause, session: Sessi
 
 function formOf(found: TriagedCause, session: Session): object {
   const { cause, advice, reason, facts } = found;
-  const times = { firstAt: isoTime(facts.firstAt), lastAt: isoTime(facts.lastAt), now: isoTime(facts.now) };
+  const { firstAt, lastAt, boutAt, now } = facts;
+  const times = { firstAt: isoTime(firstAt), lastAt: isoTime(lastAt), boutAt: isoTime(boutAt), now: isoTime(now) };
   const service = facts.service && { ...facts.service, closedAt: isoTime(facts.service.closedAt) };
   return {
     fingerprint: cause.fingerprint,

@@ -2,7 +2,7 @@
 import type { DeadLetter } from "../core/job.ts";
 import type { Holding } from "../core/holding.ts";
 import { readHolding } from "../services/holding.ts";
-import { letterForm } from "../operate/json-form.ts";
+import { letterForm } from "../operate/job-forms.ts";
 import type { Redrive } from "../redrive.ts";
 import { type Cli, examples, numeric, textual } from "./command.ts";
 import { registerCauses } from "./dlq-causes.ts";

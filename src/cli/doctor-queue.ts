@@ -4,8 +4,8 @@ import { RESERVATION_CELL, reservationFrom } from "../core/reservation.ts";
 import type { Store } from "../store/store.ts";
 import { readHolding } from "../services/holding.ts";
 import { type DueLane, dueLanes } from "../operate/due-work.ts";
-import { gatherHealth, type HealthFacts, unarchivedText } from "../operate/health.ts";
-import { isUpkeepLate, upkeepTroubles } from "../operate/upkeep-health.ts";
+import { type HealthFacts, isUpkeepLate, unarchivedText, upkeepTroubles } from "../core/health.ts";
+import { gatherHealth } from "../operate/health.ts";
 import { type Finding, finding } from "../store/inspection.ts";
 import { counted } from "./format.ts";
 
@@ -46,7 +46,9 @@ export async function queueFindings(store: Store, defined: Defined | null): Prom
   }
   if (breakers.length > 0) {
     const remedy = "their jobs wait without using attempts; `breakers list` shows why and until when";
-    findings.push(finding("breakers", "warning", `not closed: ${named(breakers)}`, remedy));
+    findings.push(
+      finding("breakers", "warning", `not closed: ${named(breakers.map(({ service }) => service))}`, remedy),
+    );
   }
   if (facts.unarchived.length > 0) {
     const remedy = "start a worker of these types with --archive FILE, or `dlq export` them and then `dlq remove` them";
@@ -102,8 +104,8 @@ function workFinding({ workers, oldestDueMs, waitingTypes, jobs }: HealthFacts, 
   return finding("work", "problem", message, remedy);
 }
 
-function upkeepFinding({ upkeep, workers }: HealthFacts): Finding {
-  const troubles = upkeepTroubles(upkeep).map(([, reason]) => reason);
+function upkeepFinding({ upkeep, workers, now }: HealthFacts): Finding {
+  const troubles = upkeepTroubles(upkeep, now).map(({ text }) => text);
   if (troubles.length === 0) {
     const { toldMs } = upkeep;
     return finding("upkeep", "ok", toldMs === null ? "nothing needs it" : `done ${formatDuration(toldMs)} ago`);

@@ -1,8 +1,9 @@
 // `redrive doctor`: checks everything that must be right, and says what to do where it is not.
 import { isRedriveError } from "../core/errors.ts";
 import { type Cli, examples } from "./command.ts";
-import { configFinding, nodeFinding, ownerFindings } from "./doctor-machine.ts";
-import type { Finding } from "../store/inspection.ts";
+import type { Config } from "../config/find-config.ts";
+import { type Finding, finding } from "../store/inspection.ts";
+import { doubtsAbout } from "../system/trusted-file.ts";
 import { EXIT } from "./exit.ts";
 import { type Defined, queueFindings } from "./doctor-queue.ts";
 import { stateStyle } from "./paint.ts";
@@ -30,6 +31,7 @@ async function examine(session: Session): Promise<{ findings: Finding[]; storeFa
   const { config, address } = session;
   const inspection = await address.inspect();
   const findings = [nodeFinding(), ...(await inspection.machineFindings()), configFinding(config)];
+  findings.push(...(await traceFindings(config)));
   const found = await inspection.placeFindings();
   findings.push(...found);
   if (found.some(({ check, level }) => check === "store" && level === "problem"))
@@ -68,4 +70,35 @@ function findingText({ check, level, message, remedy }: Finding, { paint }: Sess
   const word = level.padEnd(8);
   const line = `${style ? paint(style, word) : word} ${check.padEnd(10)} ${masked(safeLine(message))}\n`;
   return remedy === null ? line : `${line}${" ".repeat(20)}→ ${safeLine(remedy)}\n`;
+}
+
+/** Checks the version of Node. */
+function nodeFinding(): Finding {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const isNew = major > 20 || (major === 20 && minor >= 19);
+  return finding("node", isNew ? "ok" : "problem", process.versions.node, isNew ? null : "install 20.19 or newer");
+}
+
+/** Names the config file. */
+function configFinding({ file }: Config): Finding {
+  return finding("config", "ok", file ?? "none");
+}
+
+/** Says what is missing for the traces that the config file asks for. */
+async function traceFindings({ traces }: Config): Promise<Finding[]> {
+  if (traces === false) return [];
+  const { API_RANGE, findOpenTelemetry, hasSdk } = await import("../system/open-telemetry.ts");
+  const { why, version } = await findOpenTelemetry();
+  if (why !== null) return [finding("traces", "warning", why, `npm install @opentelemetry/api@${API_RANGE}`)];
+  const found = `@opentelemetry/api ${version}`;
+  if (hasSdk()) return [finding("traces", "ok", `${found}, and an SDK is registered`)];
+  const remedy = "load your SDK first: NODE_OPTIONS='--import ./tracing.mjs' redrive doctor";
+  return [finding("traces", "warning", `${found}, but no SDK is registered in this process: no span is made`, remedy)];
+}
+
+/** Warns about files and folders that another user, or a group, could change. */
+function ownerFindings(files: readonly string[]): Finding[] {
+  return doubtsAbout(files).map((doubt) =>
+    finding("owners", "warning", doubt, "to keep others from changing what runs here, chown it or chmod g-w"),
+  );
 }

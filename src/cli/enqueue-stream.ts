@@ -90,6 +90,8 @@ async function enqueueLines(
 ): Promise<number> {
   const { known, definition, jobs, defaults } = options;
   const pending: { readonly line: number; readonly answer: Promise<EnqueuedJob | null> }[] = [];
+  // Jobs of a group run in the order of their writes, and two writes under way may overtake each other.
+  const most = options.fields.group === undefined ? PENDING_MOST : 1;
   const lost: number[] = [];
   let trouble: unknown = null;
   let read = 0;
@@ -127,7 +129,7 @@ async function enqueueLines(
       // The first code that awaits it reports the error; until then it must not count as unhandled.
       told.catch(() => undefined);
       pending.push({ line: line.number, answer: told });
-      if (pending.length >= PENDING_MOST) await settle();
+      if (pending.length >= most) await settle();
       if (trouble !== null) break;
     }
   } finally {

@@ -8,19 +8,9 @@ import { invalid } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { checkJobOf, type EnqueueOptions, knownType, payloadOfText } from "../enqueue/new-jobs.ts";
 import { put } from "../system/output.ts";
-import {
-  type Cli,
-  collected,
-  defined,
-  examples,
-  type Flags,
-  limitFlags,
-  limitOptions,
-  numeric,
-  textual,
-} from "./command.ts";
+import { type Cli, defined, examples, type Flags, limitFlags, limitOptions, numeric, textual } from "./command.ts";
 import type { Session } from "./session.ts";
-import { definitions, jobFiles } from "./job-files.ts";
+import { definitions, jobFiles, JOBS_FLAG } from "./job-files.ts";
 
 const NOTES = `
 The payload is JSON: as text, from a file (@payload.json), or from stdin (-),
@@ -40,11 +30,7 @@ export function register(cli: Cli): void {
   const command = cli.command
     .argument("<type>", "job type")
     .argument("[payload]", "JSON, @file, or - for one payload a line on stdin")
-    .option(
-      "--jobs <file>",
-      "module with the job definitions, to check the input; repeatable (default: jobs of the config file)",
-      collected,
-    )
+    .option(...JOBS_FLAG)
     .option("--key <text>", "unique key: a type has at most one job per key (see --unique)")
     .option("--key-field <name>", "with -: use this field of each payload as its key; the payload keeps it")
     .option("--unique <mode>", `what to do when the key is taken: ${UNIQUE_MODES.join(", ")} (default key; see below)`)

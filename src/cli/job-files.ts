@@ -2,8 +2,15 @@
 import { relative, resolve } from "node:path";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
-import type { Flags } from "./command.ts";
+import { collected, type Flags } from "./command.ts";
 import type { Session } from "./session.ts";
+
+/** The flag that names them. */
+export const JOBS_FLAG = [
+  "--jobs <file>",
+  "module that exports job definitions; repeatable (default: jobs of the config file)",
+  collected,
+] as const;
 
 /** The files with job definitions: from the flags, else from the config file. */
 export function jobFiles(session: Session, flags: Flags): readonly string[] {

@@ -5,7 +5,7 @@ import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { isNextRound } from "../core/round.ts";
 import { readHolding } from "../services/holding.ts";
-import { attemptForm, jobForm, letterForm } from "../operate/json-form.ts";
+import { attemptForm, jobForm, letterForm } from "../operate/job-forms.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, readableJson, safeLine, safeText } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";

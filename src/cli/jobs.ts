@@ -5,7 +5,7 @@ import { type Holding, shownState } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { readHolding } from "../services/holding.ts";
-import { jobForm } from "../operate/json-form.ts";
+import { jobForm } from "../operate/job-forms.ts";
 import type { JobFilter } from "../operate/jobs.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import type { Redrive } from "../redrive.ts";

@@ -1,7 +1,6 @@
 // The command line as a function: arguments and an Io in, an exit code out. Every error ends here and becomes one line
 // and one code; no other file in this folder decides how a call ends.
-import type { Command } from "commander";
-import { withCommands } from "./command-names.ts";
+import { type Command, CommanderError } from "commander";
 import { complain } from "./complain.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
@@ -48,4 +47,30 @@ function asFlag(argv: readonly string[], program: Command): string[] {
     group = group.commands.find((command) => command.name() === word);
   }
   return group ? [...rest, "--help"] : rest;
+}
+
+/** Adds the names of the possible commands to an error about a missing or unknown one; returns any other error unchanged. */
+function withCommands(error: unknown, program: Command, argv: readonly string[]): unknown {
+  if (!(error instanceof CommanderError) || error.exitCode === 0) return error;
+  const group = groupOf(program, argv);
+  const names = group.commands.map((command) => command.name()).join(", ");
+  const path = group === program ? "" : ` of ${group.name()}`;
+  if (error.code === "commander.help")
+    return new CommanderError(error.exitCode, error.code, `expected a command${path}: ${names}; got none`);
+  if (error.code !== "commander.unknownCommand") return error;
+  return new CommanderError(
+    error.exitCode,
+    error.code,
+    `${error.message.replace(/\n/g, " ")}; commands${path}: ${names}`,
+  );
+}
+
+/** The innermost group of commands that the arguments name. */
+function groupOf(program: Command, argv: readonly string[]): Command {
+  let group = program;
+  for (const word of argv) {
+    const next = group.commands.find((command) => command.name() === word);
+    if (next && next.commands.length > 0) group = next;
+  }
+  return group;
 }

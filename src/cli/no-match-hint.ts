@@ -5,7 +5,7 @@ import type { Redrive } from "../redrive.ts";
 import type { Flags } from "./command.ts";
 
 const OF_JOBS = ["state", "type", "queue", "key", "class", "reason", "service", "tenant"];
-const OF_LETTERS = ["from", "until", "olderThan", "text", "fingerprint"];
+const OF_LETTERS = ["from", "until", "olderThan", "text", "cause", "fingerprint"];
 
 /** `No dead letter matches --type thumbnial (did you mean "thumbnail"?)`. */
 export async function noMatchHint({ deadLetters }: Redrive, flags: Flags): Promise<string> {
@@ -13,7 +13,9 @@ export async function noMatchHint({ deadLetters }: Redrive, flags: Flags): Promi
   if (given === "") return "There are no dead letters";
   const { byType, causes } = await deadLetters.stats({ lookAt: LOOK_AT });
   const fingerprints = causes.map(({ fingerprint }) => fingerprint);
-  const hints = [meant(flags.type, Object.keys(byType)), meant(flags.fingerprint, fingerprints)].filter(Boolean);
+  const hints = [meant(flags.type, Object.keys(byType)), meant(flags.cause ?? flags.fingerprint, fingerprints)].filter(
+    Boolean,
+  );
   const said = `No dead letter matches ${given}`;
   return hints.length === 0 ? said : `${said} (${hints.join(" ")})`;
 }

@@ -2,22 +2,19 @@
 // no job; `redrive start` carries it out.
 import type { Command } from "commander";
 import { FAILURE_CLASSES } from "../core/job.ts";
-import { formatDuration } from "../core/duration.ts";
 import { safeLine } from "../core/safe-text.ts";
-import { isoTime } from "../operate/json-form.ts";
 import type { RedriveSelection } from "../operate/redrive-selection.ts";
-import type { RedrivePlan } from "../core/recovery/plan.ts";
 import { type Cli, defined, examples, type Flags, numeric, textual } from "./command.ts";
-import { counted, grouped, shortTime } from "./format.ts";
+import { definitions, jobFiles, JOBS_FLAG } from "./job-files.ts";
 import { noMatchHint } from "./no-match-hint.ts";
-import type { Session } from "./session.ts";
+import { planForm, planText } from "./plan-form.ts";
 
 const NOTES = `
 A plan changes no job. It is good for 15 minutes, and \`start\` refuses it when
 the dead letters have changed since. Letters whose key a newer job has are
 skipped, unless you pass --superseded. --patch changes every payload on its way,
 by a JSON merge patch: {"currency":"EUR","legacy":null} sets one field and
-removes another.`;
+removes another; it needs the job definitions, which check the new payloads.`;
 
 /** Registers `plan`. */
 export function register(cli: Cli): void {
@@ -27,6 +24,7 @@ export function register(cli: Cli): void {
     .option("--superseded", "send letters whose key a newer job has, too")
     .option("--patch <json>", "JSON merge patch for every payload")
     .option("--skip-misfits", "leave out letters whose patched payload does not fit their type")
+    .option(...JOBS_FLAG)
     .addHelpText("after", NOTES);
   examples(command, cli, [
     "plan --cause 7f3a9c1e02b4d611",
@@ -34,7 +32,9 @@ export function register(cli: Cli): void {
     `plan --cause 7f3a9c1e02b4d611 --patch '{"currency":"EUR"}' --json`,
   ]);
   cli.act(command, async (session, ids, flags) => {
-    const redrive = await session.openExisting();
+    // A patched payload is checked by the schema of its type.
+    const needsTypes = flags.patch !== undefined && jobFiles(session, flags).length > 0;
+    const redrive = await session.openExisting({ jobs: needsTypes ? await definitions(session, flags) : [] });
     const options = defined({
       superseded: flags.superseded === true ? true : undefined,
       patch: textual(flags.patch),
@@ -78,77 +78,4 @@ function selectionOf(ids: readonly string[], flags: Flags): RedriveSelection {
     text: textual(flags.text),
     limit: numeric(flags.limit),
   }) as RedriveSelection;
-}
-
-/** A plan as JSON for callers. */
-function planForm(plan: RedrivePlan): object {
-  const { id, count, toSend, warnings, rate, durationMs, facts, proves, by } = plan;
-  const { types, services, tenants, groups } = facts;
-  return {
-    id,
-    count,
-    toSend,
-    warnings,
-    expiresAt: isoTime(plan.expiresAt),
-    rate,
-    rateBecause: plan.rateBecause,
-    durationMs,
-    types,
-    services,
-    tenants,
-    groups,
-    proves,
-    by,
-  };
-}
-
-function planText(plan: RedrivePlan, session: Session): string {
-  const { paint } = session;
-  const { facts, proves } = plan;
-  const [first, last] = [facts.firstDiedAt, facts.lastDiedAt].map((at) => (at === null ? "" : shortTime(at)));
-  const died = first === last ? `died ${first}` : `died ${first} to ${last}`;
-  const lines = [
-    `${paint("bold", `Plan ${plan.id}`)}  ${counted(plan.count, "dead letter")}, ${died}`,
-    `  ${aboutLetters(plan)}`,
-    ...plan.warnings.map(({ text }) => `  ${paint("yellow", "!")} ${safeLine(text)}`),
-    `  sends ${grouped(plan.toSend)}: ${stepsText(
-      proves.map(({ good }) => good),
-      plan.toSend,
-    )}, ${rateText(plan.rate)} (${safeLine(plan.rateBecause)}): about ${formatDuration(plan.durationMs)}`,
-    ...(proves.length === 0 ? [] : [`  proves ${proves.map(proofText).join(", ")}, with 95 % confidence`]),
-    `Good for ${formatDuration(plan.expiresAt - plan.at)}. Start: ${session.suggest(`start ${plan.id} --follow`)}`,
-  ];
-  return `${lines.join("\n")}\n`;
-}
-
-function aboutLetters({ facts }: RedrivePlan): string {
-  const types = named(facts.types, "type");
-  const services = named(facts.services, "service");
-  const parts = [types, services, facts.tenants > 0 ? counted(facts.tenants, "tenant") : ""];
-  return parts.filter((part) => part !== "").join(" · ");
-}
-
-/** At most three names with their counts. */
-function named(counts: Readonly<Record<string, number>>, what: string): string {
-  const all = Object.entries(counts).toSorted(([, a], [, b]) => b - a);
-  if (all.length === 0) return "";
-  const shown = all.slice(0, 3).map(([name, count]) => `${safeLine(name)} ${grouped(count)}`);
-  const more = all.length > 3 ? ` and ${all.length - 3} more` : "";
-  return `${what} ${shown.join(", ")}${more}`;
-}
-
-/** `5, then 50, then the rest`. */
-export function stepsText(steps: readonly number[], toSend: number): string {
-  const canary = steps.reduce((sum, size) => sum + size, 0);
-  const parts = [...steps.map(grouped), ...(canary < toSend ? [steps.length === 0 ? "all at once" : "the rest"] : [])];
-  return parts.join(", then ");
-}
-
-/** `20 a second`, `one every 5s`. */
-export function rateText(rate: number): string {
-  return rate >= 1 ? `${grouped(rate)} a second` : `one every ${formatDuration(Math.round(1_000 / rate))}`;
-}
-
-function proofText({ good, failingAtMost }: RedrivePlan["proves"][number]): string {
-  return `${grouped(good)} good leave at most ${Math.round(failingAtMost * 100)} % failing`;
 }

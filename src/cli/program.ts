@@ -6,7 +6,7 @@ import { openCli } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT_HELP } from "./exit.ts";
 import type { Io } from "./io.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../core/version.ts";
 
 /** Adds every command but loads only those asked for. `done` receives the exit code of the command that ran. */
 export async function addCommands(

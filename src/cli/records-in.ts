@@ -7,7 +7,6 @@ import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import { csvRows } from "./csv-rows.ts";
 import type { Io } from "./io.ts";
-import { itemTexts } from "./json-items.ts";
 import { linesOf } from "./ndjson.ts";
 import { keyIn } from "./record-key.ts";
 
@@ -140,4 +139,31 @@ export function idIn(record: PlacedRecord, field: string): string {
     throw invalid(record.place, "a JSON object", [], "if the whole input is one, pass --format json");
   const remedy = "add it, or name the field of the id with --id-field";
   return keyIn(parsedRecord(record), field, { place: record.place, remedy });
+}
+
+/** Splits the text of a valid JSON array into the texts of its items, byte for byte: printing them again would round long numbers. */
+function* itemTexts(array: string): Generator<string> {
+  let depth = 0;
+  let from = 0;
+  for (let at = 0; at < array.length; at++) {
+    const sign = array[at];
+    if (sign === '"') at = endOfText(array, at);
+    else if (sign === "[" || sign === "{") {
+      depth += 1;
+      if (depth === 1) from = at + 1;
+    } else if (sign === "]" || sign === "}" || (sign === "," && depth === 1)) {
+      if (sign !== ",") depth -= 1;
+      if (depth > 1 || (depth === 1 && sign !== ",")) continue;
+      const text = array.slice(from, at).trim();
+      if (text !== "") yield text;
+      from = at + 1;
+    }
+  }
+}
+
+/** The position at which the string that begins here ends. */
+function endOfText(array: string, begin: number): number {
+  let at = begin + 1;
+  while (array[at] !== '"' && at < array.length) at += array[at] === "\\" ? 2 : 1;
+  return at;
 }

@@ -6,7 +6,6 @@ import { isoTime } from "../operate/json-form.ts";
 import type { RedriveRunView } from "../operate/redrive-views.ts";
 import { EXIT } from "./exit.ts";
 import { counted, grouped } from "./format.ts";
-import type { Paint } from "./paint.ts";
 import type { Session } from "./session.ts";
 
 /** The figures that scripts rely on. */
@@ -57,15 +56,15 @@ export function stepText({ step, steps }: Pick<RedriveRunView, "step" | "steps">
 }
 
 /** One line about a run that is under way. */
-export function progressText(run: RedriveRunView, paint: Paint): string {
+export function progressText(run: RedriveRunView): string {
   const { counts } = run;
   const parts = [
     `${run.id} ${run.state === "running" ? stepText(run) : run.state}`,
     `${grouped(counts.sent)} of ${grouped(run.toSend)} sent`,
-    paint("green", `✓ ${grouped(counts.completed)}`),
-    ...(counts.failed > 0 ? [paint("red", `✗ ${grouped(counts.failed)}`)] : []),
+    `✓ ${grouped(counts.completed)}`,
+    ...(counts.failed > 0 ? [`✗ ${grouped(counts.failed)}`] : []),
     ...(counts.pending > 0 ? [`${grouped(counts.pending)} to run`] : []),
-    ...(run.waits === null ? [] : [paint("yellow", `waits: ${safeLine(run.waits)}`)]),
+    ...(run.waits === null ? [] : [`waits: ${safeLine(run.waits)}`]),
   ];
   return parts.join("  ");
 }

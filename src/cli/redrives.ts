@@ -9,7 +9,7 @@ import type { RedriveRunView } from "../operate/redrive-views.ts";
 import { type Cli, defined, examples, numeric, textual, whyFlag, whyOf } from "./command.ts";
 import { bar, fullTime, grouped, relativeTime } from "./format.ts";
 import { stateStyle } from "./paint.ts";
-import { rateText, stepsText } from "./plan.ts";
+import { planForm, planText, rateText, stepsText } from "./plan-form.ts";
 import { booksText, runForm, stepText, wholeRunForm } from "./redrive-form.ts";
 import type { Session } from "./session.ts";
 import { tableOf } from "./table.ts";
@@ -37,10 +37,21 @@ export function register(cli: Cli): void {
     );
     if (next !== null && !session.json) session.say(`More: add --cursor ${next}`);
   });
-  const show = group.command("show").description("show a redrive run").argument("<id>", "id of the run");
-  examples(show, cli, ["redrives show r_01jc4y8n2k", "redrives show r_01jc4y8n2k --json"]);
+  const show = group
+    .command("show")
+    .description("show a redrive run, or a plan")
+    .argument("<id>", "id of the run or plan");
+  examples(show, cli, [
+    "redrives show r_01jc4y8n2k",
+    "redrives show p_01jc4y8n2k",
+    "redrives show r_01jc4y8n2k --json",
+  ]);
   cli.act(show, async (session, [id]) => {
     const redrive = await session.openExisting();
+    if (id?.startsWith("p_")) {
+      const plan = await redrive.redrives.getPlan(id);
+      return session.show({ ...planForm(plan), started: plan.started }, () => planText(plan, session));
+    }
     const run = await redrive.redrives.get(id as string);
     const { now } = await redrive.store.control();
     session.show(wholeRunForm(run), () => runText(run, now, session));

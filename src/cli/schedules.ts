@@ -9,7 +9,6 @@ import { checkSchedule } from "../schedules/schedules.ts";
 import type { Redrive } from "../redrive.ts";
 import {
   type Cli,
-  collected,
   defined,
   examples,
   type Flags,
@@ -25,7 +24,7 @@ import { safeLine } from "../core/safe-text.ts";
 import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
 import type { Session } from "./session.ts";
 import { relativeTime } from "./format.ts";
-import { definitions, jobFiles } from "./job-files.ts";
+import { definitions, jobFiles, JOBS_FLAG } from "./job-files.ts";
 
 const NOTES = `
 Every worker runs schedules; each tick makes one job for the whole fleet.
@@ -113,7 +112,7 @@ function registerAdd(cli: Cli, schedules: Cli["program"]): void {
     .option("--catch-up <rule>", "what to do with missed ticks: none, one or a number (default one; see below)")
     .option("--overlap <rule>", `if the last job has not ended: ${OVERLAPS.join(", ")} (default queue; see below)`)
     .option("--jitter <duration>", "delay every job by a random time up to this long")
-    .option("--jobs <file>", "module with the job definitions, to check the input; repeatable", collected)
+    .option(...JOBS_FLAG)
     .option("--priority <n>", "0 to 9, higher first (default 0)")
     .option("--tenant <name>", "owner of the jobs, for fairness and limits")
     .option("--service <name>", "outside service that the jobs depend on")

@@ -10,6 +10,7 @@ import type { JobDefinition } from "../jobs/define-job.ts";
 import { jsonText } from "../operate/json-form.ts";
 import type { Producer } from "../enqueue/producer.ts";
 import type { Redrive } from "../redrive.ts";
+import type { Traces } from "../report/traces.ts";
 import type { StoreAddress } from "../store/inspection.ts";
 import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
@@ -124,9 +125,9 @@ function openings(
     const { jobs = [], defaults = {}, makesFolder = false } = given;
     const store = await openHere(makesFolder);
     if (existing && !(await (await address.inspect()).isMade(store))) throw noStore(address);
-    const { services, tenants } = config;
+    const { services, tenants, traces, health } = config;
     const { createRedrive } = await import("../redrive.ts");
-    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, log, ...actor });
+    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, traces, health, log, ...actor });
     closing = async () => {
       await redrive.close();
       await store.close();
@@ -140,7 +141,8 @@ function openings(
       const store = await openHere(makesFolder, true);
       await store.migrate();
       const maxPayloadBytes = JOB_BOUNDS.payloadBytes;
-      return openProducer({ store, system: realSystem, log, events: null, jobs, defaults, maxPayloadBytes });
+      const traces = await tracesOf(config, log);
+      return openProducer({ store, system: realSystem, log, events: null, jobs, defaults, maxPayloadBytes, traces });
     },
     // Skips the check of the folder: the error about a missing store says more.
     openExisting: (given = {}) => open({ ...given, defaults: config.defaults, makesFolder: true }, true),
@@ -153,6 +155,12 @@ function openings(
       closing = null;
     },
   };
+}
+
+/** Loads what makes spans only where the config file asks for it. */
+async function tracesOf({ traces }: Config, log: Log): Promise<Traces | null> {
+  if (traces === false) return null;
+  return (await import("../report/traces.ts")).openTraces(traces === "link" ? "link" : "child", log);
 }
 
 function showing({ stdout }: Io, { json, redact }: Pick<Session, "json" | "redact">): Session["show"] {

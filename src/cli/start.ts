@@ -68,10 +68,11 @@ async function follow(session: Session, redrive: Redrive, begun: RedriveRunView,
   const worker = flags.jobs === undefined ? null : redrive.worker(workerOptions(session, flags, "worker"));
   let now = begun;
   const onChange = (run: RedriveRunView): void => {
-    if (run.step !== now.step) session.say(`${run.id} ${stepText(run)}`);
+    const isNext = run.step !== now.step;
     now = run;
+    if (isNext) session.say(`${run.id} ${stepText(run)}`);
   };
-  const hide = session.quiet ? () => undefined : session.progress.show(() => progressText(now, session.paint));
+  const hide = session.quiet ? () => undefined : session.progress.show(() => progressText(now));
   try {
     await worker?.start();
     const signal = signals.next().then((name) => {
@@ -81,13 +82,15 @@ async function follow(session: Session, redrive: Redrive, begun: RedriveRunView,
     const end = await Promise.race([redrive.redrives.follow(begun.id, { signal: leaving.signal, onChange }), signal]);
     hide();
     await worker?.stop({ within: "25s" });
+    // The worker has ended runs since the last look.
+    const last = await redrive.redrives.get(begun.id);
     if (typeof end === "string") {
-      session.show(runForm(now), () => "");
+      session.show(runForm(last), () => "");
       session.say(`${begun.id} goes on without this command. Look: ${session.suggest(`redrives show ${begun.id}`)}`);
       return EXIT[end];
     }
-    session.answer(runForm(end), () => endText(end, session));
-    return runExit(end);
+    session.answer(runForm(last), () => endText(last, session));
+    return runExit(last);
   } finally {
     hide();
     signals.stop();

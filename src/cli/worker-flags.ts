@@ -6,20 +6,17 @@ import type { PolicyOptions } from "../core/policy.ts";
 import type { RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
 import { resolveWorker, WORKER_DEFAULTS } from "../worker/settings.ts";
 import { checkArchive } from "./archive-file.ts";
-import { collected, defined, type Flags, numeric, textual } from "./command.ts";
+import { defined, type Flags, numeric, textual } from "./command.ts";
 import { type EnvironmentOf, mergedDefaults, policyFromEnvironment } from "../config/environment.ts";
 import { childIsolation } from "../child-isolation.ts";
-import { jobFiles } from "./job-files.ts";
+import { jobFiles, JOBS_FLAG } from "./job-files.ts";
+import { tokenFrom } from "./metrics-token.ts";
 import type { Session } from "./session.ts";
 
 /** Adds the flags of a worker. */
 export function workerFlags(command: Command): Command {
   return command
-    .option(
-      "--jobs <file>",
-      "module whose exports are job definitions; repeatable (default: jobs of the config file)",
-      collected,
-    )
+    .option(...JOBS_FLAG)
     .option(
       "--concurrency <n>",
       `jobs run at the same time (default ${WORKER_DEFAULTS.concurrency}, or the config file)`,
@@ -27,8 +24,12 @@ export function workerFlags(command: Command): Command {
     .option("--lease <duration>", "how long the worker keeps its jobs without a heartbeat (default 30s)")
     .option("--heartbeat <duration>", "interval between heartbeats (default 5s)")
     .option("--queues <a,b>", "queues to serve (default all)")
-    .option("--health-port <n>", "port that answers /live and /ready")
+    .option("--health-port <n>", "port that answers /live, /ready and /metrics")
     .option("--health-host <host>", "address of that port (default 127.0.0.1)")
+    .option(
+      "--metrics-token-file <file>",
+      "file with the secret that /metrics wants; without one it is on loopback only",
+    )
     .option("--archive <file>", "append dead letters to this file before retention deletes them")
     .option("--release <text>", "version of your program, stored with every run");
 }
@@ -44,8 +45,13 @@ export function workerOptions(session: Session, flags: Flags, environment: Envir
   const { health, archive, ...rest } = config.worker;
   const port = numeric(flags.healthPort) ?? health?.port;
   const host = textual(flags.healthHost) ?? health?.host;
-  if (port === undefined && flags.healthHost !== undefined)
-    throw new RedriveError("invalid_argument", "health-host: expected --health-port too; got none; add it");
+  const metricsToken = tokenFrom(session, textual(flags.metricsTokenFile)) ?? health?.metricsToken;
+  for (const [flag, value] of [
+    ["health-host", flags.healthHost],
+    ["metrics-token-file", flags.metricsTokenFile],
+  ])
+    if (port === undefined && value !== undefined)
+      throw new RedriveError("invalid_argument", `expected --health-port beside --${flag as string}; got none; add it`);
   const kept = textual(flags.archive);
   const options = {
     ...rest,
@@ -67,7 +73,7 @@ export function workerOptions(session: Session, flags: Flags, environment: Envir
     ...options,
     ...defined({
       archive: archiveFile,
-      health: port === undefined ? undefined : { port, ...(host !== undefined && { host }) },
+      health: port === undefined ? undefined : { port, ...defined({ host, metricsToken }) },
     }),
     isolation: (settings) =>
       childIsolation({

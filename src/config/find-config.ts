@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { AlertOptions } from "../core/alerts.ts";
+import type { HealthOptions } from "../core/health.ts";
 import { RedriveError } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { ServiceOptions, TenantOptions } from "../core/service.ts";
@@ -21,8 +22,12 @@ export interface Config {
   /** Breakers, retry budgets and rate limits by service, and weights and rate limits by tenant. */
   readonly services: Readonly<Record<string, ServiceOptions>>;
   readonly tenants: Readonly<Record<string, TenantOptions>>;
+  /** Whether spans are made, and how. */
+  readonly traces: boolean | "link";
   /** Limits for the figures of `drain`. */
   readonly alerts: AlertOptions;
+  /** Limits for `health`. */
+  readonly health: HealthOptions;
   readonly worker: WorkerConfig;
 }
 
@@ -34,7 +39,9 @@ export const NO_CONFIG: Config = {
   defaults: {},
   services: {},
   tenants: {},
+  traces: false,
   alerts: {},
+  health: {},
   worker: {},
 };
 

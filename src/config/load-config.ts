@@ -5,9 +5,12 @@ import { readFile } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
 import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
+import { type HealthOptions, resolveHealth } from "../core/health.ts";
+import { checkText } from "../core/new-job.ts";
 import { didYouMean, invalid, namesOf, parseOptions } from "../core/options.ts";
 import { POLICY_FIELDS, type PolicyOptions, resolvePolicy } from "../core/policy.ts";
 import { resolveLimits } from "../core/service.ts";
+import { traceMode } from "../core/trace.ts";
 import type { Config } from "./find-config.ts";
 import type { RedriveConfig, WorkerConfig } from "./redrive-config.ts";
 import { whyRefused } from "../system/trusted-file.ts";
@@ -18,7 +21,17 @@ import { oneLine } from "../core/safe-text.ts";
 import { loadModule } from "./load-module.ts";
 import { storeAddress } from "./store-address.ts";
 
-const FIELDS = namesOf<RedriveConfig>()(["store", "jobs", "defaults", "services", "tenants", "alerts", "worker"]);
+const FIELDS = namesOf<RedriveConfig>()([
+  "store",
+  "jobs",
+  "defaults",
+  "services",
+  "tenants",
+  "traces",
+  "alerts",
+  "health",
+  "worker",
+]);
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const MOST_DEPTH = 10;
 /** A larger file is no config, and would take minutes to read. */
@@ -76,7 +89,9 @@ function configOf(value: unknown, file: string): Config {
     jobs: (files as string[]).map((one) => resolve(folder, one)),
     defaults: defaultsOf(given.defaults),
     ...limitsOf(given),
+    traces: tracesOf(given.traces),
     alerts: alertsOf(given.alerts),
+    health: healthOf(given.health),
     worker: workerOf(given.worker, folder),
   };
 }
@@ -93,9 +108,19 @@ function limitsOf(given: {
   return limits;
 }
 
+function tracesOf(value: unknown): boolean | "link" {
+  const mode = traceMode(value);
+  return mode === "link" ? mode : mode !== null;
+}
+
 function alertsOf(value: unknown): AlertOptions {
   resolveAlerts(value);
   return (value ?? {}) as AlertOptions;
+}
+
+function healthOf(value: unknown): HealthOptions {
+  resolveHealth(value);
+  return (value ?? {}) as HealthOptions;
 }
 
 function defaultsOf(value: unknown): PolicyOptions {
@@ -114,7 +139,7 @@ function defaultsOf(value: unknown): PolicyOptions {
   return defaults;
 }
 
-const HEALTH = namesOf<NonNullable<WorkerConfig["health"]>>()(["port", "host"]);
+const PORT_FIELDS = namesOf<NonNullable<WorkerConfig["health"]>>()(["port", "host", "metricsToken"]);
 
 function workerOf(value: unknown, folder: string): WorkerConfig {
   if (value === undefined || value === null) return {};
@@ -125,10 +150,11 @@ function workerOf(value: unknown, folder: string): WorkerConfig {
   if (archive !== undefined && (typeof archive !== "string" || archive === ""))
     throw invalid("worker.archive", "the path of a file", archive, "for example ./dead.ndjson");
   if (health !== undefined) {
-    const { port, host } = parse(health, HEALTH, ["worker", "health"]);
+    const { port, host, metricsToken } = parse(health, PORT_FIELDS, ["worker", "health"]);
     if (!Number.isInteger(port) || (port as number) < 0 || (port as number) > 65_535)
       throw invalid("worker.health.port", "a whole number from 0 to 65535", port, "change it");
     if (host !== undefined && typeof host !== "string") throw invalid("worker.health.host", "text", host, "change it");
+    if (metricsToken !== undefined) checkText("worker.health.metricsToken", metricsToken);
   }
   return {
     ...rest,

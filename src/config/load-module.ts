@@ -1,5 +1,6 @@
 // Loads a user's module, TypeScript or JavaScript: with Node itself where it can, with jiti where it cannot. A module
 // that finds no `redrive` installed gets this one, so that a file in an empty folder works.
+import { fieldsFrom } from "../core/options.ts";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, extname, join } from "node:path";
@@ -46,12 +47,8 @@ function packageType(file: string): string | null {
   } catch {
     return null;
   }
-  try {
-    const { type } = JSON.parse(text) as { type?: unknown };
-    return typeof type === "string" ? type : "";
-  } catch {
-    return "";
-  }
+  const { type } = fieldsFrom(text);
+  return typeof type === "string" ? type : "";
 }
 
 /** Which `redrive` an import in this file would find. */

@@ -1,5 +1,6 @@
 // The type of a config file in TypeScript; the same code checks YAML and TypeScript.
 import type { AlertOptions } from "../core/alerts.ts";
+import type { HealthOptions } from "../core/health.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import type { ServiceOptions, TenantOptions } from "../core/service.ts";
 import type { RedriveWorkerOptions } from "../worker/redrive-worker-api.ts";
@@ -28,8 +29,12 @@ export interface RedriveConfig {
    * `RedriveOptions`.
    */
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
+  /** Makes OpenTelemetry spans, as `traces` of `RedriveOptions`; default false. */
+  readonly traces?: boolean | "link";
   /** Limits on the figures of `drain`: if one is exceeded, `drain` reports it and exits with 1. Default none. */
   readonly alerts?: AlertOptions;
+  /** From when on `health` reports trouble; default as in `HealthOptions`. */
+  readonly health?: HealthOptions;
   /** Options of workers; default those of `WorkerOptions`. */
   readonly worker?: WorkerConfig;
 }

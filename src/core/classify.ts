@@ -12,6 +12,7 @@ import {
   isRetryable,
   isClass,
 } from "./classify-rules.ts";
+import { type Clue, clueOf } from "./classes/clue.ts";
 import { PermanentError, RetryAfterError } from "./errors.ts";
 import { isA, linksOf, messageOf, nameOf, read, readMembers, readPath, readText } from "./error-shape.ts";
 import { classOfStatus, statusOf } from "./http-status.ts";
@@ -29,7 +30,8 @@ export function classify(
   now: number,
 ): Judged {
   const error = isFailed(thrown) ? thrown.error : thrown;
-  const found = judge(error, { context, rules, now, left: 32 }) ?? judged({ class: "transient" }, linksOf(error), now);
+  const clues = linksOf(error).map(clueOf);
+  const found = judge(clues, { context, rules, now, left: 32 }) ?? judged({ class: "transient" }, clues, now);
   return isFailed(thrown) ? judgedAs(found, thrown) : found;
 }
 
@@ -47,39 +49,38 @@ interface Inquiry {
   left: number;
 }
 
-function judge(thrown: unknown, inquiry: Inquiry): Judged | undefined {
-  const links = linksOf(thrown);
-  const ruled = byRules(thrown, links, inquiry);
-  if (ruled) return judged(ruled, links, inquiry.now);
-  for (const link of links) {
+/** The judgement of an error and its causes, outermost first. */
+function judge(clues: readonly Clue[], inquiry: Inquiry): Judged | undefined {
+  const ruled = byRules(clues, inquiry);
+  if (ruled) return judged(ruled, clues, inquiry.now);
+  for (const clue of clues) {
     if (inquiry.left-- <= 0) return undefined;
-    const found = recognise(link);
-    if (found) return judged(found, links, inquiry.now);
-    const members = nameOf(link).endsWith("AggregateError") ? byMembers(link, inquiry) : undefined;
+    const found = recognise(clue);
+    if (found) return judged(found, clues, inquiry.now);
+    const members = nameOf(clue.error).endsWith("AggregateError") ? byMembers(clue.error, inquiry) : undefined;
     if (members) return members;
   }
-  const wrapped = wrappedIn(links);
-  const found = first(wrapped, recognise) ?? first([...links, ...wrapped], byWords);
-  return found && judged(found, links, inquiry.now);
+  const wrapped = wrappedIn(clues).map(clueOf);
+  const found = first(wrapped, recognise) ?? first(clues, byWords) ?? first(wrapped, byWords);
+  return found && judged(found, clues, inquiry.now);
 }
 
-function first(errors: readonly unknown[], rule: (error: unknown) => Found | undefined): Found | undefined {
-  for (const error of errors) {
-    const found = rule(error);
-    if (found) return found;
+function first<T, Answer>(from: readonly T[], ask: (one: T) => Answer | undefined): Answer | undefined {
+  for (const one of from) {
+    const found = ask(one);
+    if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function byWords(error: unknown): Found | undefined {
-  const found = classByWords(error);
-  return found && { class: found, code: codeOf(error) };
+function byWords(clue: Clue): Found | undefined {
+  const found = classByWords(clue);
+  return found && { class: found, code: codeOf(clue) };
 }
 
-function judged(found: Found, links: readonly unknown[], now: number): Judged {
-  const code = found.code ?? links.map(codeOf).find((text) => text !== undefined);
-  const asked = isRetryable(found.class) ? links.map((link) => retryAfterOf(link, now)) : [];
-  const retryAfterMs = asked.find((ms) => ms !== undefined);
+function judged(found: Found, clues: readonly Clue[], now: number): Judged {
+  const code = found.code ?? first(clues, codeOf);
+  const retryAfterMs = isRetryable(found.class) ? first(clues, (clue) => waitOf(clue, now)) : undefined;
   return {
     class: found.class,
     severity: found.severity ?? DEFAULT_SEVERITY[found.class],
@@ -88,14 +89,15 @@ function judged(found: Found, links: readonly unknown[], now: number): Judged {
   };
 }
 
-function byRules(thrown: unknown, links: readonly unknown[], { context, rules }: Inquiry): Found | undefined {
+function byRules(clues: readonly Clue[], { context, rules }: Inquiry): Found | undefined {
   for (const rule of rules) {
     if (typeof rule !== "function") {
-      if (links.some((link) => matches(rule, link, context))) return { class: rule.class, severity: rule.severity };
+      if (clues.some(({ error }) => matches(rule, error, context)))
+        return { class: rule.class, severity: rule.severity };
       continue;
     }
     try {
-      const found = rule(thrown, context);
+      const found = rule(clues[0]?.error, context);
       if (isClass(found)) return { class: found };
     } catch {
       // A classifier that throws has no opinion; the next rule must still judge the failure.
@@ -141,8 +143,14 @@ function judgedAs(judged: Judged, said: FailedOutcome): Judged {
   return status === "permanent" || said.delayMs === null ? answer : { ...answer, delayMs: said.delayMs };
 }
 
+/** The wait that the error asks for. Headers and fields of other kinds are in errors that carry more. */
+function waitOf({ error, carries }: Clue, now: number): number | undefined {
+  return carries === "more" ? retryAfterOf(error, now) : undefined;
+}
+
 /** One error by itself, without its causes. */
-function recognise(link: unknown): Found | undefined {
+function recognise(clue: Clue): Found | undefined {
+  const { error: link, carries } = clue;
   if (isFailed(link)) return { class: link.status };
   if (isA(link, PermanentError)) return { class: "permanent" };
   if (isA(link, RetryAfterError)) return { class: "rate_limited" };
@@ -151,15 +159,26 @@ function recognise(link: unknown): Found | undefined {
   if (name === "RedriveError") return { class: REDRIVE_CODES.get(code ?? "") ?? "transient", code };
   const named = ERROR_NAMES.get(name);
   if (named) return { class: named };
-  const family = classByFamily(link);
-  if (family) return { class: family, code: codeOf(link) };
+  const family = classByFamily(clue);
+  if (family) return { class: family, code: codeOf(clue) };
+  if (carries === "nothing") return undefined;
+  return (carries === "more" ? byFields(link, code) : undefined) ?? byCode(clue, code);
+}
+
+/** By marks of AWS and by gRPC's number. */
+function byFields(link: unknown, code: string | undefined): Found | undefined {
   if (readPath(link, "$retryable", "throttling") === true) return { class: "rate_limited" };
   // AWS marks errors that may succeed on a retry, whatever the status.
   if (read(link, "$retryable") !== undefined) return { class: "transient", code };
   const grpc = grpcStatus(link);
-  if (grpc) return { class: grpc[1], code: grpc[0] };
-  const status = statusOf(link);
-  const beside = status === 400 ? classBeside400(link) : undefined;
+  return grpc && { class: grpc[1], code: grpc[0] };
+}
+
+/** By a status, or by a code of the system. */
+function byCode(clue: Clue, code: string | undefined): Found | undefined {
+  const link = clue.error;
+  const status = statusOf(link, clue.carries);
+  const beside = status === 400 ? classBeside400(clue) : undefined;
   if (status !== undefined) return { class: beside ?? classOfStatus(status, link), code: String(status) };
   if ((code === "ECONNABORTED" || code === "ETIMEDOUT") && /timeout|timed out/i.test(messageOf(link).slice(0, 256)))
     return { class: "timeout", code };
@@ -184,16 +203,17 @@ function grpcStatus(link: unknown): (typeof GRPC_STATUSES)[number] | undefined {
 /** Several errors at once: a rate limit among them wins, then any retryable error, then the first. */
 function byMembers(link: unknown, inquiry: Inquiry): Judged | undefined {
   const transient: Judged = { class: "transient", severity: DEFAULT_SEVERITY.transient };
-  const members = readMembers(link, "errors").map((member) => judge(member, inquiry) ?? transient);
+  const members = readMembers(link, "errors").map((member) => judge(linksOf(member).map(clueOf), inquiry) ?? transient);
   const limited = members.filter((member) => member.class === "rate_limited");
   const longest = limited.sort((a, b) => (b.retryAfterMs ?? 0) - (a.retryAfterMs ?? 0))[0];
   return longest ?? members.find((member) => isRetryable(member.class)) ?? members[0];
 }
 
-function codeOf(link: unknown): string | undefined {
+function codeOf({ error, type, carries }: Clue): string | undefined {
   // The numeric codes of DOMException are deprecated; its name says the same.
-  if (readText(read(link, "constructor"), "name") === "DOMException") return undefined;
-  return statusOf(link)?.toString() ?? codeText(read(link, "code")) ?? readText(link, "signal")?.slice(0, 64);
+  if (carries === "nothing" || type === "DOMException") return undefined;
+  const code = statusOf(error, carries)?.toString() ?? codeText(read(error, "code"));
+  return code ?? readText(error, "signal")?.slice(0, 64);
 }
 
 function codeText(code: unknown): string | undefined {

@@ -57,6 +57,49 @@ export function isA(value: unknown, type: abstract new (...args: never[]) => unk
   }
 }
 
+/**
+ * What an error carries beside name, message, stack and cause: nothing, at most what the runtime gives an error of the
+ * system (a code, a call, an address), or more. Whatever cannot be told, such as a proxy, carries more.
+ */
+export type Carried = "nothing" | "code" | "more";
+
+const TEXT_KEYS: ReadonlySet<PropertyKey> = new Set(["stack", "message", "name", "cause"]);
+const SYSTEM_KEYS: ReadonlySet<PropertyKey> = new Set("code errno syscall address port hostname path dest".split(" "));
+const CLASS_KEYS: ReadonlySet<PropertyKey> = new Set(["constructor", "name", "message", "toString"]);
+const BUILT_IN: ReadonlySet<unknown> = new Set(
+  [Error, TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError].map(({ prototype }) => prototype),
+);
+const MAX_CLASSES = 4;
+
+/** What the error carries. Most errors carry nothing, and then most rules about fields need not be asked. */
+export function carriedBy(error: unknown): Carried {
+  if (typeof error !== "object" || error === null) return "more";
+  try {
+    if (!isOfPlainClass(error)) return "more";
+    let found: Carried = "nothing";
+    for (const key of Reflect.ownKeys(error)) {
+      if (TEXT_KEYS.has(key)) continue;
+      if (!SYSTEM_KEYS.has(key)) return "more";
+      found = "code";
+    }
+    // A proxy may answer with fields that it does not list; it has no tag of its own.
+    return Object.prototype.toString.call(error) === "[object Error]" ? found : "more";
+  } catch {
+    return "more";
+  }
+}
+
+/** True for an error of the language, or of classes that add no field by their prototype. */
+function isOfPlainClass(error: object): boolean {
+  let prototype: unknown = Object.getPrototypeOf(error);
+  for (let depth = 0; depth < MAX_CLASSES && !BUILT_IN.has(prototype); depth++) {
+    if (typeof prototype !== "object" || prototype === null) return false;
+    if (!Reflect.ownKeys(prototype).every((key) => CLASS_KEYS.has(key))) return false;
+    prototype = Object.getPrototypeOf(prototype);
+  }
+  return BUILT_IN.has(prototype);
+}
+
 /** The error's name: its own, its constructor's, or its type. */
 export function nameOf(thrown: unknown): string {
   if (thrown === null) return "null";

@@ -2,7 +2,7 @@
 // the facts that claims use. It decides nothing, and every reason it names must hold for a claim too.
 import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "./budget.ts";
 import { formatDuration } from "./duration.ts";
-import { heldByGroup } from "./group.ts";
+import { beforeText, heldByGroup } from "./group.ts";
 import {
   type Holding,
   holdUntilOf,
@@ -172,8 +172,7 @@ function groupReasons(job: Job, { holders }: Snapshot): Reason[] {
   const before = heldByGroup(job, holders);
   const [first] = before;
   if (!first) return [];
-  const one = `job ${first.id} of its group ${job.group} is before it`;
-  const message = before.length === 1 ? one : `all ${before.length} places of its group ${job.group} are taken`;
+  const message = beforeText(job, before);
   const waits = before.length === 1 && first.state === "queued";
   const next = waits
     ? `${first.id} is retried, and keeps its place until it has ended`
@@ -279,7 +278,7 @@ function isServedWith(lane: ActiveLane, job: Job, { workers }: Snapshot): boolea
 }
 
 function isOlder(lane: ActiveLane, job: Job, kind: ActiveLane["kind"]): boolean {
-  const isOwn = (["type", "queue", "service", "tenant", "priority", "group"] as const).every(
+  const isOwn = (["type", "queue", "service", "tenant", "priority", "group", "groupConcurrency"] as const).every(
     (field) => lane[field] === job[field],
   );
   return isOwn && lane.kind === kind && lane.headRunAt < job.runAt;

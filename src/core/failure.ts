@@ -34,8 +34,12 @@ export function failureFrom(given: unknown, judged: Judged): Failure {
   };
 }
 
+/** Any half of a surrogate pair, or U+0000; in nearly all texts there is none, which is found out fast. */
+const UNUSUAL = new RegExp("[\\0\\uD800-\\uDFFF]");
+
 /** The text for a column that people read: U+0000 shown as ␀, lone surrogates as U+FFFD. */
 export function plainText(text: string): string {
+  if (!UNUSUAL.test(text)) return text;
   return text.replaceAll("\u0000", "␀").replace(/[\uD800-\uDFFF]/gu, "\uFFFD");
 }
 

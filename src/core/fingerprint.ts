@@ -51,14 +51,19 @@ function printOf({ name, message, stack, class: found, code }: FingerprintInput)
   );
 }
 
-function partsOf(name: string, text: string, whole: string, code: string | undefined): string[] {
+function partsOf(name: string, text: string, whole: string, code: string | undefined): readonly string[] {
   const stack = whole.slice(0, MAX_STACK);
   const language = languageOf(stack);
-  const heads = [...new Set(causeHeads(stack, language).map((head) => headPart(head, language)))];
+  const heads = unique(causeHeads(stack, language).map((head) => headPart(head, language)));
   const isEnough =
     language === "javascript" && (isNetwork(code, text) || isTelling(text, code, LANGUAGE_ERROR.test(name)));
+  if (isEnough) return heads;
   const [own = ""] = stack.split("\nCaused by: ", 1);
-  return isEnough ? heads : [title(name), ownFunction(own, language, name), ...heads];
+  return [title(name), ownFunction(own, language, name), ...heads];
+}
+
+function unique(texts: readonly string[]): readonly string[] {
+  return texts.length < 2 ? texts : [...new Set(texts)];
 }
 
 /** Errors of sockets and of `fetch`, whose stacks hold the caller in some versions of Node only. */

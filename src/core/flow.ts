@@ -67,28 +67,52 @@ export const OTHER_CAUSES = "other";
 /** Most causes with a count of their own; those with live letters stay even beyond it. */
 export const CAUSES_MOST = 10_000;
 
-/** The instants by which counts are folded. */
-export interface Folding {
+/** Counts before which instants are folded: how long ago that is, and the full span at which it lies. */
+export const FOLD_CUTS = {
   /** Minutes before this are closed: what several holders have counted becomes one count. */
-  readonly closedBefore: number;
-  /** Minutes before this become hours; always a full hour. */
-  readonly hoursBefore: number;
-  /** Hours before this become days; always a full day. */
-  readonly daysBefore: number;
+  closedBefore: [MINUTE, MINUTE],
+  /** Minutes before this become hours. */
+  hoursBefore: [6 * HOUR, HOUR],
+  /** Hours before this become days. */
+  daysBefore: [14 * DAY, DAY],
   /** Counts before this are deleted; the sums of a cause stay. */
-  readonly forgetBefore: number;
+  forgetBefore: [400 * DAY, DAY],
+} as const;
+
+/** The instants by which counts are folded. */
+export type Folding = Readonly<Record<keyof typeof FOLD_CUTS, number>> & {
   /** A cause that was last seen before this is idle. */
   readonly idleBefore: number;
-}
+};
 
 /** What is folded at this moment. A minute is closed one minute after its end: the writes of its last second are in. */
 export function foldingAt(now: number): Folding {
-  const before = (ms: number, size: number): number => now - ms - ((now - ms) % size);
-  return {
-    closedBefore: before(MINUTE, MINUTE),
-    hoursBefore: before(6 * HOUR, HOUR),
-    daysBefore: before(14 * DAY, DAY),
-    forgetBefore: before(400 * DAY, DAY),
-    idleBefore: now - HOUR,
-  };
+  const cuts = Object.entries(FOLD_CUTS).map(([cut, [ms, size]]) => [cut, now - ms - ((now - ms) % size)]);
+  return { ...(Object.fromEntries(cuts) as Record<keyof typeof FOLD_CUTS, number>), idleBefore: now - HOUR };
 }
+
+/** A step of folding: which rows of counts it takes, and what they become. */
+export interface FoldStep {
+  /** It takes rows before this. */
+  readonly cut: keyof typeof FOLD_CUTS;
+  /** It takes rows of single holders; otherwise those that an earlier step has made, which have none. */
+  readonly isOpen: boolean;
+  /** Of these it takes the starts of spans of this length, and of them those that do not start a span of `to`. */
+  readonly from?: number;
+  /** The span that they become; null deletes them. */
+  readonly to: number | null;
+}
+
+/** The steps for counts per minute. */
+export const MINUTE_FOLDS: readonly FoldStep[] = [
+  { cut: "closedBefore", isOpen: true, to: MINUTE },
+  { cut: "hoursBefore", isOpen: false, to: HOUR },
+  { cut: "daysBefore", isOpen: false, from: HOUR, to: DAY },
+  { cut: "forgetBefore", isOpen: false, from: DAY, to: null },
+];
+
+/** The steps for counts of redrive runs: a run is judged by its ticks, so they stay until they become hours. */
+export const REDRIVE_FOLDS: readonly FoldStep[] = [
+  { cut: "hoursBefore", isOpen: true, to: HOUR },
+  { cut: "forgetBefore", isOpen: false, to: null },
+];

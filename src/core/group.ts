@@ -32,6 +32,13 @@ export function heldByGroup(job: Job, holders: readonly Job[]): readonly Job[] {
   return others.length >= (job.groupConcurrency ?? Number.POSITIVE_INFINITY) ? others : [];
 }
 
+/** What the jobs before it say of a job that waits in its group, for people. */
+export function beforeText({ group }: Pick<Belonging, "group">, before: readonly Pick<Job, "id">[]): string {
+  const [first] = before;
+  if (before.length === 1 && first) return `job ${first.id} of its group ${group} is before it`;
+  return `all ${before.length} places of its group ${group} are taken`;
+}
+
 /** A map key for the group of a lane or job; a type contains no space. */
 export function groupName({ type, group }: Pick<Belonging, "type" | "group">): string {
   return `${type} ${group ?? ""}`;

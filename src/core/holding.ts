@@ -54,7 +54,7 @@ export function pausesOf(work: Belonging, holding: Holding): PauseInForce[] {
 }
 
 /** The breaker that the work waits for; null where it is closed, or where such work does not wait. */
-export function parkedBy({ service }: Belonging, { services, whenOpen }: Holding): Breaker | null {
+export function parkedBy({ service }: Pick<Belonging, "service">, { services, whenOpen }: Holding): Breaker | null {
   if (service === null) return null;
   const { breaker } = services.get(service) ?? initialRecord;
   return breaker.state !== "closed" && whenOpen(service) === "park" ? breaker : null;

@@ -1,6 +1,6 @@
 // HTTP statuses in every form in which libraries throw them, and the failure class of each.
 
-import { messageOf, read, readMembers, readPath, readText } from "./error-shape.ts";
+import { type Carried, messageOf, read, readMembers, readPath, readText } from "./error-shape.ts";
 import type { FailureClass } from "./job.ts";
 import { headerOf, rateLimitSpent } from "./retry-after.ts";
 
@@ -28,8 +28,9 @@ const STATUS_HOLDERS = [
 const QUOTA_REASON =
   /^(?:(?:user|sharing)?rate_?limit_?exceeded|quota_?exceeded|(?:daily|concurrent)limitexceeded|resource_exhausted)$/i;
 
-/** The HTTP error status (400 to 599) an error or response carries, if any. */
-export function statusOf(error: unknown): number | undefined {
+/** The HTTP error status (400 to 599) an error or response carries, if any; one that carries no more may have it as code. */
+export function statusOf(error: unknown, carries: Carried = "more"): number | undefined {
+  if (carries !== "more") return asStatus(read(error, "code"));
   for (const path of STATUS_HOLDERS) {
     const status = asStatus(readPath(error, ...path));
     if (status !== undefined) return status;

@@ -237,6 +237,11 @@ export interface Job extends Belonging, JobLimits, JobKeep {
   readonly lastDelayMs: number;
   /** The largest batch it may run in, after a batch of unknown outcome; null for no limit. */
   readonly batchMost: number | null;
+  /**
+   * The trace context of the enqueue, as W3C `traceparent` text; null without one, and where a Redrive with schema
+   * version 2 enqueued it. `core/trace.ts` says how it is read.
+   */
+  readonly trace: string | null;
   /** JSON text of what its run last stored with `context.progress`; null for nothing. */
   readonly progress: string | null;
   /** JSON text of what the handler returned; null before it completed. */

@@ -1,6 +1,7 @@
 // What a worker publishes about itself: what it serves and how many slots it has. A plain value, stored as JSON in the
 // worker's cell. `jobs explain` reads it to tell why no worker takes a job, and processes that know only the name of a
 // type judge runs by it.
+import { fieldsFrom } from "./options.ts";
 import type { DeclaredLimits } from "./declared-limits.ts";
 
 /** What a worker serves, and how much of it at a time. */
@@ -29,13 +30,9 @@ export interface ServedType {
 
 /** Reads a load from a stored text; null for a text that another version wrote in another form. */
 export function loadFrom(text: string): WorkerLoad | null {
-  try {
-    const value = JSON.parse(text) as WorkerLoad | null;
-    const isLoad = Array.isArray(value?.types) && typeof value.concurrency === "number";
-    return isLoad && (value.queues === null || Array.isArray(value.queues)) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = fieldsFrom(text) as unknown as WorkerLoad;
+  const isLoad = Array.isArray(value.types) && typeof value.concurrency === "number";
+  return isLoad && (value.queues === null || Array.isArray(value.queues)) ? value : null;
 }
 
 /** The least number of slots that so many running jobs take, by how many are of which type; batches may be small. */

@@ -4,73 +4,112 @@
 
 const MAX_MESSAGE = 2048;
 
-/** Parts that say nothing about the cause, or say it in the words of one build. */
-const CUTS: readonly (readonly [RegExp, string])[] = [
+/**
+ * Parts that say nothing about the cause, or say it in the words of one build: texts of which every match holds one, for
+ * patterns that need not be run where the message holds none; the pattern; and what stands in its place.
+ */
+const CUTS: readonly (readonly [holds: readonly string[], RegExp, string])[] = [
   // A parser's excerpt of the data, an assertion's difference and source text, the objects of a circle.
-  [/(line \d{1,9},? col(?:umn)? \d{1,9}):?\s*\n[^]*$/, "$1"],
-  [/(\+ actual - expected|evaluated to a falsy value|circular structure to JSON)[^]*$/, "$1"],
-  [/^[ \t^~]+$/gm, ""],
-  [/^[^]*(?= could not be cloned)/, "<source>"],
-  // Where in a text a parser stood, and a hint; versions of V8 and Python say them in different detail.
-  [/ ?\(line \d{1,9} col(?:umn)? \d{1,9}\)/g, ""],
-  [/\.? Did you mean:? [^\n]{0,200}\?/g, ""],
-  // Java: what was null (local names depend on the compiler's flags), and the class loader.
-  [/ because "[^"\n]{0,200}" is null/g, ""],
-  [/ \((?=[^()\n]{0,900}loader)[^()\n]{0,999}\)/g, ""],
-  // A package's folders, which shading changes: only the class is kept.
-  [/(?<![\w.$/@])(?:[a-z_]\w{0,63}\.){2,10}(?=[A-Z])/g, ""],
-  // Variables and classes, which minifiers rename; properties keep their names.
-  [/#<\w{1,64}>/g, "#<Object>"],
+  [["line "], /(line \d{1,9},? col(?:umn)? \d{1,9}):?\s*\n[^]*$/, "$1"],
   [
+    ["actual", "falsy", "circular"],
+    /(\+ actual - expected|evaluated to a falsy value|circular structure to JSON)[^]*$/,
+    "$1",
+  ],
+  [[], /^[ \t^~]+$/gm, ""],
+  [[" could not be cloned"], /^[^]*(?= could not be cloned)/, "<source>"],
+  // Where in a text a parser stood, and a hint; versions of V8 and Python say them in different detail.
+  [["(line "], / ?\(line \d{1,9} col(?:umn)? \d{1,9}\)/g, ""],
+  [[" Did you mean"], /\.? Did you mean:? [^\n]{0,200}\?/g, ""],
+  // Java: what was null (local names depend on the compiler's flags), and the class loader.
+  [[' because "'], / because "[^"\n]{0,200}" is null/g, ""],
+  [["loader"], / \((?=[^()\n]{0,900}loader)[^()\n]{0,999}\)/g, ""],
+  // A package's folders, which shading changes: only the class is kept.
+  [["."], /(?<![\w.$/@])(?:[a-z_]\w{0,63}\.){2,10}(?=[A-Z])/g, ""],
+  // Variables and classes, which minifiers rename; properties keep their names.
+  [["#<"], /#<\w{1,64}>/g, "#<Object>"],
+  [
+    [" is not "],
     /(?<!\S)(?:\(0 ?, ?|\(intermediate )?\S{0,200}?(?:\.([\w$]{1,64}))?\)?(?= is not (?:a function|iterable|a constructor))/g,
     "<name>.$1",
   ],
-  [/(Class constructor|Received an instance of|Received function) [\w$]{1,64}/g, "$1 <name>"],
+  [
+    ["Class constructor", "Received "],
+    /(Class constructor|Received an instance of|Received function) [\w$]{1,64}/g,
+    "$1 <name>",
+  ],
   // Data that V8 writes as it is: excerpts of JSON with their quotes, patterns, what `in` and BigInt were asked for.
-  [/(Unexpected (?:token|non-whitespace character)) [^]*(?= is not valid JSON)/, "$1 <value>"],
-  [/(Invalid regular expression:) \/[^\n]*\/[a-z]{0,8}(?=: )/, "$1 <value>"],
-  [/(operator to search for '[^'\n]{0,200}' in) [^]*$/, "$1 <value>"],
-  [/^(Cannot convert) [^]*(?= to a BigInt$)/, "$1 <value>"],
+  [[" is not valid JSON"], /(Unexpected (?:token|non-whitespace character)) [^]*(?= is not valid JSON)/, "$1 <value>"],
+  [["Invalid regular expression:"], /(Invalid regular expression:) \/[^\n]*\/[a-z]{0,8}(?=: )/, "$1 <value>"],
+  [["operator to search for"], /(operator to search for '[^'\n]{0,200}' in) [^]*$/, "$1 <value>"],
+  [["Cannot convert"], /^(Cannot convert) [^]*(?= to a BigInt$)/, "$1 <value>"],
   // `Unknown plan gold`: the last word is a value, unless it names a part of the schema.
   [
+    [],
     /((?:unknown|unsupported|no such) (?!column|table|relation|field|option|argument|command|function|method|type|property|module|host)[a-z]{2,30}:?) [\w-]{1,64}$/i,
     "$1 <n>",
   ],
   // `Invalid time zone specified: Mars`, `tenant=acme`.
-  [/^((?:invalid|illegal|bad|unknown|unsupported|unrecognized|no such) [a-z ]{2,60}: ?)\S{1,64}$/i, "$1<n>"],
-  [/(?<![\w=!<>?&/])(\w{1,64}=|\w{1,64} ?#)[\w-]{1,64}/g, "$1<n>"],
+  [[], /^((?:invalid|illegal|bad|unknown|unsupported|unrecognized|no such) [a-z ]{2,60}: ?)\S{1,64}$/i, "$1<n>"],
+  [["=", "#"], /(?<![\w=!<>?&/])(\w{1,64}=|\w{1,64} ?#)[\w-]{1,64}/g, "$1<n>"],
   // What is moved or copied is data, whatever its name.
-  [/'[^'\n]{1,900}' -> '[^'\n]{1,900}'$/, "<path> -> <path>"],
-  [/ \(cannot read property Symbol\(Symbol\.iterator\)\)/, ""],
+  [["' -> '"], /'[^'\n]{1,900}' -> '[^'\n]{1,900}'$/, "<path> -> <path>"],
+  [[" (cannot read property"], / \(cannot read property Symbol\(Symbol\.iterator\)\)/, ""],
   // Codes of currencies, countries and the like.
   [
+    [],
     /(?<![\w.-])(?!API|CPU|CSV|DNS|DOM|EOF|FTP|GET|GPU|HTM|IPC|JWT|NAN|NOT|PDF|PEM|PUT|SDK|SQL|SSH|SSL|TCP|TLS|UDP|URI|URL|UTC|UTF|XML|YML|ZIP)[A-Z]{3}(?![\w.:-])/g,
     "<n>",
   ],
   // `Site north cannot …`: the second word names one of many.
   [
+    [],
     /^(?!The|This|That|Your|All|Any|No|An?\b)([A-Z][a-z]{1,30}) [a-z][\w-]{0,63}(?= (?:cannot|could|can|does|did|was|has|failed) )/,
     "$1 <n>",
   ],
 ];
 
-/** Alternatives in order of precedence; each starts at a boundary, so none scans a position twice. */
-const VARIABLE = new RegExp(
+/**
+ * Alternatives in order of precedence, each with what a message must hold for it to match; each starts at a boundary, so
+ * none scans a position twice.
+ */
+const VARIABLE: readonly (readonly [holds: RegExp | null, RegExp])[] = [
+  [null, /(?<!\w)(?:status(?: ?code)?|HTTP(?:\/[\d.]+)?)[ :=]{0,3}[45]\d\d(?!\w)/],
+  [/:\/\//, /((?<!\w)[a-z][a-z0-9+]{1,9}:\/\/[^\s"'`<>)\]}]+)/],
+  [/@/, /((?<![\w.+-])[\w.+-]+@[\w.-]+)/],
   [
-    /(?<!\w)(?:status(?: ?code)?|HTTP(?:\/[\d.]+)?)[ :=]{0,3}[45]\d\d(?!\w)/,
-    /((?<!\w)[a-z][a-z0-9+]{1,9}:\/\/[^\s"'`<>)\]}]+)/,
-    /((?<![\w.+-])[\w.+-]+@[\w.-]+)/,
+    /["'`“]/,
     /("(?:[^"\\\n]|\\.|(?<= )"\w{1,32}"(?= ))*"|(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w))*'(?!\w)|`[^`\n]*`|“[^”\n]*”)/,
-    /((?<![\w.)\]}>/\\])(?:[A-Za-z]:[\\/]|~?\/|\.{1,2}\/)[^\s:'"`<>|,;)\]}]+)/,
+  ],
+  [/[\\/]/, /((?<![\w.)\]}>/\\])(?:[A-Za-z]:[\\/]|~?\/|\.{1,2}\/)[^\s:'"`<>|,;)\]}]+)/],
+  [
+    /\./,
     /((?<![\w.-])[\w.-]+\.(?:jpe?g|png|gif|webp|avif|heic|tiff?|svg|mp[34]|mov|mkv|webm|wav|pdf|csv|txt|xml|zip|gz|tmp|log|parquet)(?!\w))/,
+  ],
+  [
+    /\.|::|localhost/i,
     /((?<![\w.])(?:(?:::ffff:)?(?:\d{1,3}\.){3}\d{1,3}|localhost|\[?::1?\]?(?=:\d|[^\w:]|$))(?::\d{1,5})?(?![\w.]))/,
+  ],
+  [
+    /\./,
     /((?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|local|internal|test|example|localdomain|svc)(?::\d{1,5})?(?![\w.-]))/,
-    /((?<![\w-])[\w-]+)/,
-  ]
-    .map((alternative) => alternative.source)
-    .join("|"),
-  "gi",
-);
+  ],
+  [null, /((?<![\w-])[\w-]+)/],
+];
+/** The patterns made so far, by which alternatives they have; at most one for each set of them. */
+const patterns = new Map<number, RegExp>();
+
+/** One pattern of the alternatives that may match in the text; the others keep their places as groups that never match. */
+function variableIn(text: string): RegExp {
+  let set = 0;
+  for (const [at, [holds]] of VARIABLE.entries()) if (holds === null || holds.test(text)) set |= 1 << at;
+  let pattern = patterns.get(set);
+  if (pattern === undefined) {
+    const parts = VARIABLE.map(([, { source }], at) => ((set >> at) & 1 ? source : "((?!))"));
+    patterns.set(set, (pattern = new RegExp(parts.join("|"), "gi")));
+  }
+  return pattern;
+}
 /** Words with digits that are kept, and words without digits that are parts of a date. */
 const FIXED_WORD =
   /^(?:utf-?\d+|base(?:32|58|64)(?:url)?|sha-?\d+|md5|ipv[46]|s3|ec2|oauth2|argon2|mp[34]|h26[45]|x509|http[23]|int\d+|uint\d+|float\d+)$/i;
@@ -97,11 +136,16 @@ export function normalizeMessage(message: string): string {
   const text = message.slice(0, MAX_MESSAGE);
   const issues = issuesOf(text);
   if (issues !== "") return issues;
-  return CUTS.reduce((left, [pattern, instead]) => left.replace(pattern, instead), text)
-    .replace(VARIABLE, placeholder)
-    .replace(/<n>(?:[\s.,:/+-]+<n>)+/g, "<n>")
-    .replace(/\s+/g, " ")
-    .trim();
+  const left = cut(text);
+  const shape = left.replace(variableIn(left), placeholder).replace(/<n>(?:[\s.,:/+-]+<n>)+/g, "<n>");
+  return (/[^\S ]| {2}/.test(shape) ? shape.replace(/\s+/g, " ") : shape).trim();
+}
+
+function cut(text: string): string {
+  let left = text;
+  for (const [holds, pattern, instead] of CUTS)
+    if (holds.length === 0 || holds.some((part) => left.includes(part))) left = left.replace(pattern, instead);
+  return left;
 }
 
 /** The issues of a validator that writes them as JSON, as zod does: what is wrong, and where, without list positions. */
@@ -227,7 +271,11 @@ export function isTelling(normalized: string, code: string | undefined, isOfLang
   if (POSITION.test(normalized)) return false;
   const named = NAMED.exec(normalized);
   if (named) return !COMMON_NAMES.test(named[1] ?? named[2] ?? named[3] ?? "");
-  const words = normalized.replace(/<\w+>/g, " ").match(/[A-Za-z][A-Za-z']*(?:[A-Z_.]\w+)*/g) ?? [];
-  const own = words.filter((word) => word !== code && !COMMON_WORDS.has(word.toLowerCase()));
-  return new Set(own).size >= (isOfLanguage || code !== undefined ? 1 : 2);
+  const enough = isOfLanguage || code !== undefined ? 1 : 2;
+  const own = new Set<string>();
+  for (const [word] of normalized.replace(/<\w+>/g, " ").matchAll(/[A-Za-z][A-Za-z']*(?:[A-Z_.]\w+)*/g)) {
+    if (word !== code && !COMMON_WORDS.has(word.toLowerCase())) own.add(word);
+    if (own.size >= enough) return true;
+  }
+  return false;
 }

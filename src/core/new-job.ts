@@ -40,6 +40,8 @@ export interface NewJob extends Belonging, JobLimits, JobKeep {
   /** Wait before it is due, counted from `runAt`, or from the store's clock where that is null. */
   readonly delayMs: number;
   readonly runAt: number | null;
+  /** The trace context of its enqueue; null without one. */
+  readonly trace: string | null;
 }
 
 /** The job that holds a key; its state is null where the job is deleted. */
@@ -65,6 +67,7 @@ export const JOB_BOUNDS = {
   payloadBytesMost: 16_777_216,
   payloadDepth: 64,
   keyBytes: 255,
+  traceBytes: 1_024,
   attempts: TERMS.maxAttempts.most,
   crashes: TERMS.maxCrashes.most,
   version: 1_000_000,
@@ -102,6 +105,7 @@ export function checkNewJob(job: NewJob): void {
   if (typeof job.limited !== "boolean") refuse("limited", "true or false", job.limited);
   checkDelay(job.delayMs);
   if (job.runAt !== null) checkInteger("runAt", job.runAt, 0, LATEST_INSTANT);
+  if (job.trace !== null) checkText("trace", job.trace, JOB_BOUNDS.traceBytes);
   checkPayload(job.payload);
 }
 
@@ -194,10 +198,10 @@ function isLow(unit: number): boolean {
 }
 
 /** Throws unless the value is a short text that every store can store. */
-export function checkText(field: string, value: unknown): void {
-  const legal = typeof value === "string" && value !== "" && byteLength(value) <= JOB_BOUNDS.keyBytes;
+export function checkText(field: string, value: unknown, most: number = JOB_BOUNDS.keyBytes): void {
+  const legal = typeof value === "string" && value !== "" && byteLength(value) <= most;
   if (!legal || value.includes("\0") || !value.isWellFormed()) {
-    refuse(field, `well-formed text of 1 to ${JOB_BOUNDS.keyBytes} bytes without U+0000`, value);
+    refuse(field, `well-formed text of 1 to ${most} bytes without U+0000`, value);
   }
 }
 

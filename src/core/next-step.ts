@@ -19,6 +19,7 @@
 //
 // A rest of 0 begins the next turn at once. core/in-hand.ts decides how many slots are wanted: none while the worker is
 // reserved for a job with one crash left (core/reservation.ts).
+import type { Quota } from "./claim-plan.ts";
 import { mayTakeSuspect, wantedNow, type WorkInHand } from "./in-hand.ts";
 import { type ActiveLane, firstLane, isSuspect } from "./lane.ts";
 import { RESERVED_MS } from "./reservation.ts";
@@ -248,4 +249,27 @@ function afterTaking({ turn, seen, isControlKnown, pollMs, nextGrantMs, isReserv
   if (forgets && seen.took !== null) return { ...AGAIN, forgets };
   const againMs = turn.isSpentUp ? inTime(isReserved, pollMs) : LOOK_AGAIN_MS;
   return { do: "rest", ms: Math.min(pollMs, againMs, nextGrantMs ?? LOOK_AGAIN_MS), until: "work", forgets };
+}
+
+/**
+ * The lanes after a claim from some of them. A lane of a group has given what it may; the next look shows what it may give
+ * then. If the claim got less than it asked for, the lanes are outdated; where lanes of groups are left to ask, only those
+ * asked are, or the worker would ask an empty one without end.
+ */
+export function seenAfterClaim(
+  seen: LanesSeen,
+  quotas: readonly Quota[],
+  jobs: readonly { readonly priority: number }[],
+  limit: number,
+): LanesSeen {
+  const asked = new Set(quotas.map(({ lane }) => lane));
+  const wished = quotas.reduce((sum, quota) => sum + quota.limit, 0);
+  const isShort = jobs.length < Math.min(limit, wished);
+  const dropped = seen.dropped || seen.lanes.some(({ group, lane }) => group !== null && asked.has(lane));
+  const lanes = dropped
+    ? seen.lanes.filter(({ group, lane }) => !asked.has(lane) || (group === null && !isShort))
+    : seen.lanes;
+  const took = jobs.reduce<number | null>((most, { priority }) => Math.max(priority, most ?? priority), seen.took);
+  const isOld = isShort && !(dropped && lanes.length > 0);
+  return { ...seen, lanes, dropped, took, atMs: isOld ? NEVER : seen.atMs };
 }

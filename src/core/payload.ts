@@ -1,6 +1,7 @@
 // Turns a value into the JSON text that stores keep, without losing anything. A value that JSON would silently drop or
 // change (`undefined`, functions, dates, cycles, big integers) is refused with its path.
 import { isRedriveError, RedriveError } from "./errors.ts";
+import { jsonFault } from "./json-fault.ts";
 import { byteLength, checkBytes, JOB_BOUNDS } from "./new-job.ts";
 
 /** The JSON text of a payload; throws `invalid_payload` or `payload_too_large`. */
@@ -44,12 +45,10 @@ export function checkPayloadText(
   let value: unknown;
   try {
     value = JSON.parse(text);
-  } catch (cause) {
-    const said = cause instanceof Error ? cause.message : String(cause);
-    throw new RedriveError(
-      "invalid_payload",
-      `${field}: expected JSON; got something else (${said}); quote strings and keys`,
-    );
+  } catch {
+    // The words of JSON.parse quote the text, which may hold a secret.
+    const came = text.trim() === "" ? "nothing" : `something else at ${jsonFault(text) ?? "some place"}`;
+    throw new RedriveError("invalid_payload", `${field}: expected JSON; got ${came}; quote strings and keys`);
   }
   depthOf(value, field, 1);
   return text.isWellFormed() ? text : escapeLone(text);

@@ -66,6 +66,11 @@ export function spreadOf({ limit, perMs, burst }: RateSettings): Spread {
   return { stepMs: perMs / limit, burst };
 }
 
+/** How many starts a bucket whose next slot is at `nextAt` allows at once. */
+export function startsLeft(nextAt: number, { stepMs, burst }: Spread, now: number): number {
+  return nextAt > now ? 0 : Math.min(burst, Math.floor((now - nextAt) / stepMs) + 1);
+}
+
 /** Slots that belong to one worker: `count` starts, the first at `from` and each a step later. */
 export interface Slots {
   readonly from: number;

@@ -175,6 +175,7 @@ function javaFunction(lines: readonly string[]): string {
 /** The first lines of the causes: `Name: message`, outermost first, at most three. */
 export function causeHeads(stack: string, language: StackLanguage): string[] {
   if (language === "python") return pythonHeads(stack);
+  if (!stack.includes("\nCaused by: ")) return [];
   const [, ...causes] = stack.split("\nCaused by: ");
   return causes.slice(0, MAX_CAUSES).map((cause) => cause.split("\n", 1)[0] ?? "");
 }

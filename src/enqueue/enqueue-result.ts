@@ -7,6 +7,7 @@ import type { FlowMeter } from "../store/flow-meter.ts";
 import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { Events } from "../report/events.ts";
+import type { Meter } from "../report/meter.ts";
 
 /** The result of an enqueue. */
 export interface EnqueuedJob {
@@ -34,12 +35,18 @@ export function withinOf(store: Store, tx: unknown): Within {
  * Where results are reported. Events are null inside a transaction, which may still roll back; the flow counts such a job
  * too.
  */
-export type Teller = { readonly log: Log | null; readonly events: Events | null; readonly flow?: FlowMeter };
+export type Teller = {
+  readonly log: Log | null;
+  readonly events: Events | null;
+  readonly flow?: FlowMeter;
+  readonly meter?: Meter;
+};
 
 /** Reports the result of an enqueue to the caller and the listeners. */
-export function enqueueResult({ log, events, flow }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
+export function enqueueResult({ log, events, flow, meter }: Teller, job: NewJob, answer: EnqueueAnswer): EnqueuedJob {
   const { id, kind } = answer;
   const { type, key } = job;
+  meter?.enqueued(type, kind);
   if (kind === "conflict") {
     const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another payload. Use another key, or unique: "replace".`;
     throw new RedriveError("conflict", message, { details: { id, type, key } });

@@ -6,6 +6,7 @@ import { isPromise } from "../core/promise.ts";
 import { asChecked } from "../store/checked-jobs.ts";
 import { WRITE_LENGTH } from "../store/group-commit.ts";
 import type { EnqueueAnswer, Store } from "../store/store.ts";
+import type { Traces } from "../report/traces.ts";
 import type { System } from "../system/system.ts";
 import { type EnqueuedJob, type Teller, enqueueResult, withinOf } from "./enqueue-result.ts";
 import { type EnqueueOptions, type KnownType, newJobOf } from "./new-jobs.ts";
@@ -40,7 +41,11 @@ export interface EnqueueManyOptions<Input> {
  */
 const CHUNK = { here: 500, remote: 1_000 } as const;
 /** What a stream is written with. */
-export type StreamParts = Teller & { readonly store: Store; readonly system: Pick<System, "jobId"> };
+export type StreamParts = Teller & {
+  readonly store: Store;
+  readonly system: Pick<System, "jobId">;
+  readonly traces?: Traces | null;
+};
 
 /** The options of a stream. */
 export type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & {
@@ -121,13 +126,18 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
   const teller = tx === undefined ? parts : { ...parts, events: null };
   let count = 0;
   const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
-    const checked = asChecked(jobs);
-    const answers = await (tx === undefined ? patiently(() => to.enqueue(checked)) : to.enqueue(checked));
+    const send = (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => {
+      const checked = asChecked(sent);
+      return tx === undefined ? patiently(() => to.enqueue(checked)) : to.enqueue(checked);
+    };
+    const answers = await (parts.traces ? parts.traces.send(jobs, send) : send(jobs));
     await before;
     count += jobs.length;
     const enqueued = answers.flatMap((answer, at) => {
       total[COUNTED[answer.kind]] += 1;
-      return answer.kind === "conflict" ? [] : [enqueueResult(teller, jobs[at] as NewJob, answer)];
+      const job = jobs[at] as NewJob;
+      if (answer.kind === "conflict") teller.meter?.enqueued(job.type, "conflict");
+      return answer.kind === "conflict" ? [] : [enqueueResult(teller, job, answer)];
     });
     onChunk?.(enqueued, total);
   };

@@ -153,6 +153,7 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     digest: key === null ? null : createHash("sha256").update(payload).digest("hex"),
     delayMs: given.delay === undefined ? 0 : parseDuration(given.delay, "delay", { maxMs: JOB_BOUNDS.delayMs }),
     runAt: given.runAt === undefined ? null : instantOf(given.runAt, "runAt"),
+    trace: null,
     limited: saysLimits || known.definition !== null,
     ...(saysLimits ? termsOf(known, policy) : (known.terms ??= termsOf(known, policy))),
   } as NewJob;

@@ -1,5 +1,5 @@
 // Enqueues jobs: single calls that share writes, and streams in chunks.
-import { checkText } from "../core/new-job.ts";
+import { checkText, type NewJob } from "../core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
 import type { PolicyOptions } from "../core/policy.ts";
@@ -12,6 +12,8 @@ import { type EnqueueManyOptions, enqueueStream, type EnqueueSummary } from "./e
 import { type EnqueuedJob, enqueueResult, withinOf } from "./enqueue-result.ts";
 import { openEnqueuer } from "./enqueuer.ts";
 import type { Events } from "../report/events.ts";
+import type { Meter } from "../report/meter.ts";
+import type { Traces } from "../report/traces.ts";
 import { type EnqueueOptions, type KnownType, knownType, newJobOf, payloadOf, payloadOfText } from "./new-jobs.ts";
 
 /** A new record with its id and its place for errors; JSON text is kept byte for byte. */
@@ -65,6 +67,10 @@ export interface ProducerParts {
   readonly events: Events | null;
   /** Counts new jobs for the store; absent where they are not counted. */
   readonly flow?: FlowMeter;
+  /** Counts new jobs for metrics; absent where they are not counted. */
+  readonly meter?: Meter;
+  /** Makes spans; absent where no traces are made. */
+  readonly traces?: Traces | null;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   readonly maxPayloadBytes: number;
@@ -74,6 +80,11 @@ export function openProducer(parts: ProducerParts): Producer {
   const { store, system, maxPayloadBytes } = parts;
   const enqueuer = openEnqueuer(store, system);
   const known = typesOf(parts);
+  const write = async (job: NewJob, tx: unknown): Promise<EnqueuedJob> => {
+    if (tx === undefined) return enqueueResult(parts, job, await enqueuer.enqueue(job));
+    const [answer] = await withinOf(store, tx).enqueue([job]);
+    return enqueueResult({ ...parts, events: null }, job, answer as EnqueueAnswer);
+  };
   const one = async (
     type: KnownType,
     payload: string,
@@ -81,9 +92,8 @@ export function openProducer(parts: ProducerParts): Producer {
     id = system.jobId(),
   ): Promise<EnqueuedJob> => {
     const job = newJobOf(type, payload, id, options);
-    if (options?.tx === undefined) return enqueueResult(parts, job, await enqueuer.enqueue(job));
-    const [answer] = await withinOf(store, options.tx).enqueue([job]);
-    return enqueueResult({ ...parts, events: null }, job, answer as EnqueueAnswer);
+    if (!parts.traces) return write(job, options?.tx);
+    return parts.traces.send([job], ([traced = job]) => write(traced, options?.tx));
   };
   return {
     async enqueue(definition, input, options, id) {

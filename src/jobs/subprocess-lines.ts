@@ -1,10 +1,10 @@
 // Reads the answers of a command that answers in lines. Any other line is treated as a log line.
+import { fieldsFrom } from "../core/options.ts";
 import type { BatchContext } from "./batch-handler.ts";
 
 /** Reads a line of a command about items that have no outcome yet; returns what it was. */
 export function hearLine(line: string, open: Set<string>, context: BatchContext): "outcome" | "end" | "other" {
   const message = objectFrom(line);
-  if (!message) return "other";
   if (message.end === true) return "end";
   const { id, status, result } = message;
   if (typeof id !== "string" || !open.has(id)) return "other";
@@ -30,12 +30,6 @@ function errorFrom(told: unknown): Error {
   });
 }
 
-function objectFrom(line: string): Record<string, unknown> | null {
-  if (!line.trimStart().startsWith("{")) return null;
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
+function objectFrom(line: string): Readonly<Record<string, unknown>> {
+  return line.trimStart().startsWith("{") ? fieldsFrom(line) : {};
 }

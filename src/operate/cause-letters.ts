@@ -30,18 +30,8 @@ const MOST = 1_000;
 const NAMES = 20;
 
 /** Looks at the newest waiting letters of a cause. */
-export async function lettersOfCause(
-  store: Pick<Store, "deadLetters">,
-  fingerprint: string,
-  most = MOST,
-): Promise<LettersSeen> {
-  const letters: DeadLetter[] = [];
-  for (let cursor: string | null = null; letters.length < most; ) {
-    const page = await store.deadLetters({ fingerprint, payloads: false, limit: PAGE, cursor });
-    letters.push(...page.items);
-    cursor = page.next;
-    if (cursor === null) break;
-  }
+export async function lettersOfCause(store: Pick<Store, "deadLetters">, fingerprint: string): Promise<LettersSeen> {
+  const letters = await newestLetters(store, fingerprint, MOST);
   return {
     looked: letters.length,
     tenants: namesIn(letters.map(({ job }) => job.tenant)),
@@ -51,7 +41,24 @@ export async function lettersOfCause(
   };
 }
 
-function namesIn(names: readonly (string | null)[]): CountedName[] {
+/** The newest waiting letters of a cause, without their payloads. */
+export async function newestLetters(
+  store: Pick<Store, "deadLetters">,
+  fingerprint: string,
+  most: number,
+): Promise<DeadLetter[]> {
+  const letters: DeadLetter[] = [];
+  for (let cursor: string | null = null; letters.length < most; ) {
+    const page = await store.deadLetters({ fingerprint, payloads: false, limit: PAGE, cursor });
+    letters.push(...page.items);
+    cursor = page.next;
+    if (cursor === null) break;
+  }
+  return letters;
+}
+
+/** How often each name occurs, the most frequent first, at most 20. */
+export function namesIn(names: readonly (string | null)[]): CountedName[] {
   const counts = new Map<string, number>();
   for (const name of names) if (name !== null) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts]

@@ -31,31 +31,18 @@ import { type LettersSeen, lettersOfCause } from "./cause-letters.ts";
 import { isoTime } from "./json-form.ts";
 
 /** A cause as shown to people. Times are epoch milliseconds by the store's clock. */
-export interface CauseView {
-  /** The fingerprint of its failures. */
-  readonly fingerprint: string;
+export interface CauseView
+  extends Pick<Cause, "fingerprint" | "deaths" | "failures" | "firstAt" | "lastAt" | "types" | "sample"> {
   /** `open`, `muted`, `fixed`, or `regressed`: fixed and back. */
   readonly state: CauseState;
   /** The state in words: who gave it, when, and what ends it. */
   readonly says: string;
   /** Its dead letters that were neither sent back to work nor deleted. */
   readonly dead: number;
-  /** All dead letters that it ever had. */
-  readonly deaths: number;
-  /** All runs that failed by it. */
-  readonly failures: number;
-  /** The minute of its first failure; null where only its end was seen. */
-  readonly firstAt: number | null;
-  /** The minute of its last failure. */
-  readonly lastAt: number | null;
   /** The failures of the last hour, in steps of ten minutes, the oldest first. */
   readonly trend: readonly number[];
-  /** The types of its jobs, by name, at most 20. */
-  readonly types: readonly string[];
   /** How many runs of each release failed by it, the last seen first; an empty release is that of workers without one. */
   readonly releases: readonly ReleaseFailures[];
-  /** The error of its newest dead letter; null where it has none any more. */
-  readonly sample: { readonly name: string; readonly message: string } | null;
   /** When it got its state; null if it has always been open. */
   readonly since: number | null;
   /** The operator that gave it its state; null where a worker did. */
@@ -321,28 +308,17 @@ function openChanges(store: Store, eventLog: EventLog, releases: ReadReleases) {
 
 /** A cause as JSON for callers. Scripts rely on the first seven fields. */
 export function causeForm(view: CauseView): object {
-  const { name, message } = view.sample ?? { name: "", message: "" };
+  const { fingerprint, state, dead, firstAt, lastAt, types, sample, since, until, ...rest } = view;
   return {
-    fingerprint: view.fingerprint,
-    state: view.state,
-    dead: view.dead,
-    firstSeen: isoTime(view.firstAt),
-    lastSeen: isoTime(view.lastAt),
-    types: view.types,
-    sample: { name, message },
-    deaths: view.deaths,
-    failures: view.failures,
-    trend: view.trend,
-    releases: view.releases,
-    says: view.says,
-    since: isoTime(view.since),
-    by: view.by,
-    until: isoTime(view.until),
-    more: view.more,
-    fixedIn: view.fixedIn,
-    backIn: view.backIn,
-    still: view.still,
-    note: view.note,
-    owner: view.owner,
+    fingerprint,
+    state,
+    dead,
+    firstSeen: isoTime(firstAt),
+    lastSeen: isoTime(lastAt),
+    types,
+    sample: sample ?? { name: "", message: "" },
+    since: isoTime(since),
+    until: isoTime(until),
+    ...rest,
   };
 }

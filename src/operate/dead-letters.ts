@@ -5,6 +5,7 @@ import { RedriveError } from "../core/errors.ts";
 import { type AttemptRecord, type DeadLetter, DEATH_REASONS, FAILURE_CLASSES } from "../core/job.ts";
 import { JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid, objectOf, namesOf, parseOptions } from "../core/options.ts";
+import { LETTER_FIELDS } from "../core/recovery/selection.ts";
 import type { DeadLetterQuery, LetterFilter, Reach, Page, Store, Tally } from "../store/store.ts";
 import { checkFilter as checkLetterFilter } from "../store/verb-checks.ts";
 import type { ActionOptions } from "../report/event-log.ts";
@@ -82,17 +83,9 @@ export interface DeadLetters extends Repair {
 }
 
 const FILTER = namesOf<DeadLetterFilter>()([
+  ...LETTER_FIELDS,
   "jobId",
-  "type",
-  "service",
-  "tenant",
-  "key",
-  "class",
   "reason",
-  "fingerprint",
-  "from",
-  "until",
-  "text",
   "redriven",
   "redrive",
   "outcome",

@@ -1,4 +1,5 @@
 // Reads everything from a store that an explanation of one job needs; core interprets it.
+import { valueOf } from "./limit-views.ts";
 import { type Explanation, explain, type LivingWorker, type Snapshot, type SpreadLimit } from "../core/explain.ts";
 import { witnessFrom } from "../core/evidence.ts";
 import type { Holding } from "../core/holding.ts";
@@ -59,12 +60,7 @@ function queriesFor({ type, service, tenant }: Job): CellQuery[] {
 }
 
 function valueIn<T>(cells: readonly Cell[], kind: string, name: string): T | null {
-  const cell = cells.find((each) => each.kind === kind && each.name === name);
-  try {
-    return cell ? (JSON.parse(cell.value) as T | null) : null;
-  } catch {
-    return null;
-  }
+  return valueOf<T>(cells.find((each) => each.kind === kind && each.name === name));
 }
 
 /** The rate limits of a job, and the ramp of its service. */

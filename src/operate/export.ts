@@ -5,7 +5,8 @@ import type { AttemptRecord, DeadLetter } from "../core/job.ts";
 import { invalid } from "../core/options.ts";
 import { redactJson, redactText } from "../core/redact.ts";
 import type { Store } from "../store/store.ts";
-import { isoTime, jsonText, letterForm } from "./json-form.ts";
+import { letterForm } from "./job-forms.ts";
+import { isoTime, jsonText } from "./json-form.ts";
 
 /** The formats of an export. */
 export const EXPORT_FORMATS = ["ndjson", "csv"] as const;

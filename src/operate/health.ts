@@ -1,129 +1,194 @@
-// The health of a queue: one pure judgement over a few facts, and the code that reads them. Users cannot set thresholds
-// yet: these are those of the old systems.
-import type { State } from "../core/job.ts";
-import { formatDuration } from "../core/duration.ts";
+// Reads from a store the facts by which its health is judged; core judges them.
+import { DRAIN_CELLS, drainFrom, intervalsByType } from "../core/drains.ts";
+import { MINUTE } from "../core/flow.ts";
+import {
+  endedRuns,
+  HEALTH_LIMITS,
+  HEALTH_WINDOW_MS,
+  type Health,
+  type HealthFacts,
+  type HealthLimits,
+  judgeHealth,
+  type MinuteCounts,
+} from "../core/health.ts";
 import { type Holding, pausesInForce } from "../core/holding.ts";
-import { readHolding } from "../services/holding.ts";
-import type { Store } from "../store/store.ts";
-import { COUNTED_TO, countText } from "./counts.ts";
+import { checkName } from "../core/new-job.ts";
+import { livingAmong, readHolding } from "../services/holding.ts";
+import type { Cell, Store, StoreFigures, WorkerRecord } from "../store/store.ts";
+import { CAUSE_CELLS } from "../upkeep/cause-news.ts";
+import { unarchivedLetters } from "../upkeep/keeps.ts";
+import { COUNTED_TO } from "./counts.ts";
 import { type DueLane, dueLanes, pacedLanes } from "./due-work.ts";
-import { type UnarchivedLetters, unarchivedLetters } from "../upkeep/keeps.ts";
-import { gatherUpkeep, type UpkeepFacts, upkeepTroubles } from "./upkeep-health.ts";
-import { livingAmong } from "../services/holding.ts";
+import { gatherUpkeep } from "./upkeep-health.ts";
 
-/** The facts that the judgement uses. */
-export interface HealthFacts {
-  readonly jobs: Readonly<Record<State, number>>;
-  /** Workers with a lease in force. */
-  readonly workers: number;
-  /** Runs of workers whose lease has ended. */
-  readonly orphans: number;
-  /**
-   * How long the oldest job that nothing holds back (rate limits and retry budgets included) has been due; null if none
-   * is due.
-   */
-  readonly oldestDueMs: number | null;
-  /** Types with work that is due, not held back, and has waited for a minute. */
-  readonly waitingTypes: readonly string[];
-  /** What is paused now. */
-  readonly paused: readonly string[];
-  /** Services whose breaker is not closed. */
-  readonly breakers: readonly string[];
-  readonly deadLetters: number;
-  /** The dead letters among them that wait for an archive which no worker has. */
-  readonly unarchived: readonly UnarchivedLetters[];
-  /** Whether upkeep runs. */
-  readonly upkeep: UpkeepFacts;
+/** How far figures are counted: a few milliseconds, however many jobs there are. */
+const FIGURES = { lanes: 10_000, jobs: 20_000, letters: 5_000, notes: CAUSE_CELLS } as const;
+
+/** What health and metrics both read. */
+export interface StoreState {
+  readonly jobs: HealthFacts["jobs"];
+  readonly workers: readonly WorkerRecord[];
+  readonly holding: Holding;
+  readonly figures: StoreFigures;
 }
 
-/** The judgement, for people and probes. */
-export interface Health {
-  readonly status: "healthy" | "degraded" | "unhealthy";
-  /** From 0 to 1. */
-  readonly score: number;
-  /** Always null (unknown): completed jobs are deleted sooner than dead ones, so the stored jobs do not tell it. */
-  readonly successRate: null;
-  /** Why it is not 1, the worst first. */
-  readonly reasons: readonly string[];
+/** Reads it. */
+export async function readState(store: Store): Promise<StoreState> {
+  const [jobs, workers, holding, figures] = await Promise.all([
+    store.count(COUNTED_TO),
+    store.workers(),
+    readHolding(store),
+    store.figures(FIGURES),
+  ]);
+  return { jobs, workers, holding, figures };
 }
 
-const LATE_MS = 60_000;
-const VERY_LATE_MS = 300_000;
-const MANY_DEAD = 100;
-const BACKLOG = 1_000;
-/** Most types that are named; of the rest only the number. */
-const NAMED = 10;
-
-/** The judgement: a score that each problem lowers; below 0.8 degraded, below 0.5 unhealthy. */
-export function judgeHealth(facts: HealthFacts): Health {
-  const { jobs, workers, orphans, oldestDueMs, breakers, deadLetters } = facts;
-  const troubles: [cost: number, reason: string][] = upkeepTroubles(facts.upkeep);
-  const due = oldestDueMs === null ? "" : `a job has been due for ${formatDuration(oldestDueMs)}`;
-  if (oldestDueMs !== null && workers === 0)
-    troubles.push([oldestDueMs >= LATE_MS ? 0.6 : 0.3, `no worker is alive and ${due}`]);
-  else if (oldestDueMs !== null && oldestDueMs >= VERY_LATE_MS) troubles.push([0.5, due]);
-  else if (oldestDueMs !== null && oldestDueMs >= LATE_MS) troubles.push([0.25, due]);
-  if (orphans > 0) troubles.push([0.25, `${orphans} runs belong to workers that do not respond`]);
-  if (breakers.length > 0)
-    troubles.push([0.25, `the breakers of these services are not closed: ${breakers.join(", ")}`]);
-  if (facts.unarchived.length > 0) troubles.push([0.1, unarchivedText(facts.unarchived)]);
-  if (deadLetters > MANY_DEAD) troubles.push([0.25, `${countText(deadLetters)} dead letters`]);
-  if (jobs.queued > BACKLOG && oldestDueMs !== null && oldestDueMs >= LATE_MS)
-    troubles.push([0.1, `${countText(jobs.queued)} jobs wait`]);
-  troubles.sort(([a], [b]) => b - a);
-  const score =
-    Math.round(
-      100 *
-        Math.max(
-          0,
-          troubles.reduce((left, [cost]) => left - cost, 1),
-        ),
-    ) / 100;
-  const status = score >= 0.8 ? "healthy" : score >= 0.5 ? "degraded" : "unhealthy";
-  return { status, score, successRate: null, reasons: troubles.map(([, reason]) => reason) };
+/** What to look at. */
+export interface HealthQuery {
+  /** Only this type: what concerns the whole queue (orphaned runs, upkeep) is left out. */
+  readonly type?: string | null | undefined;
+  readonly limits?: HealthLimits;
+  /** True for the score only: does not look for the first letter over the limit, which takes a list. */
+  readonly brief?: boolean;
 }
 
-/** A sentence about letters that wait for their archive. */
-export function unarchivedText(letters: readonly UnarchivedLetters[]): string {
-  const count = letters.reduce((sum, each) => sum + each.count, 0);
-  const types = letters.map(({ type }) => type).toSorted();
-  const more = types.length > NAMED ? ` and ${types.length - NAMED} more types` : "";
-  const what = count === 1 ? "1 dead letter waits" : `${count} dead letters wait`;
-  return `${what} for an archive that no worker has opened for an hour: ${types.slice(0, NAMED).join(", ")}${more}`;
+/** Reads the facts and judges them. */
+export async function readHealth(store: Store, query: HealthQuery = {}): Promise<Health> {
+  return judgeHealth(await gatherHealth(store, query), query.limits);
 }
 
-/** Reads the facts from a store. */
-export async function gatherHealth(store: Store): Promise<HealthFacts> {
-  const [jobs, workers, holding] = await Promise.all([store.count(COUNTED_TO), store.workers(), readHolding(store)]);
-  const { now, services } = holding;
+/** Reads the facts from a store; a state that was read before is used again. */
+export async function gatherHealth(
+  store: Store,
+  query: HealthQuery = {},
+  state?: StoreState | Promise<StoreState>,
+): Promise<HealthFacts> {
+  const { type = null, limits = HEALTH_LIMITS, brief = false } = query;
+  if (type !== null) checkName("type", type);
+  const [{ jobs, workers, holding, figures }, noted, unarchived] = await Promise.all([
+    state ?? readState(store),
+    store.cells([{ kind: DRAIN_CELLS }]),
+    unarchivedLetters(store),
+  ]);
+  const { now } = holding;
   const alive = livingAmong(workers, now);
-  const lost = workers.filter((worker) => !alive.includes(worker));
+  const lost = type === null ? workers.filter((each) => each.running > 0 && !alive.includes(each)) : [];
   const orphans = lost.reduce((sum, { running }) => sum + running, 0);
+  const drains = drainIntervals(noted.cells, limits, now);
   const finished = jobs.completed + jobs.cancelled + jobs.dead;
+  const [ended, letters, late, upkeep] = await Promise.all([
+    readEnded(store, type, limits, now),
+    lettersOf(store, figures, type, limits, brief),
+    gatherLate(store, { holding, isAttended: alive.length > 0, type, limits, drains }),
+    type === null
+      ? gatherUpkeep(store, { alive: new Set(alive.map(({ id }) => id)), orphans, finished }, drains)
+      : { toldMs: null, unattended: [], failing: [], late: [] },
+  ]);
   return {
+    now,
+    type,
     jobs,
     workers: alive.length,
     orphans,
-    ...(await gatherLate(store, holding, alive.length > 0)),
+    orphansSince: lost.length === 0 ? null : Math.min(...lost.map(({ leaseEnd }) => leaseEnd)),
+    ...late,
+    backlog: late.waitingTypes.length === 0 ? 0 : dueIn(figures, type),
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
-    breakers: [...services].filter(([, { breaker }]) => breaker.state !== "closed").map(([name]) => name),
-    deadLetters: jobs.dead,
-    unarchived: await unarchivedLetters(store),
-    upkeep: await gatherUpkeep(store, { alive: new Set(alive.map(({ id }) => id)), orphans, finished }),
+    breakers: openBreakers(holding, figures, type),
+    ...letters,
+    unarchived: unarchived.filter((each) => type === null || each.type === type),
+    ended,
+    upkeep,
   };
 }
 
-/** How long work has been due; work that a limit or budget delays is not late, if there is a worker to take it. */
+function dueIn({ due }: StoreFigures, type: string | null): number {
+  return due.reduce((sum, lane) => sum + (type === null || lane.type === type ? lane.jobs : 0), 0);
+}
+
+/** Breakers that are not closed; of one type those that hold its due work back. */
+function openBreakers({ services }: Holding, { due }: StoreFigures, type: string | null): HealthFacts["breakers"] {
+  const used = new Set(due.filter((lane) => lane.type === type).map(({ service }) => service));
+  return [...services]
+    .filter(([name, { breaker }]) => breaker.state !== "closed" && (type === null || used.has(name)))
+    .map(([service, { breaker }]) => ({ service, since: breaker.since }))
+    .toSorted((a, b) => a.since - b.since);
+}
+
+/** Most letters that are read to find the first over the limit. */
+const LETTERS_READ = 200;
+
+async function lettersOf(
+  store: Store,
+  figures: StoreFigures,
+  type: string | null,
+  { deadLetters: limit }: HealthLimits,
+  brief: boolean,
+): Promise<Pick<HealthFacts, "deadLetters" | "deadLettersSince">> {
+  const deadLetters = figures.letters.reduce(
+    (sum, each) => sum + (each.type === (type ?? each.type) ? each.count : 0),
+    0,
+  );
+  if (brief || deadLetters <= limit || limit >= LETTERS_READ) return { deadLetters, deadLettersSince: null };
+  const of = type === null ? {} : { type };
+  const page = await store.deadLetters({ ...of, oldest: true, limit: limit + 1, lookAt: COUNTED_TO, payloads: false });
+  return { deadLetters, deadLettersSince: page.items[limit]?.diedAt ?? null };
+}
+
+async function readEnded(
+  store: Pick<Store, "trend">,
+  type: string | null,
+  { errorRate }: HealthLimits,
+  now: number,
+): Promise<HealthFacts["ended"]> {
+  const of = type === null ? {} : { type };
+  const points = await store.trend({
+    ...of,
+    from: Math.max(0, now - HEALTH_WINDOW_MS),
+    until: now + 1,
+    stepMs: MINUTE,
+  });
+  const minutes = points.map(({ at, counts }): MinuteCounts => {
+    const { completed = 0, retried = 0, dead = 0 } = counts;
+    return { at, completed, retried, dead };
+  });
+  return endedRuns(minutes, errorRate, now);
+}
+
+/** How long work of each type may have to wait for the next drain. */
+function drainIntervals(
+  cells: readonly Cell[],
+  { drainsEveryMs: everyMs, lateMs }: HealthLimits,
+  now: number,
+): ReadonlyMap<string, number> {
+  const drains = cells.flatMap(({ value }) => drainFrom(value) ?? []);
+  return intervalsByType(drains, { everyMs, lateMs, now });
+}
+
+interface LateOptions {
+  readonly holding: Holding;
+  readonly isAttended: boolean;
+  readonly type: string | null;
+  readonly limits: HealthLimits;
+  readonly drains: ReadonlyMap<string, number>;
+}
+
+/**
+ * How long work has been due. Work that a limit or budget delays is not late, if there is a worker to take it; nor is
+ * work that the next drain will take.
+ */
 async function gatherLate(
   store: Store,
-  holding: Holding,
-  isAttended: boolean,
+  { holding, isAttended, type, limits: { lateMs }, drains }: LateOptions,
 ): Promise<Pick<HealthFacts, "oldestDueMs" | "waitingTypes">> {
   let oldestDueMs: number | null = null;
   const waitingTypes = new Set<string>();
   let isPaced: ((lane: DueLane) => boolean) | null = null;
   for await (const lane of dueLanes(store, holding)) {
-    const isLate = lane.dueMs >= LATE_MS;
+    if (type !== null && lane.type !== type) continue;
+    const intervalMs = drains.get(lane.type);
+    if (intervalMs !== undefined && lane.dueMs < intervalMs + lateMs) continue;
+    const isLate = lane.dueMs >= lateMs;
     if (isLate && isAttended) isPaced ??= await pacedLanes(store);
     if (isLate && isPaced?.(lane)) continue;
     oldestDueMs = Math.max(oldestDueMs ?? 0, lane.dueMs);

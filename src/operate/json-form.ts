@@ -1,7 +1,4 @@
-// Jobs, dead letters and their history as JSON for callers: times as ISO 8601, payload and result byte for byte as
-// stored. Scripts rely on these forms.
-import { type Holding, shownState } from "../core/holding.ts";
-import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
+// JSON for callers: times as ISO 8601, and stored JSON byte for byte as it is.
 
 /** JSON text that goes into a document unchanged. */
 export class RawJson {
@@ -41,85 +38,4 @@ export function isoTime(ms: number): string;
 export function isoTime(ms: number | null): string | null;
 export function isoTime(ms: number | null): string | null {
   return ms === null ? null : new Date(Math.min(LAST_MS, Math.max(-LAST_MS, ms)) || 0).toISOString();
-}
-
-/** A job as JSON for callers. */
-export function jobForm(job: Job, holding: Holding): object {
-  return {
-    id: job.id,
-    type: job.type,
-    queue: job.queue,
-    state: job.state,
-    shown: shownState(job, holding),
-    payload: rawJson(job.payload),
-    version: job.version,
-    priority: job.priority,
-    attempts: job.attempts,
-    maxAttempts: job.maxAttempts,
-    crashes: job.crashes,
-    maxCrashes: job.maxCrashes,
-    releases: job.releases,
-    generation: job.generation,
-    runAt: isoTime(job.runAt),
-    createdAt: isoTime(job.createdAt),
-    updatedAt: isoTime(job.updatedAt),
-    startedAt: isoTime(job.startedAt),
-    finishedAt: isoTime(job.finishedAt),
-    deadlineMs: job.deadlineMs,
-    tenant: job.tenant,
-    group: job.group,
-    service: job.service,
-    key: job.key,
-    worker: job.worker,
-    cancelRequested: job.cancelRequested,
-    progress: rawJson(job.progress),
-    result: rawJson(job.result),
-    failure: job.failure && failureForm(job.failure),
-  };
-}
-
-function failureForm({
-  class: found,
-  severity,
-  name,
-  message,
-  stack,
-  fingerprint,
-  code,
-  retryAfterMs,
-}: Failure): object {
-  return { class: found, severity, name, message, stack, fingerprint, code, retryAfterMs };
-}
-
-/** A dead letter as JSON for callers. */
-export function letterForm(letter: DeadLetter, history: readonly AttemptRecord[], holding: Holding): object {
-  return {
-    ...jobForm(letter.job, holding),
-    attempts: letter.attempts,
-    crashes: letter.crashes,
-    failure: failureForm(letter.failure),
-    release: letter.release,
-    reason: letter.reason,
-    diedAt: isoTime(letter.diedAt),
-    redrivenAt: isoTime(letter.redrivenAt),
-    generation: letter.generation,
-    history: history.filter(({ generation }) => generation === letter.generation).map(attemptForm),
-  };
-}
-
-/** A failed run as JSON for callers. */
-export function attemptForm(record: AttemptRecord): object {
-  return {
-    attempt: record.attempt,
-    key: record.key,
-    generation: record.generation,
-    startedAt: isoTime(record.startedAt),
-    endedAt: isoTime(record.endedAt),
-    worker: record.worker,
-    release: record.release,
-    class: record.failure.class,
-    name: record.failure.name,
-    message: record.failure.message,
-    delayMs: record.delayMs,
-  };
 }

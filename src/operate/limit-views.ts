@@ -1,6 +1,6 @@
 // The limits of a fleet as shown to people: what workers are configured with, and what is left of it.
 import { type Budget, type BudgetSettings, initialBudget, tokensIn } from "../core/budget.ts";
-import type { RateBucket, RateSettings } from "../core/rate.ts";
+import { type RateBucket, type RateSettings, spreadOf, startsLeft } from "../core/rate.ts";
 import type { Limits, NamedSettings } from "../core/service.ts";
 import type { Cell, Store } from "../store/store.ts";
 import { livingAmong, settingsFrom } from "../services/holding.ts";
@@ -11,8 +11,11 @@ export interface LimitView {
   readonly kind: "service" | "tenant" | "type";
   /** The name of the service, tenant or type; `*` for all that are not named. */
   readonly name: string;
-  /** Starts allowed for the whole fleet, and when the next is allowed (`nextAt`; null for now); null for no limit. */
-  readonly rate: (RateSettings & { readonly nextAt: number | null }) | null;
+  /**
+   * Starts allowed for the whole fleet, when the next is allowed (`nextAt`; null for now), and how many are at once
+   * (`left`); null for no limit.
+   */
+  readonly rate: (RateSettings & { readonly nextAt: number | null; readonly left: number }) | null;
   /** The retry budget, and the retries it allows now (`tokens`); null for none. */
   readonly budget: (BudgetSettings & { readonly tokens: number }) | null;
   /** The share of a tenant besides the others; null for services and types. */
@@ -44,14 +47,19 @@ function viewsOf(key: string, said: NamedSettings, values: ReadonlyMap<string, C
     {
       kind,
       name,
-      rate: said.rate && { ...said.rate, nextAt: nextAt > now ? Math.ceil(nextAt) : null },
+      rate: said.rate && {
+        ...said.rate,
+        nextAt: nextAt > now ? Math.ceil(nextAt) : null,
+        left: startsLeft(nextAt, spreadOf(said.rate), now),
+      },
       budget: budget && { ...budget, tokens: Math.floor(tokens) },
       weight,
     },
   ];
 }
 
-function valueOf<T>(cell: Cell | undefined): T | null {
+/** The value in a cell; null where there is none, or it cannot be read. */
+export function valueOf<T>(cell: Cell | undefined): T | null {
   try {
     return cell ? (JSON.parse(cell.value) as T | null) : null;
   } catch {

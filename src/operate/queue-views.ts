@@ -1,9 +1,15 @@
 // The queues of a fleet as shown to people. A queue is a label: it is known from the job types that workers serve, from
-// due work in it, and from a pause.
+// due work in it, and from a pause. Here is also how people pause.
+import { type Duration, parseDuration } from "../core/duration.ts";
+import { subjectOf } from "../core/event-log.ts";
 import { pausesInForce } from "../core/holding.ts";
 import { loadFrom } from "../core/load.ts";
-import type { Pause, Store } from "../store/store.ts";
+import { JOB_BOUNDS } from "../core/new-job.ts";
+import { objectOf, parseOptions } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import type { ActionOptions, EventLog } from "../report/event-log.ts";
+import type { Pause, PauseTarget, Store } from "../store/store.ts";
+import { VERBS } from "../store/verb-facts.ts";
 
 /** One queue. */
 export interface QueueView {
@@ -50,4 +56,39 @@ export async function readQueues(store: Store, jobs: readonly JobDefinition[]): 
       const paused = pause ? { until: pause.until, reason: pause.reason } : null;
       return { name, paused, types: [...own].toSorted() };
     });
+}
+
+/** Pauses and resumes for the whole fleet. */
+export interface Pausing {
+  /** Pauses for a time, or until `resume`. */
+  pause(
+    target: PauseTarget,
+    options?: { readonly for?: Duration; readonly reason?: string } & ActionOptions,
+  ): Promise<void>;
+  /** Ends a pause; false if none was in force. */
+  resume(target: PauseTarget, options?: ActionOptions): Promise<boolean>;
+}
+
+/** The methods that pause and resume; each is an action in the event log. */
+export function pausing({ store, eventLog }: { readonly store: Store; readonly eventLog: EventLog }): Pausing {
+  return {
+    pause: async (target, options = {}) => {
+      const { for: span, reason = "", why } = parseOptions(options, ["for", "reason", "why"], "pause");
+      const { kind, name } = objectOf(target, "target");
+      const forMs = span === undefined ? null : parseDuration(span, "for", { minMs: 1, maxMs: JOB_BOUNDS.delayMs });
+      const pause = { forMs, reason: reason as string };
+      VERBS.pause.check?.({ kind, name }, pause);
+      const said = why ?? (pause.reason === "" ? undefined : pause.reason);
+      const action = { kind: "pause", subject: subjectOf(kind, name), why: said, details: pause };
+      await eventLog.act(action, () => store.pause({ kind, name }, pause));
+    },
+    resume: async (target, options = {}) => {
+      const { why } = parseOptions(options, ["why"], "resume");
+      const { kind, name } = objectOf(target, "target");
+      VERBS.resume.check?.({ kind, name });
+      const outcome = (resumed: boolean | undefined): object => ({ resumed });
+      const action = { kind: "resume", subject: subjectOf(kind, name), why, outcome };
+      return eventLog.act(action, () => store.resume({ kind, name }));
+    },
+  };
 }

@@ -64,14 +64,17 @@ export async function rewriteBy(run: RecipeFunction, letter: DeadLetter, maxByte
   const { job } = letter;
   let value: unknown;
   try {
-    value = await withinTime(RECIPE_MS, () => run(JSON.parse(job.payload), letter));
+    // A copy, because the function may change it, and the letter is used afterwards.
+    value = await withinTime(RECIPE_MS, () => run(JSON.parse(job.payload), structuredClone(letter)));
   } catch (error) {
     if (error instanceof TimeBoxError) throw tooSlow(job.id);
     throw badRecipe(job.id, `an error: ${safeLine(textOf(error))}`, "correct the function");
   }
   if (value === undefined) throw badRecipe(job.id, "undefined", "return the payload, changed or not");
   try {
-    return encodePayload(value, maxBytes);
+    const text = encodePayload(value, maxBytes);
+    // What the function left as it was keeps its bytes.
+    return text === JSON.stringify(JSON.parse(job.payload)) ? job.payload : text;
   } catch (error) {
     if (isRedriveError(error, "payload_too_large")) throw error;
     throw badRecipe(job.id, safeLine(textOf(error)), "return plain data");

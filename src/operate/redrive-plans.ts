@@ -15,7 +15,7 @@ import type { JobDefinition } from "../jobs/define-job.ts";
 import { isMisfit, validated } from "../jobs/schema.ts";
 import { holdingFrom, livingAmong, settingsFrom } from "../services/holding.ts";
 import type { Store } from "../store/store.ts";
-import { walkLetters } from "../upkeep/redrive-letters.ts";
+import { type LetterWalk, walkLetters } from "../upkeep/redrive-letters.ts";
 
 /** What gathering needs. */
 export interface PlanSource {
@@ -55,21 +55,25 @@ export async function gatherLetters(
   const fits = patch === null ? null : fittingBy(source.jobs, patch);
   const misfits: string[] = [];
   const { limit = Number.POSITIVE_INFINITY } = selection;
-  for (let cursor: string | null = null, more = true; more && sum.count < limit; ) {
+  let cursor: string | null = null;
+  for (let more = true; more && sum.count < limit; more = cursor !== null) {
     const left = Math.min(PAGE, limit - sum.count);
-    const { letters, next } = await walkLetters(source.store, selection, {
+    const page: LetterWalk = await walkLetters(source.store, selection, {
       cursor,
       limit: left,
       payloads: fits !== null,
     });
+    const { letters } = page;
     for (const letter of letters) {
       sum.add(letter);
       if (fits && !(await fits(letter))) misfits.push(letter.job.id);
       if (misfits.length > MISFITS_MOST) throw tooManyMisfits();
     }
-    [cursor, more] = [next, next !== null];
+    cursor = page.next;
   }
-  return { selection, facts: await sum.facts(source.store), misfits, samples: sum.samples };
+  // Letters behind the limit were not looked at.
+  const planned = cursor === null || selection.ids ? selection : { ...selection, upTo: cursor };
+  return { selection: planned, facts: await sum.facts(source.store), misfits, samples: sum.samples };
 }
 
 async function frozen(store: Store, asked: AskedSelection, now: number): Promise<FrozenSelection> {
@@ -80,7 +84,7 @@ async function frozen(store: Store, asked: AskedSelection, now: number): Promise
   const { letters } = await walkLetters(store, selection, { cursor: null, limit: asked.ids.length, payloads: false });
   const inOrder = letters.map(({ job }) => job).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
   // By ids there is no order of enqueue to walk in, so they are put in it here.
-  return { ...selection, ids: inOrder.map(({ id }) => id) };
+  return { ...selection, ids: inOrder.slice(0, asked.limit).map(({ id }) => id) };
 }
 
 class LetterSum {

@@ -1,42 +1,30 @@
 // Checks the selection and the options of a redrive as callers give them.
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { FAILURE_CLASSES, type FailureClass } from "../core/job.ts";
+import { FAILURE_CLASSES } from "../core/job.ts";
 import { checkOneOf } from "../core/new-job.ts";
 import { invalid, namesOf, parseNumber, parseOptions } from "../core/options.ts";
 import { RATE_BOUNDS } from "../core/recovery/allowance.ts";
 import { DEFAULT_STEPS } from "../core/recovery/canary.ts";
 import { TOLERATE_BOUNDS } from "../core/recovery/judge.ts";
-import { type AskedSelection, IDS_MOST, type Moment } from "../core/recovery/selection.ts";
+import {
+  type AskedSelection,
+  IDS_MOST,
+  LETTER_FIELDS,
+  type Moment,
+  type Selection,
+} from "../core/recovery/selection.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import type { ActionOptions } from "../report/event-log.ts";
 import { checkFilter } from "../store/verb-checks.ts";
 import { checkId, checkKinds } from "./filter.ts";
 
 /** Which dead letters to send back to work; every field narrows, and at least one is needed. */
-export interface RedriveSelection {
-  /** Only the letters of these jobs, at most 1,000. */
-  readonly ids?: readonly string[];
-  /** Only those of one cause. */
-  readonly fingerprint?: string;
-  /** Only failures of this class. */
-  readonly class?: FailureClass;
-  /** Only those of this type. */
-  readonly type?: string;
-  /** Only those of this tenant. */
-  readonly tenant?: string;
-  /** Only those of this service. */
-  readonly service?: string;
-  /** Only those of jobs with this key. */
-  readonly key?: string;
+export type RedriveSelection = Omit<Selection, "from" | "until"> & {
   /** Died at this time or later: a date, epoch milliseconds, an ISO 8601 text, or how long ago, such as `"2h"`. */
   readonly from?: Date | number | string;
   /** Died before this time. */
   readonly until?: Date | number | string;
-  /** Only those whose error's name or message contains this. */
-  readonly text?: string;
-  /** At most so many, the first in the order of enqueue. */
-  readonly limit?: number;
-}
+};
 
 /** Options of a plan. */
 export interface RedrivePlanOptions {
@@ -65,19 +53,7 @@ export interface RedriveStartOptions extends ActionOptions {
   readonly alongside?: boolean;
 }
 
-const SELECTION = namesOf<RedriveSelection>()([
-  "ids",
-  "fingerprint",
-  "class",
-  "type",
-  "tenant",
-  "service",
-  "key",
-  "from",
-  "until",
-  "text",
-  "limit",
-]);
+const SELECTION = namesOf<RedriveSelection>()([...LETTER_FIELDS, "ids", "limit"]);
 const PLAN = namesOf<RedrivePlanOptions>()(["superseded", "patch", "skipMisfits"]);
 const START = namesOf<RedriveStartOptions>()(["canary", "rate", "judgeWithin", "tolerate", "alongside", "why"]);
 

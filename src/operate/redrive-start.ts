@@ -1,16 +1,31 @@
-// Plans a redrive and starts it. A plan is a cell that says which run was started from it, so that two starts of one plan
-// make one run.
-import { RedriveError } from "../core/errors.ts";
+// Plans a redrive and starts it. The id of a run follows from that of its plan, so that two starts of one plan make one
+// run; a start that is refused leaves the plan as it was.
+import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { subjectOf } from "../core/event-log.ts";
 import { stepsFor } from "../core/recovery/canary.ts";
-import { PLAN_CELLS, planFrom, planRedrive, type RedrivePlan, staleness } from "../core/recovery/plan.ts";
+import {
+  PLAN_CELLS,
+  planFrom,
+  planRedrive,
+  type RedrivePlan,
+  staleness,
+  type StartFacts,
+} from "../core/recovery/plan.ts";
 import { begunRun, isOpenRun, type RedriveRun, RUN_CELLS } from "../core/recovery/run.ts";
-import { newRunId } from "../core/recovery/run-id.ts";
-import { filterOf, mayOverlap, selectionText } from "../core/recovery/selection.ts";
+import { newPlanId, runIdOf } from "../core/recovery/run-id.ts";
+import { type FrozenSelection, mayOverlap, selectionText } from "../core/recovery/selection.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { readHolding } from "../services/holding.ts";
-import type { CellChange, Store } from "../store/store.ts";
-import { readAllRuns, readListedRuns, runChange, type StoredRun } from "../upkeep/run-cells.ts";
+import type { Store } from "../store/store.ts";
+import { rangeOf, walkLetters } from "../upkeep/redrive-letters.ts";
+import {
+  forgetOldRuns,
+  readListedRuns,
+  readRun,
+  runChange,
+  type StoredRun,
+  writeUnlisted,
+} from "../upkeep/run-cells.ts";
 import { gatherFleet, gatherLetters, openAmong } from "./redrive-plans.ts";
 import { checkRunId, type RedriveParts } from "./redrive-changes.ts";
 import {
@@ -22,9 +37,8 @@ import {
   startOptionsFrom,
 } from "./redrive-selection.ts";
 
-/** Plans are deleted a day after they were made, runs 90 days after their end. */
+/** Plans are deleted a day after they were made. */
 const PLAN_KEPT_MS = 86_400_000;
-const RUN_KEPT_MS = 90 * 86_400_000;
 /** Tries to write beside other processes. */
 const TRIES = 20;
 /** The time that a step may take without a verdict, in timeouts of its types, and its bounds. */
@@ -44,26 +58,32 @@ export async function makePlan(
   if (gathered.facts.count === 0) await refuseUnknownCause(store, asked.fingerprint);
   if (gathered.misfits.length > 0 && !skipMisfits) throw misfitting(gathered.misfits);
   const fleet = await gatherFleet(parts, gathered, now);
-  const id = newRunId("p", now, system.random);
-  const plan = planRedrive(gathered.facts, fleet, {
-    id,
-    selection: gathered.selection,
-    superseded,
-    patch,
-    by: actor,
-    now,
-  });
-  if (plan.count === 0) return plan;
+  const { selection } = gathered;
+  const plan = (): RedrivePlan =>
+    planRedrive(gathered.facts, fleet, {
+      id: newPlanId(now, system.random),
+      selection,
+      superseded,
+      patch,
+      by: actor,
+      now,
+    });
+  if (gathered.facts.count === 0) return plan();
   const old = cells.filter(({ at }) => now - at > PLAN_KEPT_MS);
-  await store.setCells([
-    planChange(plan, 0),
-    ...old.map(({ kind, name, holder, version }) => ({ kind, name, holder, version, value: null })),
-  ]);
-  return plan;
+  if (old.length > 0)
+    await store.setCells(old.map(({ kind, name, holder, version }) => ({ kind, name, holder, version, value: null })));
+  return writePlan(store, plan);
 }
 
-function planChange(plan: RedrivePlan, version: number): CellChange {
-  return { kind: PLAN_CELLS, name: plan.id, holder: "", version, value: JSON.stringify(plan) };
+/** Writes a plan under an id that no other has. */
+async function writePlan(store: Store, make: () => RedrivePlan): Promise<RedrivePlan> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const plan = make();
+    const value = JSON.stringify(plan);
+    const [isWritten] = await store.setCells([{ kind: PLAN_CELLS, name: plan.id, holder: "", version: 0, value }]);
+    if (isWritten) return plan;
+  }
+  throw new RedriveError("store_unavailable", "No plan could be written. Try again.");
 }
 
 async function refuseUnknownCause(store: Store, fingerprint: string | undefined): Promise<void> {
@@ -82,17 +102,25 @@ function misfitting(misfits: readonly string[]): RedriveError {
   return new RedriveError("invalid_payload", message, { details: { ids: misfits } });
 }
 
-/** The plan of this id, with the version of its cell. */
-export async function planOf(
+/** The plan of this id, with the run that was started from it; null where there is none. */
+async function findPlan(
   store: Store,
   id: string,
-): Promise<{ readonly plan: RedrivePlan; readonly version: number; readonly now: number }> {
+): Promise<{ readonly plan: RedrivePlan | null; readonly now: number }> {
   checkRunId("plan", id);
-  const { cells, now } = await store.cells([{ kind: PLAN_CELLS, name: id }]);
-  const [cell] = cells;
-  const plan = cell ? planFrom(cell.value) : null;
-  if (cell && plan) return { plan, version: cell.version, now };
-  const message = `There is no plan ${JSON.stringify(id.slice(0, 80))} in this store. Check the id and the store, or plan again; a plan is good for 15 minutes.`;
+  const [{ cells, now }, { found }] = await Promise.all([
+    store.cells([{ kind: PLAN_CELLS, name: id }]),
+    readRun(store, runIdOf(id)),
+  ]);
+  const plan = planFrom(cells[0]?.value ?? "");
+  return { plan: plan && { ...plan, started: found?.run.id ?? null }, now };
+}
+
+/** The plan of this id; rejects with `not_found` if there is none. */
+export async function planOf(store: Store, id: string): Promise<RedrivePlan> {
+  const { plan } = await findPlan(store, id);
+  if (plan) return plan;
+  const message = `There is no plan ${JSON.stringify(id.slice(0, 80))} in this store. Check the id and the store, or plan again.`;
   throw new RedriveError("not_found", message, { details: { id } });
 }
 
@@ -102,12 +130,17 @@ export async function startRun(
   id: string,
   options: RedriveStartOptions = {},
 ): Promise<RedriveRun> {
-  const { store, system, eventLog, actor } = parts;
+  const { store, eventLog, actor } = parts;
   const asked = startOptionsFrom(options);
-  const { plan, version, now } = await planOf(store, id);
+  const { plan, now } = await findPlan(store, id);
+  if (plan === null)
+    throw refusedStart(
+      id.slice(0, 80),
+      "this store has no such plan (a plan without letters is not kept); check the id and the store, or plan again",
+    );
   await refuseStale(parts, plan, now);
   const run = begunRun({
-    id: newRunId("r", now, system.random),
+    id: runIdOf(plan.id),
     plan: plan.id,
     selection: plan.selection,
     count: plan.count,
@@ -127,28 +160,31 @@ export async function startRun(
   const { selection, toSend, steps, rate } = run;
   const details = { plan: plan.id, selection: selectionText(selection), toSend, steps, rate };
   const action = { kind: "redrive.started", subject: subjectOf("redrive", run.id), why: asked.why, details };
-  await eventLog.act(action, async () => {
-    const [isOurs] = await store.setCells([planChange({ ...plan, started: run.id }, version)]);
-    if (!isOurs) throw refusedStart(plan.id, "another process has started it, or changed it, just now");
-    await writeNew(store, run, asked.alongside);
-  });
-  await forgetOld(store);
+  await eventLog.act(action, () => begin(store, run, asked.alongside));
+  await forgetOldRuns(store);
   return run;
 }
 
 async function refuseStale({ store, limits }: RedriveParts, plan: RedrivePlan, now: number): Promise<void> {
-  if (plan.started !== null) throw refusedStart(plan.id, `it was started before, as ${plan.started}`);
-  const { ids, limit } = plan.selection;
+  const { started } = plan;
+  if (started !== null)
+    throw refusedStart(plan.id, `it was started before, as ${started}; look at that run, or plan again`);
   const [count, holding] = await Promise.all([countOf(store, plan.selection), readHolding(store, limits)]);
-  const seen = Math.min(count, limit ?? count);
   const open = openAmong(Object.keys(plan.facts.services), holding).map(({ service }) => service);
-  const why = staleness(plan, { count: ids ? count : seen, open }, now);
+  const why = staleness(plan, { ...count, open }, now);
   if (why !== null) throw refusedStart(plan.id, `${why}; plan again`);
 }
 
-async function countOf(store: Store, selection: RedrivePlan["selection"]): Promise<number> {
-  if (!selection.ids) return (await store.tally(filterOf(selection))).total;
-  return (await store.get(selection.ids)).filter((job) => job?.state === "dead").length;
+/** How many letters of a plan match still, and how many others match now. */
+async function countOf(store: Store, selection: FrozenSelection): Promise<Pick<StartFacts, "count" | "come">> {
+  const { ids } = selection;
+  if (ids) {
+    const { letters } = await walkLetters(store, selection, { cursor: null, limit: ids.length, payloads: false });
+    return { count: letters.length, come: 0 };
+  }
+  const { through: _, ...all } = rangeOf(selection);
+  const { total: count } = await store.tally(rangeOf(selection));
+  return { count, come: Math.max(0, (await store.tally(all)).total - count) };
 }
 
 function refusedStart(plan: string, why: string): RedriveError {
@@ -156,33 +192,39 @@ function refusedStart(plan: string, why: string): RedriveError {
 }
 
 function refuseOverlap(run: RedriveRun, runs: readonly StoredRun[]): void {
-  const other = runs.find(({ run: each }) => isOpenRun(each) && mayOverlap(each.selection, run.selection))?.run;
+  const other = runs.find(
+    ({ run: each }) => each.id !== run.id && isOpenRun(each) && mayOverlap(each.selection, run.selection),
+  )?.run;
   if (!other) return;
   const since = new Date(other.startedAt).toISOString();
   const what = `run ${other.id} of ${other.by}, ${other.state}, started ${since} (${selectionText(other.selection)}), may send the same letters`;
   throw refusedStart(run.plan, `${what}; wait for it, cancel it, or start alongside it`);
 }
 
-/** Writes a new run and adds it to the list together; checks again for runs that were started meanwhile. */
-async function writeNew(store: Store, run: RedriveRun, alongside: boolean): Promise<void> {
-  for (let tries = 0; tries < TRIES; tries++) {
-    const { listed, listVersion: version, runs } = await readListedRuns(store);
-    if (!alongside) refuseOverlap(run, runs);
-    const value = JSON.stringify({ listed: [...listed, run.id] });
-    const list = { kind: RUN_CELLS, name: "", holder: "", version, value };
-    const [isListed] = await store.setCells([list, runChange(run, 0)]);
-    if (isListed) return;
-    await store.setCells([{ ...runChange(run, 1), value: null }]);
+/** Begins a run: its record is written first, so that two starts which see each other's are refused, and then listed. */
+async function begin(store: Store, run: RedriveRun, alongside: boolean): Promise<void> {
+  const version = await writeUnlisted(store, run);
+  if (version === null)
+    throw refusedStart(
+      run.plan,
+      "another process has started it, or does so just now; look at the runs, or try again in 10s",
+    );
+  try {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { listed, listVersion, runs } = await readListedRuns(store);
+      if (listed.includes(run.id)) return;
+      if (!alongside) refuseOverlap(run, runs);
+      const value = JSON.stringify({ listed: [...listed, run.id] });
+      const [isListed] = await store.setCells([{ kind: RUN_CELLS, name: "", holder: "", version: listVersion, value }]);
+      if (isListed) return;
+    }
+    throw new RedriveError("store_unavailable", "Other processes kept changing the list of runs. Try again.");
+  } catch (error) {
+    // Not where the store failed: it may have listed the run.
+    if (isRedriveError(error, "illegal_transition"))
+      await store.setCells([{ ...runChange(run, version), value: null }]);
+    throw error;
   }
-  throw new RedriveError("store_unavailable", "Other processes kept changing the list of runs. Try again.");
-}
-
-/** Deletes the records of runs that ended long ago. */
-async function forgetOld(store: Store): Promise<void> {
-  const { runs, now } = await readAllRuns(store);
-  const old = runs.filter(({ run: { endedAt } }) => endedAt !== null && now - endedAt > RUN_KEPT_MS);
-  if (old.length > 0)
-    await store.setCells(old.map(({ run, version }) => ({ ...runChange(run, version), value: null })));
 }
 
 function judgeWithin(jobs: readonly JobDefinition[], types: readonly string[]): number {

@@ -41,8 +41,9 @@ export interface Redrives {
   /** The plan of this id; rejects with `not_found` if there is none. */
   getPlan(id: string): Promise<RedrivePlan>;
   /**
-   * Starts a run. Rejects with `illegal_transition` where the plan was started before, is too old or no longer fits the
-   * store, or where another run may send the same letters.
+   * Starts a run. Rejects with `illegal_transition` where the store has no such plan, or it was started before, is too
+   * old or no longer fits the store, or where another run may send the same letters. A plan that is refused for another
+   * run may be started later.
    */
   start(plan: string, options?: RedriveStartOptions): Promise<RedriveRunView>;
   /** The run; rejects with `not_found` if there is none. */
@@ -87,7 +88,7 @@ export function openRedrives(parts: RedriveParts): Redrives {
     };
   return {
     plan: (selection, options) => makePlan(parts, selection, options),
-    getPlan: async (id) => (await planOf(store, id)).plan,
+    getPlan: (id) => planOf(store, id),
     start: async (plan, options) => view(await startRun(parts, plan, options)),
     get: (id) => get(id),
     list: (query) => listRuns(store, query),

@@ -17,13 +17,17 @@ export const NAMED_MOST = 20;
 
 /** A letter that a recipe cannot repair, and why. */
 export interface Misfit {
+  /** The id of its job. */
   readonly id: string;
+  /** Why not. */
   readonly issue: string;
 }
 
 /** Letters of a kind: all are counted, the first 20 are named. */
 export interface Misfits {
+  /** How many there are. */
   readonly count: number;
+  /** The first of them. */
   readonly named: readonly Misfit[];
 }
 
@@ -55,20 +59,19 @@ export interface Known {
 export type LetterTarget = { readonly ids: readonly string[] } | { readonly filter: LetterFilter };
 
 /** The letters of a target a page at a time, in the order of enqueue; texts where there is no dead letter. */
-export async function* letterPages(
+async function* letterPages(
   store: Store,
   target: LetterTarget,
-  upTo: { through?: number },
 ): AsyncGenerator<(DeadLetter | "missing" | "notDead")[]> {
   if ("ids" in target) {
     for (let from = 0; from < target.ids.length; from += PAGE)
       yield await Promise.all(target.ids.slice(from, from + PAGE).map((id) => letterOf(store, id)));
     return;
   }
+  // A list in the order of enqueue leaves out the letters that come while it is read.
   for (let cursor: string | null = null; ; ) {
     const query = { ...target.filter, redriven: false, sort: "enqueued", limit: PAGE, cursor } as const;
-    const page: Awaited<ReturnType<Store["deadLetters"]>> = await store.deadLetters({ ...query, ...upTo });
-    upTo.through ??= page.through ?? 0;
+    const page: Awaited<ReturnType<Store["deadLetters"]>> = await store.deadLetters(query);
     yield page.items.map((letter) => (letter.job.state === "dead" ? letter : "notDead"));
     if (page.next === null) return;
     cursor = page.next;
@@ -81,14 +84,38 @@ async function letterOf(store: Store, id: string): Promise<DeadLetter | "missing
   return (await store.get([id]))[0] ? "notDead" : "missing";
 }
 
+/**
+ * Makes new payloads for all letters of a target, each once, and hands over those that fit. Answers what the recipe does;
+ * throws where it is at fault.
+ */
+export async function lookAtLetters(
+  { store, ...known }: Known & { readonly store: Store },
+  target: LetterTarget,
+  recipe: OpenRecipe,
+  onFit: (job: Job, payload: string) => Promise<void> = async () => undefined,
+): Promise<RepairPreview> {
+  const sum = new PreviewSum();
+  for await (const page of letterPages(store, target))
+    for (const letter of page) {
+      if (typeof letter === "string") {
+        sum.pass(letter);
+        continue;
+      }
+      const made = await rewriteLetter(letter, recipe, known);
+      sum.add(letter.job.id, made);
+      if (made.kind === "fits") await onFit(letter.job, made.payload);
+    }
+  return sum.preview();
+}
+
 /** What a recipe makes of one letter. */
-export type Rewritten =
+type Rewritten =
   | { readonly kind: "fits"; readonly payload: string }
   | { readonly kind: "unchanged" }
   | { readonly kind: "misfits" | "losesNumbers"; readonly issue: string };
 
 /** Applies a recipe to a letter; throws where the recipe itself is at fault, or the type is unknown here. */
-export async function rewriteLetter(letter: DeadLetter, recipe: OpenRecipe, known: Known): Promise<Rewritten> {
+async function rewriteLetter(letter: DeadLetter, recipe: OpenRecipe, known: Known): Promise<Rewritten> {
   const { job } = letter;
   const definition = definitionOf(job, known);
   const lost = recipe.parses ? lostNumber(job.payload) : null;
@@ -147,7 +174,7 @@ function firstIssue(error: RedriveError): string {
 }
 
 /** Adds up what a recipe makes of letters. */
-export class PreviewSum {
+class PreviewSum {
   readonly #counts = { letters: 0, fits: 0, unchanged: 0, notDead: 0, missing: 0 };
   readonly #named = { misfits: [] as Misfit[], losesNumbers: [] as Misfit[] };
   readonly #counted = { misfits: 0, losesNumbers: 0 };

@@ -1,14 +1,17 @@
-// Collects what the store knows of causes, and asks core what to do about their dead letters. Every look at letters is
-// bounded: a cause with a million of them is judged by its newest.
-import type { DeathReason, FailureClass, LetterOutcome } from "../core/job.ts";
-import { DAY, HOUR, MINUTE } from "../core/flow.ts";
-import { type Triage, triage, type TriageFacts } from "../core/recovery/triage.ts";
+// Collects what the store knows of causes, and asks core what to do about their dead letters. Every look at letters and
+// jobs is bounded: a cause with a million letters is judged by its newest.
+import type { DeadLetter, DeathReason, FailureClass, Job, LetterOutcome } from "../core/job.ts";
+import { MINUTE } from "../core/flow.ts";
+import type { SeenRelease } from "../core/recovery/cause-state.ts";
+import { type Triage, triage } from "../core/recovery/triage.ts";
+import type { TriageFacts } from "../core/recovery/triage-facts.ts";
+import { livingAmong } from "../services/holding.ts";
 import type { Store } from "../store/store.ts";
 import { releaseReader } from "../upkeep/cause-news.ts";
 import type { Breakers } from "./breakers.ts";
-import { flowTrend } from "./cause-trend.ts";
-import { type LettersSeen, lettersOfCause } from "./cause-letters.ts";
+import { namesIn, newestLetters } from "./cause-letters.ts";
 import type { Causes, CauseView } from "./causes.ts";
+import { boutOf, completedReader, likeLetters, runsBefore, runsDuring, runsSince } from "./triage-runs.ts";
 
 /** A cause, the advice, and what the advice rests on. */
 export interface TriagedCause extends Triage {
@@ -23,10 +26,12 @@ export interface TriageSources {
   readonly breakers: Breakers;
 }
 
-/** Letters of a cause that are looked at: for its class, reason and service, and of each outcome. */
+/** Letters of a cause that are looked at: the newest, and of each outcome. */
 const LETTERS = 200;
 const LOOK_AT = 10_000;
 const TYPES = 5;
+/** Services of its letters whose breakers are looked at. */
+const SERVICES = 5;
 
 /** The advice for one cause, or for those with the most dead letters. */
 export async function triageCauses(
@@ -35,48 +40,84 @@ export async function triageCauses(
 ): Promise<TriagedCause[]> {
   const { causes, store } = sources;
   const views = fingerprint === undefined ? (await causes.list({ limit })).items : [await causes.get(fingerprint)];
-  const seen = (await releaseReader(store)()).map(({ release }) => release);
+  const [seen, running] = await Promise.all([releaseReader(store)(), runningReleases(store)]);
+  const fleet = { seen, running, completed: completedReader(store) };
   const found: TriagedCause[] = [];
   // One after the other: a page of causes asks many questions, and jobs are claimed meanwhile.
   for (const cause of views) {
-    const facts = await gatherTriage(sources, cause, seen);
+    const facts = await gatherTriage(sources, cause, fleet);
     found.push({ cause, facts, ...triage(facts) });
   }
   return found;
 }
 
-/** The facts about a cause; `seen` are the releases in the order in which the store saw them first. */
-export async function gatherTriage(
+/** What all causes share. */
+interface FleetFacts {
+  /** The releases in the order in which the store saw them first. */
+  readonly seen: readonly SeenRelease[];
+  /** Those of the living workers. */
+  readonly running: readonly string[];
+  /** The newest completed jobs of a type. */
+  completed(type: string): Promise<readonly Job[]>;
+}
+
+/** The releases of the living workers; none where one of them has no release. */
+async function runningReleases(store: Store): Promise<string[]> {
+  const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
+  const living = [...new Set(livingAmong(workers, now).map(({ release }) => release))];
+  return living.every((release) => release !== null) ? living : [];
+}
+
+/** The facts about a cause. */
+async function gatherTriage(
   { store, breakers }: Pick<TriageSources, "store" | "breakers">,
   cause: CauseView,
-  seen: readonly string[],
+  { seen, running, completed }: FleetFacts,
 ): Promise<TriageFacts> {
   const { fingerprint, state, deaths, dead, types, fixedIn } = cause;
-  const [letters, { now }] = await Promise.all([lettersOfCause(store, fingerprint, LETTERS), store.control()]);
+  const [letters, { now }] = await Promise.all([newestLetters(store, fingerprint, LETTERS), store.control()]);
   const lastAt = cause.lastAt ?? now;
-  const mostly = (names: LettersSeen["classes"]): string | undefined => names[0]?.name;
-  const [service, since, redriven] = await Promise.all([
+  const firstAt = cause.firstAt ?? lastAt;
+  const boutAt = await boutOf(store, { fingerprint, firstAt, lastAt }, now);
+  const names = seen.map(({ release }) => release);
+  const failing = failingReleases(cause, names);
+  const [service, during, since, { redriven, sent }, suspect, ...ended] = await Promise.all([
     serviceOf(breakers, letters),
+    runsDuring(store, types, { from: boutAt, until: lastAt }, now),
     runsSince(store, types, lastAt, now),
-    sentBackOf(store, fingerprint),
+    // Letters that all still wait were never sent back, and need no look.
+    dead === deaths ? NONE_SENT : sentBackOf(store, fingerprint, seen.at(-1)?.at ?? 0),
+    suspectOf(store, { types, boutAt, failing: failedIn(letters, boutAt, failing) }, seen, now),
+    ...types.slice(0, TYPES).map(completed),
   ]);
-  const found = (mostly(letters.classes) ?? "transient") as FailureClass;
+  const done = new Map([...ended.flat(), ...sent].map((job) => [job.id, job]));
+  const after = [...done.values()].filter(({ finishedAt }) => (finishedAt ?? 0) >= lastAt + MINUTE);
+  const found = (mostOf(letters.map(({ failure }) => failure.class)) ?? "transient") as FailureClass;
   return {
     class: found,
-    reason: (mostly(letters.reasons) ?? "exhausted") as DeathReason,
+    name: mostOf(letters.map(({ failure }) => failure.name)) ?? "",
+    code: mostOf(letters.map(({ failure }) => failure.code ?? null)),
+    reason: (mostOf(letters.map(({ reason }) => reason)) ?? "exhausted") as DeathReason,
     live: dead,
     deaths,
-    firstAt: cause.firstAt ?? lastAt,
+    firstAt,
     lastAt,
+    boutAt,
     now,
     state,
     fixedIn: state === "fixed" || state === "regressed" ? fixedIn : null,
-    releases: { failing: failingReleases(cause, seen), seen },
+    releases: { failing, seen: names, running, suspect },
     service,
+    during,
     since,
+    alike: likeLetters(letters, after),
     redriven,
     payloadBound: found === "validation",
   };
+}
+
+function mostOf(names: readonly (string | null)[]): string | null {
+  return namesIn(names)[0]?.name ?? null;
 }
 
 /** The releases that fail by the cause, the newest first seen first; of a fixed cause those that do not have the fix. */
@@ -88,55 +129,71 @@ function failingReleases({ releases, state, fixedIn }: CauseView, seen: readonly
     .toSorted((a, b) => seen.indexOf(b) - seen.indexOf(a));
 }
 
-/** The service of most letters, with its breaker; null where most have none. */
-async function serviceOf(breakers: Breakers, { looked, services }: LettersSeen): Promise<TriageFacts["service"]> {
-  const [most] = services;
-  if (!most || most.count * 2 < looked) return null;
-  const { state, since, calls, failures, holdUntil } = await breakers.get(most.name);
-  const isClosed = state === "closed" && holdUntil === null;
-  return {
-    name: most.name,
-    breaker: isClosed ? "closed" : state === "half_open" ? "half_open" : "open",
-    closedAt: isClosed && since > 0 ? since : null,
-    successes: calls - failures,
-  };
+/** The releases of the letters that died in the last failures; all that fail by the cause where these tell none. */
+function failedIn(letters: readonly DeadLetter[], boutAt: number, failing: readonly string[]): readonly string[] {
+  const found = letters.flatMap(({ release, diedAt }) => (release !== null && diedAt >= boutAt ? [release] : []));
+  return found.length > 0 ? [...new Set(found)] : failing;
 }
 
-/** Runs of these types in the minutes after the last failure. */
-async function runsSince(
+/** The one release that failed in the last failures, if the store knows a release before it. */
+async function suspectOf(
   store: Store,
-  types: readonly string[],
-  lastAt: number,
+  cause: { readonly types: readonly string[]; readonly boutAt: number; readonly failing: readonly string[] },
+  seen: readonly SeenRelease[],
   now: number,
-): Promise<TriageFacts["since"]> {
-  const [from, until] = [lastAt + MINUTE, now + 1];
-  if (until <= from) return { completed: 0, failed: 0 };
-  const stepMs = [MINUTE, HOUR, DAY].find((size) => (until - from) / size <= 900) ?? 7 * DAY;
-  // A step that began before the last failure counts runs from before it.
-  const start = Math.ceil(from / stepMs) * stepMs;
-  if (start >= until) return { completed: 0, failed: 0 };
-  const flows = await Promise.all(
-    types.slice(0, TYPES).map((type) => flowTrend(store, { type, from: start, until, stepMs })),
-  );
-  const sum = (of: (step: (typeof flows)[0][number]) => number): number =>
-    flows.flat().reduce((total, step) => total + of(step), 0);
-  return { completed: sum(({ completed }) => completed), failed: sum(({ retried, dead }) => retried + dead) };
+): Promise<TriageFacts["releases"]["suspect"]> {
+  const { types, boutAt, failing } = cause;
+  const at = seen.findIndex(({ release }) => release === failing[0]);
+  const found = seen[at];
+  if (failing.length !== 1 || at < 1 || !found) return null;
+  const completed = await runsBefore(store, types, { from: found.at, until: boutAt }, now);
+  return { name: found.release, ageMs: Math.max(0, boutAt - found.at), completed };
 }
 
-/** What became of letters that were sent back since a job last died of the cause for the first time. */
-async function sentBackOf(store: Store, fingerprint: string): Promise<TriageFacts["redriven"]> {
+/** The service of the letters with its breaker, of several the one that is least well; null where most have none. */
+async function serviceOf(breakers: Breakers, letters: readonly DeadLetter[]): Promise<TriageFacts["service"]> {
+  const services = namesIn(letters.map(({ job }) => job.service)).slice(0, SERVICES);
+  if (services.reduce((sum, { count }) => sum + count, 0) * 2 < letters.length) return null;
+  const views = await Promise.all(services.map(({ name }) => breakers.get(name)));
+  const found = views.map(({ service: name, state, since, calls, failures, holdUntil }) => {
+    const isClosed = state === "closed" && holdUntil === null;
+    const breaker = isClosed ? "closed" : state === "half_open" ? "half_open" : "open";
+    return { name, breaker, closedAt: isClosed && since > 0 ? since : null, successes: calls - failures } as const;
+  });
+  const order = ["open", "half_open", "closed"];
+  const [worst = null] = found.toSorted(
+    (a, b) => order.indexOf(a.breaker) - order.indexOf(b.breaker) || a.successes - b.successes,
+  );
+  return worst;
+}
+
+/** Counts of letters that were sent back, and the jobs of those that completed. */
+interface SentBack {
+  readonly redriven: TriageFacts["redriven"];
+  readonly sent: readonly Job[];
+}
+
+const NONE_SENT: SentBack = { redriven: { completed: 0, failing: 0, dead: 0, none: 0 }, sent: [] };
+
+/**
+ * What became of letters that were sent back since a job last died of the cause for the first time, and since the newest
+ * release was first seen.
+ */
+async function sentBackOf(store: Store, fingerprint: string, releasedAt: number): Promise<SentBack> {
   const look = { fingerprint, redriven: true, payloads: false, lookAt: LOOK_AT, limit: LETTERS };
   const newest = await store.deadLetters({ ...look, limit: 50 });
   const lastNew = newest.items.find(({ generation }) => generation === 1)?.diedAt ?? 0;
-  const count = async (outcome: LetterOutcome | "none"): Promise<number> => {
+  const of = async (outcome: LetterOutcome | "none", from: number): Promise<Job[]> => {
     const { items } = await store.deadLetters({ ...look, outcome });
-    return items.filter(({ redrivenAt }) => redrivenAt !== null && redrivenAt >= lastNew).length;
+    return items.filter(({ redrivenAt }) => redrivenAt !== null && redrivenAt >= from).map(({ job }) => job);
   };
+  const from = Math.max(lastNew, releasedAt);
   const [completed, failing, dead, none] = await Promise.all([
-    count("completed"),
-    count("failing"),
-    count("dead"),
-    count("none"),
+    of("completed", from),
+    of("failing", from),
+    of("dead", from),
+    of("none", lastNew),
   ]);
-  return { completed, failing, dead, none };
+  const counts = { completed: completed.length, failing: failing.length, dead: dead.length, none: none.length };
+  return { redriven: counts, sent: completed.filter(({ state }) => state === "completed") };
 }

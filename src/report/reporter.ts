@@ -11,6 +11,7 @@ import type { FlowMeter } from "../store/flow-meter.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { isLogged, type Log } from "../system/log.ts";
 import { aboutJob } from "./about-job.ts";
+import type { Meter } from "./meter.ts";
 
 /** A judged run whose verdict is written. */
 interface Judged<Kind extends string> {
@@ -132,6 +133,8 @@ export interface RunTimes {
   readonly claimedMs: number;
   readonly startedMs: number;
   readonly endedMs: number;
+  /** Its span; null without traces. */
+  readonly trace?: { readonly traceId: string } | null;
 }
 
 /** Reports one judged run; without times for one that this process did not run. */
@@ -146,34 +149,38 @@ export function openReporter(options: {
   readonly now: () => number;
   /** Absent where runs are not counted for the store. */
   readonly flow?: FlowMeter;
+  /** Absent where runs are not counted for metrics. */
+  readonly meter?: Meter;
 }): Reporter {
-  const { log, counts, definitions, now, flow } = options;
+  const { log, counts, definitions, now, flow, meter } = options;
   const events = unbreakable(options.events, log);
   return (job, verdict, settled, times) => {
     if (settled === "unwritten") {
       return log.error(
-        aboutJob(job),
+        aboutJob(job, times?.trace),
         `the ${verdict.kind} of this run could not be written; another worker will judge the job`,
       );
     }
     if (settled === "unanswered") {
       return log.warn(
-        aboutJob(job),
+        aboutJob(job, times?.trace),
         `the answer to the ${verdict.kind} of this run was lost, and its job is deleted: by this verdict, or after a run on another worker`,
       );
     }
     if (settled === "stale") {
       counts.stale += 1;
+      meter?.stale(job.type);
       log.warn(
-        aboutJob(job),
+        aboutJob(job, times?.trace),
         `lease lost: the ${verdict.kind} of this run was refused, because another worker has taken over its job`,
       );
       return events.emit({ kind: "job.stale", job, verdict });
     }
     const field = FIELD[verdict.kind];
     counts[field] += 1;
+    meter?.ran(job, verdict, times);
     if (flow) measure(flow, job, verdict.kind, times);
-    describe(log, job, verdict);
+    describe(log, job, verdict, times?.trace);
     if (verdict.kind === "dead") callOnDead(definitions.get(job.type), settledJob(job, verdict, now()), log);
     events.emit(new JobEvent(`job.${field}`, job, verdict, now));
   };
@@ -208,10 +215,10 @@ class JobEvent {
   }
 }
 
-function describe(log: Log, job: Job, verdict: Verdict): void {
+function describe(log: Log, job: Job, verdict: Verdict, trace: RunTimes["trace"]): void {
   const level = LEVEL[verdict.kind];
   if (level !== "warn" && !isLogged(log, level)) return;
-  const about = aboutJob(job);
+  const about = aboutJob(job, trace);
   if (verdict.kind === "complete") log.debug(about, `completed (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   if (verdict.kind === "release") log.debug({ ...about, reason: verdict.reason }, "released uncharged");
   if (verdict.kind === "cancel") log.info(about, "cancelled");

@@ -12,9 +12,10 @@ import { cancelJobs } from "../enqueue/cancel-jobs.ts";
 import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Events } from "../report/events.ts";
+import type { Traces } from "../report/traces.ts";
 import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, tickId, typesByName } from "./schedule-jobs.ts";
 import type { FlowMeter } from "../store/flow-meter.ts";
-import type { Cell, CellChange, Store } from "../store/store.ts";
+import type { Cell, CellChange, EnqueueAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Service } from "../upkeep/upkeep.ts";
@@ -27,6 +28,8 @@ export interface SchedulerOptions {
   readonly events: Pick<Events, "emit" | "isHeard">;
   /** Counts new jobs for the store; absent where they are not counted. */
   readonly flow?: FlowMeter;
+  /** Makes spans; absent where no traces are made. */
+  readonly traces?: Traces | null;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
   /** A number that changes with every change of a schedule, and the store's time, where known without asking. */
@@ -251,7 +254,9 @@ class Scheduler {
 
   async #enqueue(jobs: readonly NewJob[]): Promise<void> {
     if (jobs.length === 0) return;
-    const answers = await this.#options.store.enqueue(asChecked(jobs));
+    const { store, traces } = this.#options;
+    const write = (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => store.enqueue(asChecked(sent));
+    const answers = await (traces ? traces.send(jobs, write, { isScheduled: true }) : write(jobs));
     answers.forEach(({ kind, id }, at) => {
       const { type, key } = jobs[at] as NewJob;
       if (kind !== "created") return;

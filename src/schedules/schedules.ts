@@ -1,7 +1,7 @@
 // Schedules as people handle them: set, list, pause, resume, run now, remove. Upkeep makes their jobs.
 import { RedriveError } from "../core/errors.ts";
 import { subjectOf } from "../core/event-log.ts";
-import { checkName } from "../core/new-job.ts";
+import { checkName, type NewJob } from "../core/new-job.ts";
 import { didYouMean, objectOf, parseOptions } from "../core/options.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import {
@@ -20,6 +20,7 @@ import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { ActionOptions, EventLog, OperatorAction } from "../report/event-log.ts";
 import type { Events } from "../report/events.ts";
+import type { Traces } from "../report/traces.ts";
 import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, typesByName } from "./schedule-jobs.ts";
 import { definitionFrom, type ScheduleOptions } from "./schedule-options.ts";
 import { type AnyScheduleView, readSchedules, type ScheduleView, viewsOf } from "./schedule-views.ts";
@@ -53,6 +54,8 @@ export interface ScheduleParts {
   readonly eventLog: EventLog;
   /** Counts new jobs for the store; absent where they are not counted. */
   readonly flow?: FlowMeter;
+  /** Makes spans; absent where no traces are made. */
+  readonly traces?: Traces | null;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
 }
@@ -124,7 +127,7 @@ function acting(eventLog: EventLog): Act {
 
 /** Makes one extra job. */
 async function runNow(
-  { store, system, events, flow }: ScheduleParts,
+  { store, system, events, flow, traces }: ScheduleParts,
   known: KnownTypes,
   name: string,
 ): Promise<{ readonly id: string }> {
@@ -132,7 +135,8 @@ async function runNow(
   const [cell] = await cellsOf(store, name);
   const schedule = (cell && scheduleFrom(cell.value)) ?? (await missing(store, name));
   const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
-  await store.enqueue([job]);
+  const write = (jobs: readonly NewJob[]): Promise<unknown> => store.enqueue(jobs);
+  await (traces ? traces.send([job], write) : write([job]));
   events.emit({ kind: "job.enqueued", id, type: job.type });
   flow?.add(job.type, "enqueued");
   // It becomes the last job, for overlaps and for lists; the planned ticks do not change.

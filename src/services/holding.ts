@@ -1,5 +1,6 @@
 // What holds work back, read from a store: pauses, the records of services, and the settings that workers published.
 // Settings of living workers override those of this program.
+import { fieldsFrom } from "../core/options.ts";
 import type { Holding } from "../core/holding.ts";
 import {
   type Limits,
@@ -75,10 +76,6 @@ export async function readHolding(
 
 /** The settings in a cell; null for a cell that another version wrote in another form. */
 function saidFrom(value: string): NamedSettings | null {
-  try {
-    const said = JSON.parse(value) as NamedSettings | null;
-    return typeof said === "object" && said !== null && "rate" in said ? said : null;
-  } catch {
-    return null;
-  }
+  const said = fieldsFrom(value);
+  return "rate" in said ? (said as unknown as NamedSettings) : null;
 }

@@ -21,6 +21,8 @@ export interface JobColumn {
   readonly plain?: number | null;
   /** It cannot differ unless another one does, so it need not be compared. */
   readonly follows?: true;
+  /** A claim reads it of every job: it differs in jobs that are plain otherwise. */
+  readonly claimed?: true;
   /** What a version after the first adds to the job table; the stores make the migration from it. */
   readonly added?: AddedColumn;
 }
@@ -87,6 +89,7 @@ export const JOB_COLUMNS: readonly JobColumn[] = [
   own("progress", { plain: null }),
   own("result"),
   own("failure", { plain: null }),
+  own("trace", { plain: null, claimed: true, added: { version: 3, kind: "text" } }),
 ];
 
 /** How many values the row of a job has. */
@@ -134,7 +137,9 @@ export function termsAt(values: readonly Value[], at: number): Terms {
 }
 
 /** The columns that a claim reads only of jobs that are not plain. */
-export const REST_COLUMNS: readonly JobColumn[] = JOB_COLUMNS.filter(({ plain }) => plain !== undefined);
+export const REST_COLUMNS: readonly JobColumn[] = JOB_COLUMNS.filter(
+  ({ plain, claimed }) => plain !== undefined && !claimed,
+);
 
 /** Those columns as SQL: of the alias `job`, with the name of the table of attempts. */
 export function restColumns(job: string, attempt: string): string {

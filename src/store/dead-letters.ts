@@ -1,32 +1,16 @@
 // Queries about dead letters: which ones, their counts, and requests to send them back to work.
 import type { DeadLetter, DeathReason, FailureClass, LetterOutcome } from "../core/job.ts";
 import { REDRIVE_SUMS, REDRIVE_TICK, type RedriveSums } from "../core/recovery/outcome.ts";
+import type { LetterFields } from "../core/recovery/selection.ts";
 import type { Page, Reach } from "./job-queries.ts";
+import type { PayloadChange } from "./payloads.ts";
 
 /** Which dead letters are meant; every field narrows. */
-export interface LetterFilter {
+export interface LetterFilter extends LetterFields {
   /** Only those of this job. */
   readonly jobId?: string;
-  /** Only those of this type. */
-  readonly type?: string;
-  /** Only those of this service. */
-  readonly service?: string;
-  /** Only those of this tenant. */
-  readonly tenant?: string;
-  /** Only those of jobs with this key. */
-  readonly key?: string;
-  /** Only failures of this class. */
-  readonly class?: FailureClass;
   /** Only deaths for this reason. */
   readonly reason?: DeathReason;
-  /** Only those of one cause. */
-  readonly fingerprint?: string;
-  /** Died at this instant or later, in milliseconds. */
-  readonly from?: number;
-  /** Died before this instant, in milliseconds. */
-  readonly until?: number;
-  /** Only those whose error's name or message contains this, 1 to 200 characters, in upper or lower case (A to Z). */
-  readonly text?: string;
   /** True adds those that were sent back to work; default false. */
   readonly redriven?: boolean;
   /** Only those that this redrive run has sent back to work, whatever `redriven` says. */
@@ -37,8 +21,16 @@ export interface LetterFilter {
   readonly aside?: boolean;
 }
 
+/** How far a list in the order of enqueue, or a tally, goes. */
+export interface LetterRange {
+  /** Only letters with a number up to this one, which the `through` of a page in the order of enqueue has told. */
+  readonly through?: number;
+  /** Only letters up to this place in the order of enqueue, which the `next` of such a page has told. */
+  readonly upTo?: string;
+}
+
 /** Which dead letters to list. */
-export interface DeadLetterQuery extends LetterFilter, Reach {
+export interface DeadLetterQuery extends LetterFilter, Reach, LetterRange {
   readonly limit: number;
   /** The `next` of a page in the same direction. */
   readonly cursor?: string | null;
@@ -49,8 +41,6 @@ export interface DeadLetterQuery extends LetterFilter, Reach {
    * existed when the first page was read.
    */
   readonly sort?: "enqueued";
-  /** With this sort: only letters with a number up to this one, which the `through` of an earlier page has told. */
-  readonly through?: number;
   /** False leaves out payload, progress and result: the payload comes as `null`, the others as nothing. Default true. */
   readonly payloads?: boolean;
 }
@@ -114,13 +104,22 @@ export interface RedriveRequest {
   readonly payload?: string;
 }
 
+/** A job to take back, named by the death that was redriven. */
+export interface RecallTarget extends DeadTarget {
+  /** Another payload for the job, written in the same commit; only where its payload is the one that was seen. */
+  readonly repair?: Pick<PayloadChange, "was" | "payload" | "actor" | "why">;
+}
+
 /**
  * The result of a redrive; `refused` means not dead, or another generation by now; `fenced` that the cell had another
  * version, so that nothing was written.
  */
 export type RedriveAnswer = "redriven" | "refused" | "missing" | "fenced";
 
-/** The result of a recall; `refused` means that a worker has taken the job since, or that it does not wait any more. */
+/**
+ * The result of a recall; `refused` means that a worker has taken the job since, that it does not wait any more, or, with
+ * another payload, that its payload is not the one that was seen.
+ */
 export type RecallAnswer = "recalled" | "refused" | "missing";
 
 /** What was counted of a redrive run. */

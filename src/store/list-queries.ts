@@ -5,7 +5,7 @@ import { JOB_WIDTH } from "./columns.ts";
 import { readCursor, readEnqueuedCursor } from "./cursor.ts";
 import { Conditions, type Dialect, type Query } from "./dialect.ts";
 import { columnsFor, DEATH_COLUMNS, DEATH_WIDTH } from "./rows.ts";
-import type { DeadLetterQuery, JobQuery, LetterFilter, Reach } from "./store.ts";
+import type { DeadLetterQuery, JobQuery, LetterFilter, LetterRange, Reach } from "./store.ts";
 
 /** The source of a list of jobs `j`, worded so that an index answers; `seq` is the position in the list. */
 export interface JobSource {
@@ -160,6 +160,8 @@ export interface LetterWords {
    * letters and drop those of other causes or types.
    */
   readonly inPairs?: boolean;
+  /** The value of a column, by which no index is chosen; not needed where the store chooses the index by the order. */
+  readonly unindexed?: (column: string) => string;
   /** Joins the job that holds the key of the letter's job, where that is another; and its id and state. */
   readonly withHolder: string;
   readonly holder: string;
@@ -211,7 +213,10 @@ function enqueuedList(words: LetterWords, query: DeadLetterQuery, newest: number
   where.add(`d.seq <= ${through()}`);
   const { jobSeq, generation } = from ?? { jobSeq: 0, generation: 0 };
   where.add(`(d.job_seq, d.generation) > (${where.of(jobSeq)}, ${where.of(generation)})`);
-  narrow(where, words, query);
+  // The index of the types has another order: with it, every page would sort all letters of the type.
+  if (query.type !== undefined)
+    where.add(`${words.unindexed?.(COLUMNS.type) ?? COLUMNS.type} = ${where.of(query.type)}`);
+  narrow(where, words, query, "type");
   // Of a job at most one letter is not redriven; then the index of these has the order.
   const order = findsSent(query) ? "d.job_seq, d.generation" : "d.job_seq";
   const text = `select ${DEATH_COLUMNS}, ${words.holder}, ${columnsFor(jobColumns, query)}, ${cursor}
@@ -221,7 +226,7 @@ function enqueuedList(words: LetterWords, query: DeadLetterQuery, newest: number
 }
 
 /** The groups of a tally: one pass over the matching letters, without their texts. */
-export function letterGroups(words: LetterWords, filter: LetterFilter, bound: Bound | null): Query {
+export function letterGroups(words: LetterWords, filter: LetterFilter & LetterRange, bound: Bound | null): Query {
   const where = new Conditions(words.dialect);
   walkLetters(where, words, filter, { oldest: false, after: readCursor(null), bound });
   narrow(where, words, filter, leadOf(filter)?.[0]);
@@ -244,9 +249,12 @@ function findsSent({ redriven = false, redrive, outcome }: LetterFilter): boolea
 }
 
 /** Adds the conditions of a filter, but for the column that leads, which has one. */
-function narrow(where: Conditions, words: LetterWords, filter: LetterFilter, lead?: Lead): void {
+function narrow(where: Conditions, words: LetterWords, filter: LetterFilter & LetterRange, lead?: Lead): void {
   const { table, says } = words.dialect;
-  const { jobId, key, from, until, text } = filter;
+  const { jobId, key, from, until, text, through } = filter;
+  if (through !== undefined) where.add(`d.seq <= ${where.of(through)}`);
+  const upTo = readEnqueuedCursor(filter.upTo);
+  if (upTo) where.add(`(d.job_seq, d.generation) <= (${where.of(upTo.jobSeq)}, ${where.of(upTo.generation)})`);
   if (jobId !== undefined) {
     const id = where.of(isJobId(jobId) ? jobId : "");
     where.add(`d.job_seq = (select seq from ${table("job")} where id = ${id})`);

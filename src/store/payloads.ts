@@ -1,4 +1,5 @@
-// The payloads that a job has had: number 0 is the first one, kept from the first change on; every change adds one.
+// The payloads that a job has had: number 0 is the first one, kept from the first change on; every change adds one, and so
+// does a producer that replaces the payload afterwards.
 import { createHash } from "node:crypto";
 import { checkWhy } from "../core/event-log.ts";
 import { checkInteger, checkName, checkPayload, checkText } from "../core/new-job.ts";
@@ -23,20 +24,26 @@ export interface PayloadChange {
 /** The result of a repair; `refused` means not dead, another generation, or another payload by now. */
 export type RepairAnswer = "repaired" | "refused" | "missing";
 
-/** A payload that a job had, or has. */
-export interface PayloadVersion {
-  /** 0 for the first payload, 1 for the first change. */
-  readonly n: number;
+/** Another payload of a job, and what is known of the change. */
+export interface NewPayload {
   /** JSON text, byte for byte as it was stored. */
   readonly payload: string;
   /** When the job got it, in epoch milliseconds. */
   readonly at: number;
-  /** Who changed it; null for the first payload, and for a redrive run. */
+  /** Who changed it; null where the producer has sent it, and for a redrive run. */
   readonly actor: string | null;
   /** The redrive run that sent it; null for none. */
   readonly redrive: string | null;
   /** The reason that the actor gave; null for none. */
   readonly why: string | null;
+}
+
+/** A payload that a job had, or has. */
+export interface PayloadVersion extends NewPayload {
+  /** 0 for the first payload, 1 for the first change. */
+  readonly n: number;
+  /** The first generation of the job whose runs get it; null where a program of schema version 2 wrote it. */
+  readonly generation: number | null;
 }
 
 /** The hash by which a repair names the payload that it replaces: SHA-256 of its bytes, in hexadecimal. */
@@ -56,17 +63,18 @@ export function checkPayloadChange({ generation, was, payload, actor, why, redri
 }
 
 /** The columns of a version in the order of `payloadFromRow`. */
-export const VERSION_COLUMNS = "v.n, v.payload, v.at, v.actor, v.redrive, v.why";
+export const VERSION_COLUMNS = "v.n, v.payload, v.at, v.generation, v.actor, v.redrive, v.why";
 
 /** A version from its row. */
 export function payloadFromRow(row: readonly Value[]): PayloadVersion {
-  const [n, payload, at, actor, redrive, why] = row as [
+  const [n, payload, at, generation, actor, redrive, why] = row as [
     number,
     string,
     number,
+    number | null,
     string | null,
     string | null,
     string | null,
   ];
-  return { n, payload, at, actor, redrive, why };
+  return { n, payload, at, generation, actor, redrive, why };
 }

@@ -186,6 +186,19 @@ export function attemptFromRow(row: readonly Value[]): AttemptRecord {
   };
 }
 
+/** The belonging of a lane, from its columns in this order, which begin at this index. */
+export function belongingAt(row: readonly unknown[], at = 0): Belonging {
+  return {
+    type: row[at] as string,
+    queue: row[at + 1] as string,
+    service: row[at + 2] as string | null,
+    tenant: row[at + 3] as string | null,
+    group: row[at + 4] as string | null,
+    groupConcurrency: row[at + 5] as number | null,
+    priority: row[at + 6] as number,
+  };
+}
+
 /** A lease from its row. */
 export function leaseFromRow(row: readonly Value[]): Lease {
   return { id: row[0] as string, epoch: row[1] as number, nonce: row[2] as string };

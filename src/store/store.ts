@@ -22,6 +22,7 @@ import type {
   TrendQuery,
 } from "./causes.ts";
 import type { Cell, CellChange, CellQuery } from "./cells.ts";
+import type { FigureQuery, StoreFigures } from "./figures.ts";
 import type { FailurePage, FailureQuery, NewFingerprint } from "./failures.ts";
 import type { Control, PauseTarget } from "./control.ts";
 import type {
@@ -29,7 +30,9 @@ import type {
   DeadLetterQuery,
   LetterFilter,
   LetterPage,
+  LetterRange,
   RecallAnswer,
+  RecallTarget,
   RedriveAnswer,
   RedriveCounts,
   RedriveRequest,
@@ -57,19 +60,11 @@ import type { Signs } from "./signs.ts";
 export type { LoggedEvent, NewEvent } from "../core/event-log.ts";
 export type { Lease } from "../core/job.ts";
 export type { Cell, CellChange, CellKey, CellQuery } from "./cells.ts";
-export type {
-  Cause,
-  CauseQuery,
-  FlowAddition,
-  RecountAnswer,
-  RecountRequest,
-  TrendPoint,
-  TrendQuery,
-  TypeFlow,
-} from "./causes.ts";
+export type * from "./causes.ts";
 export type * from "./control.ts";
 export type * from "./dead-letters.ts";
 export type * from "./job-queries.ts";
+export type { DueCount, FigureQuery, StoreFigures } from "./figures.ts";
 export type { PayloadChange, PayloadVersion, RepairAnswer } from "./payloads.ts";
 export type * from "./presence.ts";
 export type { EventQuery } from "./event-log.ts";
@@ -150,7 +145,7 @@ export interface Store {
   /** A page of dead letters, newest first unless asked otherwise. */
   deadLetters(query: DeadLetterQuery): Promise<LetterPage>;
   /** How many dead letters match, by class, type, reason and cause; of the newest ones where it may not look at all. */
-  tally(filter: LetterFilter & Reach): Promise<Tally>;
+  tally(filter: LetterFilter & Reach & LetterRange): Promise<Tally>;
   /** The failed runs of a job, oldest first: of each generation the first and the last nine. */
   history(id: string): Promise<AttemptRecord[]>;
   /**
@@ -163,9 +158,9 @@ export interface Store {
    * Takes back jobs that were sent back to work, named by the death that was redriven: each only if it waits in the
    * generation that follows and no worker has taken it there. It is dead again under that generation, which never falls,
    * with a letter like the one before; its letter of before has the outcome `recalled`. Its cause counts one redriven less
-   * and no new death.
+   * and no new death. A target may have another payload for the job, as in `repair`; both are written, or neither.
    */
-  recall(targets: readonly DeadTarget[]): Promise<RecallAnswer[]>;
+  recall(targets: readonly RecallTarget[]): Promise<RecallAnswer[]>;
   /**
    * What became of the jobs that redrive runs have sent, in the order of the ids; zeros for a run that sent none. Each
    * count is written in the transaction that it counts. Jobs that a Redrive with schema version 1 settles or deletes are
@@ -177,7 +172,10 @@ export interface Store {
    * keeps the payload before as a version. Their keys stay as they are: a repeat of the first payload is a duplicate.
    */
   repair(changes: readonly PayloadChange[]): Promise<RepairAnswer[]>;
-  /** The payloads that a job has had, the first one first; none where it never got another. Deleted with the job. */
+  /**
+   * The payloads that a job has had, the first one first; none where no repair and no redrive gave it another. A payload
+   * by which its producer replaces a repaired one is added. Deleted with the job.
+   */
   payloads(id: string): Promise<PayloadVersion[]>;
   /**
    * Removes finished jobs with everything that belongs to them; waiting and running ones stay, and dead ones that are
@@ -249,6 +247,11 @@ export interface Store {
   causes(query: CauseQuery): Promise<Page<Cause>>;
   /** Counts over time, of all types, one type or one cause: each step that has any, the oldest first. */
   trend(query: TrendQuery): Promise<TrendPoint[]>;
+  /**
+   * What monitors ask: due work by lane, live dead letters by type, causes, the oldest live letter. Counts of letters and
+   * causes are exact; due work is counted as far as the query allows.
+   */
+  figures(query: FigureQuery): Promise<StoreFigures>;
   /**
    * One step of folding counts: closed minutes of all holders into one, minutes older than six hours into hours, hours
    * older than 14 days into days, at most `limit` rows of each kind. Deletes counts older than 400 days. Beyond 10,000

@@ -5,12 +5,13 @@ import { LATEST_INSTANT, LETTER_OUTCOMES } from "../core/job.ts";
 import { checkInteger, checkName, checkOneOf, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { CellChange } from "./cells.ts";
-import { readCursor } from "./cursor.ts";
+import { readCursor, readEnqueuedCursor } from "./cursor.ts";
 import type {
   DeadLetterQuery,
   EventQuery,
   Keep,
   LetterFilter,
+  LetterRange,
   PauseTarget,
   Reach,
   Retain,
@@ -66,11 +67,18 @@ export function checkLook({ lookAt = 1 }: Reach): void {
   checkInteger("lookAt", lookAt, 1, LOOK_MOST);
 }
 
+/** Refuses an upper end that is none. */
+export function checkRange({ through, upTo }: LetterRange): void {
+  if (through !== undefined) checkInteger("through", through, 0, Number.MAX_SAFE_INTEGER);
+  if (upTo !== undefined) readEnqueuedCursor(upTo);
+}
+
 /** Refuses an upper end where the letters are not in the order of enqueue. */
-export function checkThrough({ sort, through }: DeadLetterQuery): void {
-  if (through === undefined) return;
-  checkInteger("through", through, 0, Number.MAX_SAFE_INTEGER);
-  if (sort === undefined) throw invalid("through", 'no upper end without sort "enqueued"', through, "leave it out");
+export function checkListRange(query: DeadLetterQuery): void {
+  checkRange(query);
+  const end = query.through ?? query.upTo;
+  if (end !== undefined && query.sort === undefined)
+    throw invalid("through", 'no upper end without sort "enqueued"', end, "leave it out");
 }
 
 /** Refuses a filter of letters that means nothing. */

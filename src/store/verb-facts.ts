@@ -31,7 +31,8 @@ import {
   checkPauseTarget,
   checkRetain,
   checkRetention,
-  checkThrough,
+  checkListRange,
+  checkRange,
   checkTrend,
   LOOK_MOST,
   PAGE_MOST,
@@ -196,7 +197,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
       void (query.sort === undefined ? readCursor(query.cursor) : readEnqueuedCursor(query.cursor));
       checkBoolean("oldest", query.oldest ?? false);
       checkBoolean("payloads", query.payloads ?? true);
-      checkThrough(query);
+      checkListRange(query);
       checkFilter(query);
     },
   },
@@ -205,6 +206,7 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
     forPeople: true,
     check: (filter) => {
       checkLook(filter);
+      checkRange(filter);
       checkFilter(filter);
     },
   },
@@ -224,7 +226,11 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
   recall: {
     promises: ALWAYS,
     wakes: ALWAYS,
-    check: (targets) => checkInteger("targets", targets.length, 0, SET_MOST),
+    check: (targets) => {
+      checkInteger("targets", targets.length, 0, SET_MOST);
+      for (const { repair, ...target } of targets)
+        if (repair !== undefined) checkPayloadChange({ ...target, ...repair });
+    },
   },
   redriveCounts: {
     reads: true,
@@ -325,6 +331,16 @@ export const VERBS: { readonly [K in Verb]: VerbFacts<K> } = {
     },
   },
   trend: { reads: true, forPeople: true, check: (query) => checkTrend(query) },
+  figures: {
+    reads: true,
+    forPeople: true,
+    check: ({ lanes, jobs, letters, notes }) => {
+      checkInteger("lanes", lanes, 1, SET_MOST);
+      checkInteger("jobs", jobs, 1, LOOK_MOST);
+      checkInteger("letters", letters, 1, LOOK_MOST);
+      checkName("notes", notes);
+    },
+  },
   fold: { check: ({ limit }) => checkInteger("limit", limit, 1, SET_MOST) },
   recount: {
     check: ({ after, limit }) => {

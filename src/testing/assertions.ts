@@ -1,6 +1,7 @@
 // Assertions about jobs for tests. Everything throws the AssertionError of node:assert, which every test runner shows,
 // with what was expected and what was found.
 import { AssertionError } from "node:assert";
+import { isDeepStrictEqual } from "node:util";
 import { type Duration, formatDuration, parseDuration } from "../core/duration.ts";
 import type { DeathReason, FailureClass, Job } from "../core/job.ts";
 import { namesOf, parseOptions } from "../core/options.ts";
@@ -8,7 +9,6 @@ import { nothingHeld, shownState } from "../core/holding.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
 import type { Verbs } from "../store/verbs.ts";
-import { matches } from "./matching.ts";
 
 /** Expectations about a waiting job; every field narrows. */
 export interface EnqueuedExpectation {
@@ -184,4 +184,24 @@ function lineOf(job: Job, now: number): string {
 
 function failed(message: string): AssertionError {
   return new AssertionError({ message });
+}
+
+/** True if everything that the expectation names matches, and other fields may exist too; lists must have the same length. */
+export function matches(actual: unknown, expected: unknown): boolean {
+  if (Array.isArray(expected))
+    return (
+      Array.isArray(actual) &&
+      actual.length === expected.length &&
+      expected.every((value, at) => matches(actual[at], value))
+    );
+  if (isPlain(expected))
+    return (
+      isPlain(actual) &&
+      Object.keys(expected).every((key) => matches(Object.hasOwn(actual, key) ? actual[key] : undefined, expected[key]))
+    );
+  return isDeepStrictEqual(actual, expected);
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }

@@ -13,7 +13,7 @@ export interface FaultOptions {
 /** The worker of a run with a fault. */
 export interface Faulty {
   readonly system: System;
-  /** The run waits for the fake clock, or no longer does. */
+  /** The run waits for the fake clock, because it is slow or its handler has returned; or it no longer does. */
   waits(context: JobContext, waits: boolean): void;
   /** The worker dies. */
   crash(): void;
@@ -52,9 +52,14 @@ export class Faults {
         const slowMs = take(this.#slow, type);
         if (slowMs !== null) await beSlow(slowMs, context, worker);
         const bad = take(this.#bad, type);
-        if (bad?.kind === "fail") throw bad.error;
         if (bad?.kind === "crash") return died(worker);
-        return definition.run(input, context);
+        try {
+          if (bad?.kind === "fail") throw bad.error;
+          return await definition.run(input, context);
+        } finally {
+          // The worker may tell the fleet of a failure before it settles the run, and waits for the fake clock to do so.
+          worker.waits(context, true);
+        }
       },
     };
   }

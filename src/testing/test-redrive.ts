@@ -62,7 +62,18 @@ export interface TestRedrive extends Redrive, RunsOnDemand, Assertions {
   storeUp(): void;
 }
 
-const PASSED_ON = ["jobs", "defaults", "services", "tenants", "middleware", "log", "maxPayloadBytes", "actor"] as const;
+const PASSED_ON = [
+  "jobs",
+  "defaults",
+  "services",
+  "tenants",
+  "health",
+  "middleware",
+  "log",
+  "maxPayloadBytes",
+  "traces",
+  "actor",
+] as const;
 const FIELDS = namesOf<TestRedriveOptions>()([...PASSED_ON, "now", "seed", "patience"]);
 
 /** The process id of the test itself; those of its workers follow. */

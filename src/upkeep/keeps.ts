@@ -1,6 +1,7 @@
 // How long each type keeps its ended jobs, known to all programs on a store: a note per type with the value last
 // applied, and one per type whose dead letters must go through an archive. So a program that does not define a type
 // still deletes nothing of it too early.
+import { fieldsFrom } from "../core/options.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import type { Cell, CellChange, Keep, Store, TypeKeep } from "../store/store.ts";
 
@@ -131,11 +132,7 @@ function isSame(a: SaidKeep, b: SaidKeep | undefined): boolean {
 
 /** The content of a note; null for one that another version wrote in another form. */
 function keepFrom(text: string): SaidKeep | null {
-  try {
-    const { finishedMs, deadMs } = JSON.parse(text) as Record<string, unknown>;
-    const isSpan = (ms: unknown): ms is number => Number.isSafeInteger(ms) && (ms as number) >= 0;
-    return isSpan(finishedMs) && isSpan(deadMs) ? { finishedMs, deadMs } : null;
-  } catch {
-    return null;
-  }
+  const { finishedMs, deadMs } = fieldsFrom(text);
+  const isSpan = (ms: unknown): ms is number => Number.isSafeInteger(ms) && (ms as number) >= 0;
+  return isSpan(finishedMs) && isSpan(deadMs) ? { finishedMs, deadMs } : null;
 }

@@ -1,21 +1,13 @@
 // The letters that a redrive run sends next: the picks of a canary, or the next of the walk in the order of enqueue. What
-// a pause, a breaker or a service that asked to wait would hold back is not sent; one letter is, as the probe, where a
-// breaker is due for one and no other job could be it.
-import { pausesOf, holdUntilOf, type Holding } from "../core/holding.ts";
+// a pause, a breaker, a service that asked to wait or a job of its group would hold back is not sent, and does not keep
+// others from being sent. One letter is sent as the probe where a breaker is due for one and no other job could be it.
+import { groupName } from "../core/group.ts";
 import type { DeadLetter } from "../core/job.ts";
-import { firstOfGroups, pickCanary } from "../core/recovery/canary.ts";
+import { pickCanary } from "../core/recovery/canary.ts";
 import type { HeldRun, RedriveRun } from "../core/recovery/run.ts";
 import { filterOf, type FrozenSelection } from "../core/recovery/selection.ts";
-import { BREAKER_WORDS, initialRecord, mayProbe, type ServiceRecord, withoutBreaker } from "../core/service-record.ts";
-import type { Limits } from "../core/service.ts";
-import { livingAmong, readHolding, settingsFrom, settingsOfServices } from "../services/holding.ts";
-import type { Store } from "../store/store.ts";
-
-/** What finding letters needs. */
-export interface LetterSource {
-  readonly store: Store;
-  readonly limits: Limits;
-}
+import type { LetterFilter, LetterRange, Store } from "../store/store.ts";
+import { type LetterGate, type LetterSource, openGate } from "./redrive-gate.ts";
 
 /** What a run sends next. */
 export interface NextLetters {
@@ -38,13 +30,14 @@ export interface LetterWalk {
 const PAGE = 200;
 /** The most letters that one page looks at. */
 const LOOK_AT = 10_000;
-/** Pages that a canary looks through at a time for letters that may be sent. */
-const CANARY_PAGES = 10;
+/** Pages that are looked through at a time for letters that may be sent. */
+const PAGES = 10;
 /** Letters by id that are read at the same time. */
 const AT_ONCE = 20;
-/** Lanes read with one call, and calls to find out whether work of a service is due. */
-const LANES = 1_000;
-const LANE_PAGES = 5;
+/** Letters that are asked whether they may be the probe of their service. */
+const PROBES = 5;
+/** How often a canary is picked again because a group of its picks is blocked. */
+const PICKS = 3;
 
 /** The next letters of a selection in the order of enqueue. */
 export async function walkLetters(
@@ -53,10 +46,15 @@ export async function walkLetters(
   { cursor, limit, payloads }: { readonly cursor: string | null; readonly limit: number; readonly payloads: boolean },
 ): Promise<LetterWalk> {
   if (selection.ids) return walkIds(store, selection, selection.ids, { cursor, limit, payloads });
-  const { through } = selection;
-  const query = { ...filterOf(selection), through, sort: "enqueued", lookAt: LOOK_AT, payloads } as const;
+  const query = { ...rangeOf(selection), sort: "enqueued", payloads } as const;
   const { items, next } = await store.deadLetters({ ...query, cursor, limit: Math.min(limit, PAGE) });
   return { letters: items, next };
+}
+
+/** The letters of a selection up to its ends, as stores know them. */
+export function rangeOf(selection: FrozenSelection): LetterFilter & LetterRange {
+  const { through, upTo } = selection;
+  return { ...filterOf(selection), through, ...(upTo !== undefined && { upTo }) };
 }
 
 /** The same by ids: the cursor is the place of the next one. */
@@ -88,23 +86,27 @@ export function isMeant(
   return ({ job, supersededBy }) => (run.superseded || supersededBy === null) && !misfits.has(job.id);
 }
 
-/** The next letters of the rest, at most `n`, up to the first that is held back. */
+/**
+ * The next letters of the rest, at most `n`: those up to the first that is held back, or, where that is the first, those
+ * behind it that are not. The cursor stays before a letter that is held back.
+ */
 export async function nextOfRest(source: LetterSource, run: RedriveRun, n: number): Promise<NextLetters> {
   const read = (limit: number): Promise<LetterWalk> =>
     walkLetters(source.store, run.selection, { cursor: run.cursor, limit, payloads: run.patch !== null });
   let page = await read(n);
   const gate = await openGate(source);
+  await gate.lookAtGroups(page.letters.filter(isMeant(run)));
   const at = page.letters.findIndex((letter) => isMeant(run)(letter) && gate.held(letter) !== null);
-  let held: HeldRun | null = null;
-  if (at >= 0) {
-    const first = page.letters[at] as DeadLetter;
-    held = gate.held(first);
-    const isProbe = at === 0 && (await gate.mayProbe(first));
-    if (at === 0 && !isProbe) return { letters: [], cursor: run.cursor, walked: false, held };
-    // The cursor of a page is its end, so the page must end there.
-    page = await read(isProbe ? 1 : at);
-  }
-  return { letters: page.letters.filter(isMeant(run)), cursor: page.next, walked: page.next === null, held };
+  if (at === 0) return behindHeld(source, run, gate, n);
+  // The cursor of a page is its end, so the page must end there.
+  if (at > 0) page = await read(at);
+  return { letters: page.letters.filter(isMeant(run)), cursor: page.next, walked: page.next === null, held: null };
+}
+
+async function behindHeld(source: LetterSource, run: RedriveRun, gate: LetterGate, n: number): Promise<NextLetters> {
+  const { free, held, probes, isEnd } = await look(source, run, gate, n);
+  const letters = free.length > 0 ? free.slice(0, n) : await probeAmong(gate, probes);
+  return { letters, cursor: run.cursor, walked: isEnd && letters.length === 0 && held === null, held };
 }
 
 /**
@@ -112,37 +114,79 @@ export async function nextOfRest(source: LetterSource, run: RedriveRun, n: numbe
  * run does not send: the walk of the rest begins there.
  */
 export async function nextOfCanary(source: LetterSource, run: RedriveRun, n: number): Promise<NextLetters> {
-  const { found, cursor, isEnd } = await firstCandidates(source, run);
-  if (found.length === 0) return { letters: [], cursor, walked: isEnd, held: null };
   const gate = await openGate(source);
-  const newest = isEnd ? [] : await newestCandidates(source, run, new Set(found.map(({ job }) => job.id)));
-  const candidates = [...found, ...newest].map((letter) => {
+  const { free, held, probes, cursor, isEnd, seen } = await look(source, run, gate, PAGE);
+  if (seen.size === 0) return { letters: [], cursor, walked: isEnd, held: null };
+  const newest = isEnd ? [] : await newestCandidates(source, run, seen);
+  const candidates = [...free, ...newest].map((letter) => {
     const { type, tenant, group } = letter.job;
     return { letter, type, tenant, group, diedAt: letter.diedAt };
   });
-  const free = firstOfGroups(candidates).filter(({ letter }) => gate.held(letter) === null);
-  const picked = pickCanary(free, n).map(({ letter }) => letter);
-  if (picked.length > 0) return { letters: picked, cursor, walked: false, held: null };
-  const first = found[0] as DeadLetter;
-  const letters = (await gate.mayProbe(first)) ? [first] : [];
-  return { letters, cursor, walked: false, held: gate.held(first) };
+  for (let picks = 0; picks < PICKS; picks++) {
+    const picked = pickCanary(
+      candidates.filter(({ letter }) => gate.held(letter) === null),
+      n,
+    ).map(({ letter }) => letter);
+    await gate.lookAtGroups(picked);
+    const letters = picked.filter((letter) => gate.held(letter) === null);
+    if (letters.length > 0) return { letters, cursor, walked: false, held: null };
+  }
+  const first = held ?? candidates.map(({ letter }) => gate.held(letter)).find((hold) => hold !== null) ?? null;
+  return { letters: await probeAmong(gate, probes), cursor, walked: false, held: first };
 }
 
-/** The first letters that the run may send, in the order of enqueue, and the cursor of the page that has the first. */
-async function firstCandidates(
-  { store }: LetterSource,
-  run: RedriveRun,
-): Promise<{ readonly found: readonly DeadLetter[]; readonly cursor: string | null; readonly isEnd: boolean }> {
-  const found: DeadLetter[] = [];
+/** The first of these that may go as the probe of its breaker; none where none may. */
+async function probeAmong(gate: LetterGate, probes: readonly DeadLetter[]): Promise<DeadLetter[]> {
+  for (const letter of probes) if (await gate.mayProbe(letter)) return [letter];
+  return [];
+}
+
+/** What was found in the first pages of a walk. */
+interface Look {
+  /** Letters that nothing holds back, in the order of enqueue. */
+  readonly free: readonly DeadLetter[];
+  /** What holds back the first that is held. */
+  readonly held: HeldRun | null;
+  /** Letters that may be the probe of their service: of each the first ones, of a group only the first. */
+  readonly probes: readonly DeadLetter[];
+  /** The jobs of all letters that the run may send. */
+  readonly seen: ReadonlySet<string>;
+  /** The cursor of the page that has the first of these. */
+  readonly cursor: string | null;
+  readonly isEnd: boolean;
+}
+
+/** Looks from the cursor of the run on for letters that may be sent now; behind a held letter none of its group may. */
+async function look({ store }: LetterSource, run: RedriveRun, gate: LetterGate, enough: number): Promise<Look> {
+  const found = { free: [] as DeadLetter[], probes: [] as DeadLetter[], seen: new Set<string>() };
+  const passed = new Set<string>();
+  const probesOf = new Map<string | null, number>();
+  let held: HeldRun | null = null;
   let [cursor, at] = [run.cursor, run.cursor];
-  for (let page = 0; page < CANARY_PAGES && found.length < PAGE; page++) {
+  for (let page = 0; page < PAGES && found.free.length < enough; page++) {
     const walk = await walkLetters(store, run.selection, { cursor: at, limit: PAGE, payloads: run.patch !== null });
-    found.push(...walk.letters.filter(isMeant(run)));
-    if (walk.next === null) return { found, cursor, isEnd: true };
+    const meant = walk.letters.filter(isMeant(run));
+    await gate.lookAtGroups(meant);
+    for (const letter of meant) {
+      const { id, service, group } = letter.job;
+      const name = group === null ? null : groupName(letter.job);
+      found.seen.add(id);
+      if (name !== null && passed.has(name)) continue;
+      const hold = gate.held(letter);
+      if (hold === null) found.free.push(letter);
+      else {
+        held ??= hold;
+        if (name !== null) passed.add(name);
+        const asked = probesOf.get(service) ?? 0;
+        if (asked < PROBES) found.probes.push(letter);
+        probesOf.set(service, asked + 1);
+      }
+    }
+    if (walk.next === null) return { ...found, held, cursor, isEnd: true };
     at = walk.next;
-    if (found.length === 0) cursor = at;
+    if (found.seen.size === 0) cursor = at;
   }
-  return { found, cursor, isEnd: false };
+  return { ...found, held, cursor, isEnd: false };
 }
 
 /** The newest letters without a group: of a group only the oldest may be picked, and these may not be. */
@@ -159,68 +203,4 @@ async function newestCandidates(
     (letter) =>
       letter.job.group === null && letter.diedAt < run.startedAt && !known.has(letter.job.id) && isMeant(run)(letter),
   );
-}
-
-interface Gate {
-  /** What would hold the letter's job back; null for nothing. */
-  held(letter: DeadLetter): HeldRun | null;
-  /** True if the letter may be sent although its breaker is not closed: it is the probe that closes it. */
-  mayProbe(letter: DeadLetter): Promise<boolean>;
-}
-
-async function openGate({ store, limits }: LetterSource): Promise<Gate> {
-  const holding = await readHolding(store, limits);
-  return {
-    held: ({ job }) => heldBy(job, holding, limits),
-    async mayProbe({ job }) {
-      const { service } = job;
-      if (service === null || pausesOf(job, holding).length > 0 || holdUntilOf(job, holding) !== null) return false;
-      const record = holding.services.get(service);
-      if (!record || !(await isProbeDue(store, limits, service, record, holding.now))) return false;
-      return !(await hasDueWork(store, service));
-    },
-  };
-}
-
-function heldBy(job: DeadLetter["job"], holding: Holding, limits: Limits): HeldRun | null {
-  const [pause] = pausesOf(job, holding);
-  if (pause) return { why: `the ${pause.kind} ${pause.name} is paused`, until: pause.until };
-  const { service } = job;
-  if (service === null) return null;
-  const { breaker } = recordOf(service, holding, limits);
-  if (breaker.state !== "closed") {
-    const until = "until" in breaker ? breaker.until : null;
-    return { why: `the breaker of ${service} is ${BREAKER_WORDS[breaker.state]}`, until };
-  }
-  const hold = holdUntilOf(job, holding);
-  return hold === null ? null : { why: `${service} asked to wait`, until: hold };
-}
-
-/** The record of a service; where this program knows that it has no breaker, only an opening by hand counts. */
-function recordOf(service: string, holding: Holding, limits: Limits): ServiceRecord {
-  const record = holding.services.get(service) ?? initialRecord;
-  return limits.service(service).breaker === null ? withoutBreaker(record, holding.now) : record;
-}
-
-async function isProbeDue(
-  store: Store,
-  limits: Limits,
-  service: string,
-  record: ServiceRecord,
-  now: number,
-): Promise<boolean> {
-  const [{ cells }, workers] = await Promise.all([store.cells(settingsOfServices([service])), store.workers()]);
-  const { breaker } = settingsFrom(cells, limits, livingAmong(workers, now)).service(service);
-  return breaker !== null && mayProbe(record, breaker, now);
-}
-
-/** True if a job of the service is due that could be the probe, as far as was looked. */
-async function hasDueWork(store: Pick<Store, "lanes">, service: string): Promise<boolean> {
-  for (let after: number | null = null, page = 0; page < LANE_PAGES; page++) {
-    const { lanes, next } = await store.lanes(after, LANES);
-    if (lanes.some((lane) => lane.service === service)) return true;
-    if (next === null) return false;
-    after = next;
-  }
-  return true;
 }

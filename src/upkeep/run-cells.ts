@@ -1,5 +1,6 @@
 // The records of redrive runs in the store: a cell for each, and one without a name that lists those that are not over.
-// A change of that one tells every worker that a run has begun or goes on, so that idle workers need not ask.
+// A change of that one tells every worker that a run has begun or goes on, so that idle workers need not ask. A start
+// writes the run first and lists it then: a run that is neither listed nor over has not begun, and is not shown.
 import { fieldsFrom } from "../core/options.ts";
 import { isDriven, isOpenRun, RUN_CELLS, runFrom, type RedriveRun } from "../core/recovery/run.ts";
 import type { Cell, CellChange, Store } from "../store/store.ts";
@@ -31,14 +32,51 @@ export async function readRun(
   store: Pick<Store, "cells">,
   id: string,
 ): Promise<{ readonly found: StoredRun | null; readonly now: number }> {
-  const { cells, now } = await store.cells([{ kind: RUN_CELLS, name: id }]);
-  return { found: storedIn(cells)[0] ?? null, now };
+  const { cells, now } = await store.cells(["", id].map((name) => ({ kind: RUN_CELLS, name })));
+  return { found: begun(runsIn(cells, now)).runs[0] ?? null, now };
 }
 
 /** Every run that is kept. */
 export async function readAllRuns(store: Pick<Store, "cells">): Promise<RunsRead> {
   const { cells, now } = await store.cells([{ kind: RUN_CELLS }]);
-  return runsIn(cells, now);
+  return begun(runsIn(cells, now));
+}
+
+/** These without the runs that have not begun. */
+function begun(read: RunsRead): RunsRead {
+  return { ...read, runs: read.runs.filter(({ run }) => !isOpenRun(run) || read.listed.includes(run.id)) };
+}
+
+/** How long a start may take; what it wrote before may be overwritten then. */
+const STARTING_MS = 10_000;
+
+/**
+ * Writes the record of a new run, which begins when it is listed; null where its plan has begun a run before, or is being
+ * started by another process. Answers the version of the cell.
+ */
+export async function writeUnlisted(store: Pick<Store, "cells" | "setCells">, run: RedriveRun): Promise<number | null> {
+  const { cells } = await store.cells(["", run.id].map((name) => ({ kind: RUN_CELLS, name })));
+  const { listed, runs } = runsIn(cells, 0);
+  const [before] = runs;
+  if (before) {
+    const isBegun = listed.includes(run.id) || !isOpenRun(before.run);
+    if (isBegun || run.startedAt - before.run.startedAt < STARTING_MS) return null;
+  }
+  const version = before?.version ?? 0;
+  const [isWritten] = await store.setCells([runChange(run, version)]);
+  return isWritten ? version + 1 : null;
+}
+
+/** How long the records of runs are kept after their end. */
+const KEPT_MS = 90 * 86_400_000;
+
+/** Deletes the records of runs that ended long ago, or were written long ago and never began. */
+export async function forgetOldRuns(store: Pick<Store, "cells" | "setCells">): Promise<void> {
+  const { cells, now } = await store.cells([{ kind: RUN_CELLS }]);
+  const { listed, runs } = runsIn(cells, now);
+  const old = runs.filter(({ run }) => !listed.includes(run.id) && now - (run.endedAt ?? run.startedAt) > KEPT_MS);
+  if (old.length > 0)
+    await store.setCells(old.map(({ run, version }) => ({ ...runChange(run, version), value: null })));
 }
 
 /** The runs that are not over. Those whose names the caller knows already come with the first question. */

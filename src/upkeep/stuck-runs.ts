@@ -23,6 +23,8 @@ export interface StuckCheckOptions extends StuckJudge, SettlingOptions {
   readonly graceMs: number;
   /** How many workers share the check, as far as is known; default 1. */
   readonly workers?: () => number;
+  /** True if no worker can have a run now, as far as is known; default false. */
+  readonly nothingRuns?: () => boolean;
 }
 
 /** A run that exceeds its limit, and its verdict. */
@@ -36,12 +38,17 @@ const EVERY_MS = 10_000;
 /** Most workers that share the check. */
 const SHARED_MOST = 6;
 
+/** While nothing runs, the store is asked at one step of so many: jobs of a claim that went wrong may be left. */
+const IDLE_STEPS = 12;
+
 /** The service: every ten seconds; where several workers share the check, each of them less often. */
 export function stuckService(options: StuckCheckOptions): Service {
+  let idleSteps = 0;
   return {
     name: "stuck check",
     async step(signal) {
-      await checkStuck(options, signal);
+      idleSteps = options.nothingRuns?.() ? idleSteps + 1 : 0;
+      if (idleSteps % IDLE_STEPS === 0) await checkStuck(options, signal);
       return EVERY_MS * Math.max(1, Math.min(SHARED_MOST, options.workers?.() ?? 1));
     },
   };

@@ -58,7 +58,12 @@ export class BatchRun {
     this.runs = fetched.map(({ job, claimedMs }) => new Run(job, definition, claimedMs, startedMs));
     this.#open = new Map(this.runs.map((run) => [run.job.id, run]));
     this.#search = { next: this.runs, rest: [], aside: [] };
-    for (const run of this.runs) run.onStop = () => this.#onStop();
+    const [first, ...others] = this.runs.map(({ job }) => job);
+    const trace = (first && options.traces?.run([first, ...others])) ?? null;
+    for (const run of this.runs) {
+      run.trace = trace;
+      run.onStop = () => this.#onStop();
+    }
   }
 
   /** Calls the handler. */
@@ -96,7 +101,9 @@ export class BatchRun {
       ...outcomeWords((id, outcome) => this.#hear(id, outcome)),
     };
     try {
-      const returned = await (definition.batch as BatchSettings).run(items, context);
+      const { run } = definition.batch as BatchSettings;
+      const trace = runs[0]?.trace ?? null;
+      const returned = await (trace ? trace.within(() => run(items, context)) : run(items, context));
       await tellReturned(returned, items, (id, outcome) => this.#hear(id, outcome));
     } catch (error) {
       return error;

@@ -20,6 +20,7 @@ import {
   type Turn,
   wanted,
   type WorkerState,
+  seenAfterClaim,
 } from "../core/next-step.ts";
 import { nextPauseEnd } from "../core/paused.ts";
 import { jobsIn, type Quota } from "../core/claim-plan.ts";
@@ -273,7 +274,7 @@ export class ClaimLoop {
     if (refused === "control") this.#planning.control = null;
     if (refused === "worker") await presence.comeBack();
     if (jobs.length > 0) this.#accept(jobs, isSingle);
-    this.#noteTaken(quotas, jobs, limit);
+    this.#seen = seenAfterClaim(this.#seen, quotas, jobs, limit);
     return jobs.length;
   }
 
@@ -283,28 +284,6 @@ export class ClaimLoop {
     services.claimed(jobs);
     if (isSingle && jobs.some(({ crashes, maxCrashes }) => crashes >= maxCrashes - 1)) alone.taken();
     hands.accept(jobs, isSingle, claiming.aborted);
-  }
-
-  /** A lane of a group that was asked has given what it may; the next look shows what it may give then. */
-  #noteTaken(quotas: readonly Quota[], jobs: ClaimAnswer["jobs"], limit: number): void {
-    const before = this.#seen;
-    const asked = new Set(quotas.map(({ lane }) => lane));
-    const left = before.lanes.filter(({ group, lane }) => group === null || !asked.has(lane));
-    const isDropped = left.length < before.lanes.length;
-    const dropped = before.dropped || isDropped;
-    let { took } = before;
-    for (const { priority } of jobs) took = Math.max(priority, took ?? priority);
-    // If a lane had fewer jobs than expected, the lanes are outdated.
-    const wished = quotas.reduce((sum, quota) => sum + quota.limit, 0);
-    const isShort = jobs.length < Math.min(limit, wished);
-    const isOld = isShort && !(dropped && left.length > 0);
-    this.#seen = {
-      ...before,
-      lanes: isDropped ? left : before.lanes,
-      dropped,
-      took,
-      atMs: isOld ? NEVER : before.atMs,
-    };
   }
 }
 

@@ -7,7 +7,9 @@ import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import type { Records } from "../upkeep/upkeep-records.ts";
 import type { Isolation } from "./isolation.ts";
+import type { Meter } from "../report/meter.ts";
 import type { WorkerEvents } from "../report/reporter.ts";
+import type { Traces } from "../report/traces.ts";
 import type { WorkerSettings } from "./settings.ts";
 
 /** The identity of a worker in its writes: one record that all of its parts share. */
@@ -32,6 +34,10 @@ export interface WorkerDependencies {
   readonly events: WorkerEvents;
   /** Counts runs for the store; absent where they are not counted. */
   readonly flow?: FlowMeter;
+  /** Counts runs for metrics; absent where they are not counted. */
+  readonly meter?: Meter;
+  /** Makes spans; absent where no traces are made. */
+  readonly traces?: Traces | null;
   /** Records what upkeep does; absent where it is not published. */
   readonly records?: Records;
   readonly process: { readonly pid: number; readonly host: string; readonly isAlive: (pid: number) => boolean };

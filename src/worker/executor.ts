@@ -17,6 +17,7 @@ import { RunContext } from "./context.ts";
 import type { Gate } from "../services/service-gate.ts";
 import { aboutJob } from "../report/about-job.ts";
 import type { Reporter } from "../report/reporter.ts";
+import type { Traces } from "../report/traces.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Done, Settler } from "./settler.ts";
 
@@ -36,6 +37,8 @@ export interface ExecutorOptions {
   readonly report: Reporter;
   /** The gate between jobs and the services they depend on. */
   readonly gate: Pick<Gate, "start" | "heard">;
+  /** Makes spans; absent where no traces are made. */
+  readonly traces?: Traces | null;
   /** True once the worker starts nothing more. */
   readonly isStopping?: () => boolean;
 }
@@ -69,6 +72,7 @@ export function execute(
   run.onStop = (reason) => {
     giveUp = open ? giveUpLater(run, reason, options, finish) : null;
   };
+  if (!held) run.trace = options.traces?.run([job]) ?? null;
   const outcome = held ? Promise.resolve(held) : callHandler(run, options);
   run.returned = outcome.then(finish);
   return run;
@@ -146,9 +150,12 @@ async function callHandler(run: Run, options: ExecutorOptions): Promise<Outcome>
   // If the run was given up meanwhile, another worker may have the job by now.
   if (run.stopped) return outcomeOfStop(run, run.stopped, options);
   if (isLogged(options.log, "info"))
-    options.log.info(aboutJob(job), `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
+    options.log.info(aboutJob(job, run.trace), `processing (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   try {
-    const given = definition.run(ready.input, new RunContext(run, options));
+    const context = new RunContext(run, options);
+    const given = run.trace
+      ? run.trace.within(() => definition.run(ready.input, context))
+      : definition.run(ready.input, context);
     // Awaiting a plain value would cost as much as the rest of this function.
     const value = isPromise(given) ? await given : given;
     const delayMs = snoozeMs(value);
@@ -188,8 +195,8 @@ function tooLate({ deadlineMs, type }: Job): Outcome {
 }
 
 /** The producer is newer than this worker; a worker of the new version will come, so the job is not charged. */
-function tooNew({ job, definition }: Run, { log }: ExecutorOptions): Outcome {
-  const about = { ...aboutJob(job), version: job.version, known: definition.version };
+function tooNew({ job, definition, trace }: Run, { log }: ExecutorOptions): Outcome {
+  const about = { ...aboutJob(job, trace), version: job.version, known: definition.version };
   log.warn(about, "the payload is of a newer version than this worker knows; left to a newer worker");
   return { kind: "released", reason: "newer_version", delayMs: NEWER_WORKER_MS };
 }
@@ -242,9 +249,11 @@ export function settle(run: Run, outcome: Outcome, options: ExecutorOptions): vo
   const now = storeTime(run, run.endedMs);
   const held = job.deadlineMs === null ? 0 : options.heldMs(job, now);
   const answer: Verdict = verdict(job, outcome, definition.policy, now, options.system.random, held);
+  run.trace?.judged(job, answer);
   // Never for progress, which is not sent from here.
   const done: Done = (settled, counted) => {
     run.onSettled?.();
+    run.trace?.settled(job, settled);
     options.report(job, counted as Verdict, settled, run);
   };
   options.settle(job, answer, done, run.completion);

@@ -20,7 +20,8 @@ import type { Settler } from "./settler.ts";
 import type { WakeableSleep } from "./wakeable-sleep.ts";
 
 /** What it needs. */
-export interface InFlightOptions extends Pick<WorkerDependencies, "system" | "store" | "settings" | "log" | "events"> {
+export interface InFlightOptions
+  extends Pick<WorkerDependencies, "system" | "store" | "settings" | "log" | "events" | "traces"> {
   readonly self: WorkerIdentity;
   readonly definitions: ReadonlyMap<string, JobDefinition>;
   readonly settler: Settler;
@@ -95,6 +96,7 @@ export class InFlight implements WorkInHand {
       gate: services,
       heldMs: (job, until) => services.heldMs(job, until),
       isStopping: () => self.isStopping,
+      ...(options.traces && { traces: options.traces }),
     };
     this.#batches = new Batches({
       executor: this.#executor,
@@ -361,7 +363,7 @@ export class InFlight implements WorkInHand {
     if (this.isSpent) this.releaseAhead();
     const { counts, log, events } = this.#options;
     counts.leaked += 1;
-    log.error(aboutJob(run.job), "the handler ignored its abort signal; its slot is lost until it returns");
+    log.error(aboutJob(run.job, run.trace), "the handler ignored its abort signal; its slot is lost until it returns");
     const leaked = this.#leaks.size;
     if (leaked * 2 >= this.concurrency) events.emit({ kind: "worker.spent", worker: this.self.id, leaked });
   }

@@ -7,10 +7,11 @@ import type { WorkerOptions, WorkerSettings } from "./settings.ts";
 /** Options of a worker in your program; durations as `"5s"` or milliseconds. */
 export interface RedriveWorkerOptions extends WorkerOptions {
   /**
-   * Opens an HTTP port that answers `/live` and `/ready`, on this host only unless `host` is given; port 0 lets the
-   * system choose. Default none.
+   * Opens an HTTP port that answers `/live`, `/ready` and `/metrics`, on this host only unless `host` is given; port 0
+   * lets the system choose. With `metricsToken`, a text of up to 255 bytes, `/metrics` wants it as a bearer token; without
+   * it, `/metrics` is served on loopback addresses only. Default none.
    */
-  readonly health?: { readonly port: number; readonly host?: string };
+  readonly health?: { readonly port: number; readonly host?: string; readonly metricsToken?: string };
   /**
    * A file to which dead letters of the types defined here are appended before retention deletes them; workers without
    * it leave those letters alone. Default none.

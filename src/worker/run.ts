@@ -3,6 +3,7 @@ import type { Lease } from "../core/job.ts";
 import type { Verdict } from "../core/verdict.ts";
 import type { BatchItem } from "../jobs/batch-handler.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import type { RunTrace } from "../report/traces.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
 /** Why a run was asked to stop. */
@@ -37,6 +38,8 @@ export class Run {
   onStop: ((reason: StopReason) => void) | null = null;
   /** Called when the store has answered its verdict, or the verdict was given up. */
   onSettled: (() => void) | null = null;
+  /** Its span, which the jobs of a batch share; null without traces. */
+  trace: RunTrace | null = null;
   /** What the handler completed inside its own transaction; whether that committed, only the store knows. */
   completion: Extract<Verdict, { readonly kind: "complete" }> | null = null;
   /** Resolves when the handler has really returned, however long after its run was settled. */

@@ -35,7 +35,7 @@ export class QueueWorker {
   #stopping: Promise<void> | null = null;
 
   constructor(given: WorkerDependencies) {
-    const { system, log, jobs, settings, flow } = given;
+    const { system, log, jobs, settings, flow, meter } = given;
     const events = unbreakable(given.events, log);
     const definitions = new Map(jobs.map((definition) => [definition.type, definition]));
     const self: WorkerIdentity = { id: system.workerId(), startedThrough: 0, isStopping: false };
@@ -56,6 +56,7 @@ export class QueueWorker {
         definitions,
         now: system.now,
         ...(flow && { flow }),
+        ...(meter && { meter }),
       }),
       sleep: new WakeableSleep(system),
       claiming: this.#claiming.signal,
@@ -84,6 +85,17 @@ export class QueueWorker {
   /** Its present id; a worker that was given up comes back under a new one. */
   get id(): string {
     return this.#parts.self.id;
+  }
+
+  /** What it has claimed and not settled, in slots. */
+  get held(): number {
+    return this.#parts.hands.held;
+  }
+
+  /** Its slots; those that are lost to handlers are neither busy nor free. */
+  get slots(): { readonly busy: number; readonly free: number; readonly leaked: number } {
+    const { concurrency, slots, free } = this.#parts.hands;
+    return { busy: slots - free, free, leaked: concurrency - slots };
   }
 
   /** True while in contact with the store and taking work. */

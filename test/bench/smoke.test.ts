@@ -59,6 +59,7 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
     scheduled: ["Redrive with 20000 scheduled for later", "  share of the rate without them"],
     memory: ["memory after 1000 jobs", "memory after 5000", "  peak while all"],
     killer: ["one killer among 200", "  processes that died"],
+    traces: ["CPU per job without traces", "CPU per job with an OpenTelemetry SDK", "  with traces against without"],
   },
   postgres: {
     throughput: ["1 worker process", "2 worker processes"].flatMap((processes) => [
@@ -125,6 +126,8 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
     "trend of a cause, an hour",
     "trend of the flow, an hour",
     "letters of a cause, a page of 50",
+    "triage of one cause",
+    "triage of 40 causes",
     "fold with nothing to do",
     "recount of one cause",
     "recount of all causes",
@@ -156,6 +159,14 @@ describe("npm run bench", () => {
     expect(lines).toEqual(
       rowsOf(name, only).map((row) => expect.stringMatching(`^${row.replaceAll(/[/.]/g, "\\$&")}`)),
     );
+  });
+
+  it("compares this tree with another one, here with itself", () => {
+    const { status, lines, errors } = bench("against", "--short", "--only", "sqlite", "--tree", ".");
+    expect(status, errors).toBe(0);
+    const kinds = ["done", "fails", "fails with ids", "fails in a library"];
+    const rows = kinds.flatMap((kind) => ["enqueue", "work"].map((figure) => `SQLite, ${kind}: ${figure}, process`));
+    expect(lines).toEqual(rows.map((row) => expect.stringMatching(`^${row} .* us .* x$`)));
   });
 
   it("says how it is used when it is asked for what it does not have", () => {

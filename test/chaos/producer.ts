@@ -146,6 +146,7 @@ function jobOf(definition: JobDefinition<Body>, body: Body, key: string | null):
     digest: key === null ? null : String(hashText(payload)),
     delayMs: 0,
     runAt: null,
+    trace: null,
     ...termsOf(policy),
     limited: true,
   };

@@ -30,7 +30,25 @@ describe("health", () => {
     const { code, document } = await bench.json(["health"]);
     expect(code).toBe(0);
     expect(document).toMatchObject({ status: "degraded", score: 0.7, workers: 0 });
-    expect(document.reasons[0]).toContain("no worker is alive");
+    expect(document).toMatchObject({ successRate: null });
+    expect(document.reasons).toEqual([
+      {
+        text: expect.stringContaining("no worker is alive"),
+        since: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+        subject: null,
+        help: "redrive worker --jobs FILE",
+      },
+    ]);
+    expect((await bench.run(["health"])).out).toMatch(/  - no worker is alive and .* \(since .*\): redrive worker/);
+  });
+
+  it("judges one type, by the limits of the config file", async () => {
+    const bench = createBench();
+    bench.write("redrive.config.yaml", "health: { late: 1h, drains: { every: 5m } }\n");
+    await bench.run(["enqueue", "thing", "{}"]);
+    expect((await bench.json(["health", "--type", "other"])).document).toMatchObject({ score: 1, type: "other" });
+    expect((await bench.json(["health", "--type", "thing"])).document).toMatchObject({ score: 0.7 });
+    expect(await bench.run(["health", "--type", "a b"])).toMatchObject({ code: 2 });
   });
 });
 
@@ -81,6 +99,21 @@ describe("a store that is another file", () => {
 });
 
 describe("doctor", () => {
+  it("says what is missing for the traces that the config file asks for", async () => {
+    const bench = createBench();
+    await bench.run(["migrate"]);
+    expect((await bench.run(["doctor"])).out).not.toContain("traces");
+    writeFileSync(join(bench.folder, "redrive.config.yaml"), "traces: link\n", { mode: 0o600 });
+    const { code, out } = await bench.run(["doctor"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^warning +traces +@opentelemetry\/api 1\.\S+, but no SDK is registered in this process/m);
+    writeFileSync(join(bench.folder, "redrive.config.yaml"), "traces: maybe\n", { mode: 0o600 });
+    expect(await bench.run(["doctor"])).toMatchObject({
+      code: 78,
+      err: expect.stringContaining('traces: expected true, false or "link"; got "maybe"') as string,
+    });
+  });
+
   it("says whether answered writes are on disk, and so does a worker that starts", async () => {
     const bench = createBench();
     const durable = async (store: string): Promise<unknown> => {

@@ -266,7 +266,7 @@ tenants:
           name: "pricing",
           budget: { share: 0.1, floorPerSecond: 10, capacity: 100, tokens: expect.any(Number) },
           weight: null,
-          rate: { limit: 10, perMs: 60_000, burst: 1, nextAt: expect.stringMatching(ISO) },
+          rate: { limit: 10, perMs: 60_000, burst: 1, left: expect.any(Number), nextAt: expect.stringMatching(ISO) },
         },
         { kind: "tenant", name: "acme", budget: null, weight: 2, rate: null },
       ],

@@ -3,7 +3,9 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { builtModule } from "../support/built.ts";
 import { type Bench, createBench, type World } from "../support/cli.ts";
+import { openBeside } from "../support/database-file.ts";
 
 const JOBS = `
 import { defineJob, PermanentError } from "redrive";
@@ -41,6 +43,11 @@ beforeEach(async () => {
 });
 
 const payloadOf = (job = id): unknown => bench.sql(`select payload from job where id = '${job}'`)[0]?.[0];
+function setPayload(payload: string): void {
+  const db = openBeside(join(bench.folder, "redrive.db"));
+  db.prepare("update job set payload = ? where id = ?").run(payload, id);
+  db.close();
+}
 const versions = (): unknown => bench.sql("select count(*) from payload_version")[0]?.[0];
 
 /** A call that must be refused with one line and must write nothing. */
@@ -119,6 +126,47 @@ describe("dlq edit", () => {
     expect(code).toBe(0);
     expect(readFileSync(seen, "utf8")).toMatch(/^{\n {2}"cents": 1,\n {2}"id": 9007199254740993,/);
     expect(payloadOf()).toBe(ODD.replace("1,", "4,"));
+  });
+
+  it.each([
+    ["as it is", '{"cents":1}', ":"],
+    ["with a new line at its end", '{"cents":1}', `printf '\\n' >> "$0"`],
+    ["with white space that the editor shows", '{ "cents": 1 }', `printf ' \\n\\n' >> "$0"`],
+    ["that does not fit its schema any more", '{"cents":"1"}', `printf '\\n' >> "$0"`],
+  ])("leaves a payload unchanged that an editor gives back %s", async (_, payload, script) => {
+    setPayload(payload);
+    const env = { EDITOR: `sh -c '${script.replaceAll("'", `'"'"'`)}'` };
+    const { code, out, err } = await bench.run(["dlq", "edit", id], { columns: 80, env });
+    expect(out, err).toBe(`${id} is unchanged: it has this payload already; nothing was written.\n`);
+    expect(code).toBe(0);
+    expect(payloadOf()).toBe(payload);
+    expect(versions()).toBe(0);
+  });
+
+  it("stores what an editor changes in a payload with white space, without the new line that it adds", async () => {
+    setPayload('{ "cents": 1 }');
+    const env = { EDITOR: `sh -c 'echo "{ \\"cents\\":  7 }" > "$0"'` };
+    const { code, err } = await bench.run(["dlq", "edit", id, "--yes"], { columns: 80, env });
+    expect(code, err).toBe(0);
+    expect(payloadOf()).toBe('{ "cents":  7 }');
+  });
+
+  it("refuses what was edited while another operator sent the job back, and keeps the text", async () => {
+    const folder = bench.folder;
+    // The other operator is quicker than the editor.
+    bench.write(
+      "retry.mjs",
+      `import { createRedrive } from ${JSON.stringify(builtModule("index.js"))};
+      const redrive = await createRedrive({ store: "sqlite:${folder}/redrive.db", log: "silent", actor: "bob" });
+      await redrive.deadLetters.retry(${JSON.stringify(id)}, { delay: "1h" });
+      await redrive.close();`,
+    );
+    const env = { EDITOR: `sh -c 'echo "{\\"cents\\":7}" > "$0"; exec "${process.execPath}" "${folder}/retry.mjs"'` };
+    const { code, err } = await bench.run(["dlq", "edit", id, "--yes"], { columns: 80, env });
+    expect(err).toMatch(/is queued, and only a dead job can be edited \(bob sent it back to work at .*Z\); nothing/);
+    expect(err).toMatch(/Your text is kept in \S+/);
+    expect(code).toBe(4);
+    expect(payloadOf()).toBe(ODD);
   });
 
   it("keeps the text of an editor that cannot be written", async () => {

@@ -32,6 +32,7 @@ const REFUSED: readonly (readonly [field: keyof NewJob, values: readonly unknown
   ["delayMs", [...NUMBERS, 10 * 366 * 86_400_000 + 1]],
   ["runAt", NUMBERS.slice(0, 6)],
   ["version", [...NUMBERS, 0, 1_000_001]],
+  ["trace", [...TEXTS.slice(0, 4), "x".repeat(1_025), 5, undefined]],
   ["limited", [0, 1, "true", null, undefined]],
   ["unique", ["", "Key", "other", "constructor", null, undefined, 5]],
 ];

@@ -24,6 +24,7 @@ export function enqueueFacts({ fact, timed }: Suite): void {
       stuckRetryMs: 4_000,
       stuckLimit: 2,
       limited: false,
+      trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     });
     expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);
     const { digest: _digest, delayMs: _delayMs, runAt: _runAt, unique: _unique, ...kept } = job;
@@ -47,6 +48,7 @@ export function enqueueFacts({ fact, timed }: Suite): void {
       cancelRequested: false,
       lastDelayMs: 0,
       batchMost: null,
+      trace: null,
       result: null,
       failure: null,
     });

@@ -11,6 +11,7 @@ import { dueFacts } from "./due.ts";
 import { enqueueFacts } from "./enqueue.ts";
 import { eventFacts } from "./event-log.ts";
 import { failureFacts } from "./failures.ts";
+import { figureFacts } from "./figures.ts";
 import { groupFacts, placeFacts } from "./groups.ts";
 import { enqueueOrderFacts, presentFailureFacts, releaseFacts, shownKeyFacts } from "./identity.ts";
 import { keyFacts } from "./keys.ts";
@@ -58,6 +59,7 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["tally", tallyFacts],
   ["causes", causeFacts],
   ["counts per minute", flowFacts],
+  ["figures", figureFacts],
   ["history", historyFacts],
   ["redrive", redriveFacts],
   ["fences", fenceFacts],
@@ -84,14 +86,25 @@ const GROUPS: readonly (readonly [name: string, facts: (suite: Suite) => void])[
   ["life", lifeFacts],
 ];
 
-/** Registers the suite for one store, without some groups where these prove nothing; every test opens a world of its own. */
-export function exercise(
+/** Registers the suite for one store; every test opens a world of its own. */
+export function exercise(name: string, open: () => Promise<World>): void {
+  describe(name, () => {
+    for (const [group, facts] of GROUPS) describe(group, () => facts(suiteOf(open, [])));
+  });
+}
+
+/** Registers some groups of the suite, where the others would prove nothing. */
+export function exerciseOnly(
   name: string,
+  groups: readonly string[],
   open: () => Promise<World>,
-  { skip = [], without = [] }: { readonly skip?: readonly Skip[]; readonly without?: readonly string[] } = {},
+  skip: readonly Skip[] = [],
 ): void {
   describe(name, () => {
-    for (const [group, facts] of GROUPS)
-      if (!without.includes(group)) describe(group, () => facts(suiteOf(open, skip)));
+    for (const wanted of groups) {
+      const [, facts] = GROUPS.find(([group]) => group === wanted) ?? [];
+      if (!facts) throw new Error(`The suite has no group "${wanted}".`);
+      describe(wanted, () => facts(suiteOf(open, skip)));
+    }
   });
 }

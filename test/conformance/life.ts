@@ -58,6 +58,7 @@ const VERBS: {
   causes: (store) => store.causes({ limit: 1 }),
   trend: (store) => store.trend({ from: 0, until: 60_000, stepMs: 60_000 }),
   fold: (store) => store.fold({ limit: 1 }),
+  figures: (store) => store.figures({ lanes: 10, jobs: 10, letters: 10, notes: "cause" }),
   recount: (store) => store.recount({ after: "", limit: 1 }),
 };
 

@@ -15,10 +15,18 @@ export interface Shared {
   readonly leases: Lease[];
   /** The releases whose runs failed, by cause. */
   readonly releases: Map<string, Set<string>>;
+  /** Drivers that are in the middle of a step, by name: that of the first store, then that of the other. */
+  readonly held: Map<string, HeldDriver[]>;
   /** The contents before the command. */
   latest: Dump;
   ticket: number;
   made: number;
+}
+
+/** A driver that is held before one of its calls. */
+export interface HeldDriver {
+  /** Lets it go on, or ends it there; resolves to how its step ended. */
+  end(how: "go on" | "kill"): Promise<string>;
 }
 
 /** A fresh beginning. */
@@ -40,7 +48,8 @@ export function emptyShared(now: number, grouped: boolean): Shared {
     redrives: [],
     payloads: [],
   };
-  return { grouped, clock: { now }, ids: [], workers: [], leases: [], releases: new Map(), latest, ticket: 1, made: 0 };
+  const lists = { ids: [], workers: [], leases: [] };
+  return { grouped, clock: { now }, ...lists, releases: new Map(), held: new Map(), latest, ticket: 1, made: 0 };
 }
 
 /** One command: how it reads when a run fails, and what it asks of a store. */

@@ -9,6 +9,7 @@ import { anyPick, type Command, command, jobAt, leaseAt, pick, type Shared, work
 import { allLanes, CELL_KINDS, GROUPS } from "./model-dump.ts";
 import { events, record } from "./model-events.ts";
 import { deadLetters, prune, retain, setFingerprints, tally } from "./model-letters.ts";
+import { changeRun, drive, edit, startRun } from "./model-driven.ts";
 import { addFlow, fold, recount, trend } from "./model-counts.ts";
 import { recall, redrive, repair } from "./model-redrives.ts";
 import { note, setRecord } from "./model-notes.ts";
@@ -35,6 +36,7 @@ const spec = fc.record({
   unique: fc.constantFrom(...UNIQUE_MODES),
   maxAttempts: fc.constantFrom(3, 3, 2),
   together: fc.constantFrom(1, 1, 1, 2),
+  trace: rarely(fc.constant("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), 3),
   stuck: rarely(fc.constantFrom(1, 10_000), 2),
 });
 
@@ -64,11 +66,29 @@ function jobFrom(
   return { id, payload: body, key, digest, runAt: due, ...limits, ...rest, ...belonging, group };
 }
 
-const enqueue = command("enqueue", fc.array(spec, { minLength: 1, maxLength: 4 }), (shared, specs) => {
+function enqueueAll(shared: Shared, specs: readonly ValueOf<typeof spec>[]) {
   const jobs = specs.map((each) => jobFrom(shared, each));
   shared.ids.push(...jobs.map(({ id }) => id).filter((id) => !shared.ids.includes(id)));
-  return (store) => store.enqueue(jobs);
-});
+  return (store: Store) => store.enqueue(jobs);
+}
+
+/** New jobs. */
+export const enqueue = command("enqueue", fc.array(spec, { minLength: 1, maxLength: 4 }), enqueueAll);
+
+const dueSpec = spec.map(
+  (each): ValueOf<typeof spec> => ({
+    ...each,
+    again: null,
+    key: null,
+    delayMs: 0,
+    runAt: null,
+    type: "a",
+    priority: 0,
+  }),
+);
+
+/** New jobs of one type that are due at once. */
+export const enqueueDue = command("enqueue", fc.array(dueSpec, { minLength: 2, maxLength: 5 }), enqueueAll);
 
 const registration = fc.record({
   leaseMs: fc.constantFrom(10_000, 60_000, 600_000),
@@ -92,7 +112,12 @@ const claimSpec = fc.record({
   old: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 1),
 });
 
-const claim = command("claim", claimSpec, (shared, { worker, quotas, limit, started, old }) => {
+type Claiming = ValueOf<typeof claimSpec>;
+
+function claimBy(
+  shared: Shared,
+  { worker, quotas, limit, started, old }: Claiming,
+): (store: Store) => Promise<ClaimAnswer> {
   shared.made += 1;
   const ticket = shared.ticket;
   shared.ticket += limit;
@@ -108,6 +133,14 @@ const claim = command("claim", claimSpec, (shared, { worker, quotas, limit, star
     });
     return store.claim({ ...request, control, quotas: own });
   };
+}
+
+const claim = command("claim", claimSpec, claimBy);
+
+/** Takes what is due in any lane. */
+export const claimAll = command("claimAll", anyPick, (shared, worker) => {
+  const quotas = Array.from({ length: 30 }, (_, lane) => ({ lane, limit: 20 }));
+  return claimBy(shared, { worker, quotas, limit: 20, started: 20, old: 0 });
 });
 
 const word = fc.oneof({ weight: 9, arbitrary: anyVerdict }, fc.constant({ kind: "progress" as const, value: "5" }));
@@ -145,10 +178,14 @@ const anyWait = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom(1, 10, 1_000, 1_000, 10_000, 60_000) },
   fc.constant(86_400_000),
 );
-const advance = command("advance", anyWait, (shared, ms) => {
+const pass = (shared: Shared, ms: number) => {
   shared.clock.now += ms;
   return async () => null;
-});
+};
+const advance = command("advance", anyWait, pass);
+
+/** The time in which drivers look again, send again, or lose their lease. */
+export const waitBriefly = command("advance", fc.constantFrom(100, 500, 1_000, 2_000, 10_000), pass);
 
 // The contract gives the leases to cancel no order.
 async function askBeat(store: Store, beat: Beat): Promise<BeatAnswer> {
@@ -268,6 +305,10 @@ export const anyCommand: fc.Arbitrary<Command> = fc.oneof(
   weighted(2, overdue),
   weighted(3, cancel),
   weighted(5, redrive),
+  startRun,
+  weighted(2, drive),
+  changeRun,
+  edit,
   weighted(3, recall),
   weighted(3, repair),
   weighted(2, reschedule),

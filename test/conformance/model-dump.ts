@@ -1,7 +1,11 @@
 // Everything that can be read from a store, in an order that all stores share, and what must hold for it at any time.
 import type { AttemptRecord, DeadLetter, Job, State } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
+import { RUN_CELLS } from "../../src/core/recovery/run.ts";
+import { PLAN_CELLS } from "../../src/core/recovery/plan.ts";
+import type { FrozenSelection } from "../../src/core/recovery/selection.ts";
 import { miscountedRuns } from "./model-runs.ts";
+import { drivenRuns, wrongSends } from "./model-sends.ts";
 import type {
   Cause,
   Cell,
@@ -76,6 +80,17 @@ async function pages<T>(read: (cursor: string | null) => Promise<Page<T>>): Prom
 
 const byText = (a: unknown, b: unknown): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
 
+/** A cell of a run or of a plan without the numbers of letters, which are each store's own affair. */
+function withoutNumbers(cell: Cell): Cell {
+  if (cell.kind !== RUN_CELLS && cell.kind !== PLAN_CELLS) return cell;
+  const value = JSON.parse(cell.value) as { cursor?: string | null; selection?: Partial<FrozenSelection> };
+  if (typeof value !== "object" || !value.selection) return cell;
+  const { through: _through, upTo, ...others } = value.selection;
+  const selection = { ...others, through: 0, ...(upTo !== undefined && { upTo: "set" }) };
+  const cursor = typeof value.cursor === "string" ? { cursor: "set" } : {};
+  return { ...cell, value: JSON.stringify({ ...value, selection, ...cursor }) };
+}
+
 /** Reads everything, lists in small pages. */
 export async function dump(store: Store): Promise<Dump> {
   const jobs = await pages((cursor) => store.list({ limit: 7, cursor }));
@@ -89,6 +104,8 @@ export async function dump(store: Store): Promise<Dump> {
     if (state === "dead" || generation > 1) payloads.push(await store.payloads(id));
   const groups = ["a", "b"].flatMap((type) => GROUPS.map((group) => ({ type, group })));
   const control = await store.control();
+  const kinds = [...CELL_KINDS, ...NOTE_KINDS, RUN_CELLS, PLAN_CELLS];
+  const cells = (await store.cells(kinds.map((kind) => ({ kind })))).cells.map(withoutNumbers);
   return {
     jobs,
     counts: await store.count(),
@@ -98,10 +115,10 @@ export async function dump(store: Store): Promise<Dump> {
     holders: await Promise.all(groups.map((group) => store.holders(group))),
     workers: (await store.workers()).toSorted(byText),
     control: { ...control, pauses: control.pauses.toSorted(byText) },
-    cells: (await store.cells([...CELL_KINDS, ...NOTE_KINDS, "redrive"].map((kind) => ({ kind })))).cells,
+    cells,
     events: await pages((cursor) => store.events({ limit: 7, cursor })),
     causes: await pages((cursor) => store.causes({ limit: 200, cursor, idle: true })),
-    redrives: await store.redriveCounts(REDRIVES),
+    redrives: await store.redriveCounts([...REDRIVES, ...drivenRuns(cells).map(({ id }) => id)]),
     payloads,
   };
 }
@@ -138,7 +155,7 @@ export function violations(before: Dump, after: Dump): string[] {
     const listed = after.jobs.filter((job) => job.state === state).length;
     if (listed !== count) found.push(`${count} jobs are counted as ${state}, ${listed} are listed`);
   }
-  found.push(...misplaced(after), ...miscounted(after), ...miscountedRuns(before, after));
+  found.push(...misplaced(after), ...miscounted(after), ...miscountedRuns(before, after), ...wrongSends(before, after));
   const running = after.workers.reduce((sum, worker) => sum + worker.running, 0);
   if (running !== after.counts.running) found.push(`${after.counts.running} jobs run, workers hold ${running}`);
   return found;

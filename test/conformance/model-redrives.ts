@@ -1,7 +1,7 @@
 // Random redrives, by hand and by runs, with and without a fence, recalls, and repairs of payloads.
 import fc from "fast-check";
 import { payloadHash } from "../../src/store/payloads.ts";
-import type { CellChange, DeadTarget } from "../../src/store/store.ts";
+import type { CellChange, RecallTarget } from "../../src/store/store.ts";
 import { anyPick, command, jobAt, pick, type Shared } from "./model-command.ts";
 import { REDRIVES } from "./model-dump.ts";
 import { anyDelay } from "./model-verdicts.ts";
@@ -38,15 +38,24 @@ export const redrive = command("redrive", redriveSpec, (shared, given) => {
   return (store) => store.redrive(requests, fence);
 });
 
-const recallSpec = fc.record({ some, off: fc.constantFrom(0, 0, 0, 0, 1, -1) });
+const recallSpec = fc.record({
+  some,
+  off: fc.constantFrom(0, 0, 0, 0, 1, -1),
+  payload: fc.constantFrom(null, null, "1", "3"),
+  seen: fc.constantFrom(true, true, true, false),
+});
 
-/** Takes jobs back: mostly such as wait in a later generation than their first. */
-export const recall = command("recall", recallSpec, (shared, { some: choices, off }) => {
+/** Takes jobs back, some with another payload: mostly such as wait in a later generation than their first. */
+export const recall = command("recall", recallSpec, (shared, { some: choices, off, payload, seen }) => {
   const waiting = shared.latest.jobs.filter(({ state, generation }) => state === "queued" && generation > 1);
-  const targets = choices.map((choice): DeadTarget => {
+  const targets = choices.map((choice): RecallTarget => {
     const { id, generation } =
       (choice.aimed ? pick(waiting, choice.n) : undefined) ?? jobAt(shared, choice, ["queued"]);
-    return { id, generation: generation - 1 + off };
+    const target = { id, generation: Math.max(0, generation - 1 + off) };
+    if (payload === null) return target;
+    const before = shared.latest.jobs.find((job) => job.id === id)?.payload ?? "";
+    const was = payloadHash(seen ? before : `${before} `);
+    return { ...target, repair: { was, payload, actor: "ada", why: null } };
   });
   return (store) => store.recall(targets);
 });

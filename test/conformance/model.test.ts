@@ -11,6 +11,7 @@ import { postgresWorld } from "../support/postgres-world.ts";
 import { START } from "../support/worlds.ts";
 import { type Command, emptyShared, type Shared } from "./model-command.ts";
 import { anyCommand } from "./model-commands.ts";
+import { anyIncidents } from "./model-incidents.ts";
 import { type Dump, dump, violations } from "./model-dump.ts";
 import { claimsDiffer, wrongReasons } from "./model-reasons.ts";
 
@@ -141,14 +142,15 @@ type Row = [name: string, open: Open, runs: number];
 const OLD = inject("postgres15");
 
 describe.each([
-  ["sqlite", openSqlite, 300],
+  ["sqlite", openSqlite, 240],
   ["postgres 18", (clock) => postgresWorld(inject("postgres18"), clock), 40],
   // The same first ones: what may differ is how that version goes about a statement.
   ...(OLD === null ? [] : [["postgres 15", (clock) => postgresWorld(OLD, clock), 10] satisfies Row]),
 ] satisfies Row[])("memory and %s", (_name, open, runs) => {
   const numRuns = Number(RUNS ?? runs);
   it(`agree on ${numRuns} random sequences`, { timeout: 120_000 + numRuns * 10_000 }, async () => {
-    const sequence = fc.array(anyCommand, { maxLength: 40, size: "max" });
+    const anything = fc.array(anyCommand, { maxLength: 40, size: "max" });
+    const sequence = fc.oneof({ weight: 3, arbitrary: anything }, anyIncidents);
     await fc.assert(
       fc.asyncProperty(sequence, fc.boolean(), (commands, grouped) => runAll(commands, grouped, open)),
       {

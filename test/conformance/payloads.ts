@@ -34,9 +34,9 @@ export function payloadFacts({ fact, timed }: Suite): void {
     expect(await store.repair([changeOf(again, ODD, { actor: "bob", redrive: "r_1" })])).toEqual(["repaired"]);
     expect((await read(store, job.id)).payload).toBe(ODD);
     expect(await store.payloads(job.id)).toStrictEqual([
-      { n: 0, payload: ODD, at: job.createdAt, actor: null, redrive: null, why: null },
-      { n: 1, payload: '{"b":1}', at: first, actor: "ada@desk", redrive: null, why: "as asked" },
-      { n: 2, payload: ODD, at: clock.now, actor: "bob", redrive: "r_1", why: null },
+      { n: 0, payload: ODD, at: job.createdAt, generation: 1, actor: null, redrive: null, why: null },
+      { n: 1, payload: '{"b":1}', at: first, generation: 2, actor: "ada@desk", redrive: null, why: "as asked" },
+      { n: 2, payload: ODD, at: clock.now, generation: 2, actor: "bob", redrive: "r_1", why: null },
     ]);
   });
 
@@ -131,8 +131,8 @@ export function payloadFacts({ fact, timed }: Suite): void {
     expect((await read(store, job.id)).payload).toBe(ODD);
     expect(await store.redrive([{ ...request, payload: '"new"' }])).toEqual(["redriven"]);
     expect(await store.payloads(job.id)).toMatchObject([
-      { n: 0, payload: ODD, actor: null, redrive: null },
-      { n: 1, payload: '"new"', actor: null, redrive: "r_1", why: null },
+      { n: 0, payload: ODD, generation: 1, actor: null, redrive: null },
+      { n: 1, payload: '"new"', generation: 2, actor: null, redrive: "r_1", why: null },
     ]);
     const run = await takeOne(store, job.id);
     expect(run.payload).toBe('"new"');
@@ -151,6 +151,64 @@ export function payloadFacts({ fact, timed }: Suite): void {
     for (const body of ['{"body":2}', '{"body":3}']) {
       const other = newJob({ ...keyed, payload: body, digest: digestOf(body) });
       expect(await store.enqueue([other])).toEqual([{ kind: "conflict", id: job.id }]);
+    }
+  });
+
+  timed("adds the payload by which the producer replaces a repaired one, also the same", async ({ store, clock }) => {
+    const keyed = { type: "keyed", key: "k", payload: "1", digest: digestOf("1"), unique: "replace" } as const;
+    const job = await finish(store, dead(), keyed);
+    await store.redrive([{ id: job.id, generation: job.generation, delayMs: 0 }]);
+    const replace = (payload: string) => store.enqueue([newJob({ ...keyed, payload, digest: digestOf(payload) })]);
+    expect(await replace("2")).toEqual([{ kind: "replaced", id: job.id }]);
+    expect(await store.payloads(job.id)).toEqual([]);
+    const again = await end(store, await takeOne(store, job.id), dead());
+    await store.repair([changeOf(again, "3")]);
+    await store.redrive([{ id: job.id, generation: again.generation, delayMs: 0 }]);
+    clock.now += 10;
+    for (const payload of ["3", "4"]) expect(await replace(payload)).toEqual([{ kind: "replaced", id: job.id }]);
+    const own = { at: clock.now, generation: 3, actor: null, redrive: null, why: null };
+    expect((await store.payloads(job.id)).slice(1)).toMatchObject([
+      { n: 1, payload: "3", generation: 3, actor: "ada@desk" },
+      { n: 2, payload: "3", ...own },
+      { n: 3, payload: "4", ...own },
+    ]);
+  });
+
+  fact("recalls a job and gives it another payload together, or neither", async ({ store }) => {
+    const job = await finish(store, dead(), { payload: ODD });
+    await store.redrive([{ id: job.id, generation: job.generation, delayMs: 0, payload: '"new"' }]);
+    const target = { id: job.id, generation: job.generation };
+    const repair = { was: payloadHash('"new"'), payload: ODD, actor: "bob", why: "undo" };
+    const other = { ...repair, was: payloadHash(ODD) };
+    const queued = await read(store, job.id);
+    expect(await store.recall([{ ...target, repair: other }])).toEqual(["refused"]);
+    const wrong = store.recall([{ ...target, repair: { ...repair, payload: "\ud800" } }]);
+    await expect(wrong).rejects.toMatchObject({ code: "invalid_argument" });
+    expect(await read(store, job.id)).toStrictEqual(queued);
+    const absent = { ...target, id: "0199c8a2-7d1e-7a4b-9c3d-2f1e5a6b7c8d", repair };
+    expect(await store.recall([{ ...target, repair }, absent])).toEqual(["recalled", "missing"]);
+    expect(await read(store, job.id)).toMatchObject({ state: "dead", generation: 2, payload: ODD });
+    expect((await store.payloads(job.id)).slice(1)).toMatchObject([
+      { n: 1, payload: '"new"', generation: 2 },
+      { n: 2, payload: ODD, generation: 3, actor: "bob", redrive: null, why: "undo" },
+    ]);
+    expect(await store.recall([{ ...target, repair }])).toEqual(["refused"]);
+    expect(await take(store)).toEqual([]);
+  });
+
+  fact("never gives a payload back to a job that a worker has taken", async ({ store, peer }) => {
+    const other = await peer();
+    for (let round = 0; round < 5; round++) {
+      const job = await finish(store, dead());
+      await store.redrive([{ id: job.id, generation: job.generation, delayMs: 0, payload: '"new"' }]);
+      const repair = { was: payloadHash('"new"'), payload: job.payload, actor: "bob", why: null };
+      const [runs, [answer]] = await Promise.all([
+        take(other),
+        store.recall([{ id: job.id, generation: job.generation, repair }]),
+      ]);
+      expect(runs.map(({ payload }) => payload)).toEqual(answer === "recalled" ? [] : ['"new"']);
+      expect((await read(store, job.id)).payload).toBe(answer === "recalled" ? job.payload : '"new"');
+      for (const run of runs) await end(other, run, complete());
     }
   });
 

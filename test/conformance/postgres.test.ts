@@ -1,4 +1,4 @@
-// The suite over the Postgres store, on the newest server and on the oldest that is supported.
+// The suite over the Postgres store on the newest server, and what is to say about the statements it sent.
 import { describe, expect, inject, it } from "vitest";
 import { settleStatements } from "../../src/store/postgres/settle-statements.ts";
 import { openWaker, wakeNames } from "../../src/store/postgres/wake.ts";
@@ -11,10 +11,6 @@ import { exercise } from "./exercise.ts";
 const sent = sentStatements();
 
 exercise("postgres 18", () => postgresWorld(inject("postgres18")));
-
-const old = inject("postgres15");
-if (old) exercise("postgres 15", () => postgresWorld(old));
-else describe("postgres 15", () => it.skip("needs Debian's postgresql-15; npm brings 18 only", () => undefined));
 
 /** A lane is sealed when it was retired so long ago that no write to it is under way, so that an old look is as good. */
 const MAY_READ = /^update s\.lane set retired_seq = /;

@@ -109,6 +109,30 @@ export function redriveCountFacts({ fact, timed }: Suite): void {
     expect((await page({ cursor: all.next, through })).items).toEqual([]);
   });
 
+  fact("counts and lists letters up to a number, and up to a place in the order of enqueue", async ({ store }) => {
+    const jobs = [newJob(), newJob(), newJob()];
+    await store.enqueue(jobs);
+    const worker = await signUp(store);
+    const runs = await take(store, worker);
+    const [first, second, third] = jobs.map(({ id }) => runs.find((run) => run.id === id));
+    // The second dies last, so that the order of enqueue and that of the deaths differ.
+    for (const run of [first, third, second])
+      if (run) await store.settle({ settlements: [{ ...leaseOf(run), verdict: dead() }] });
+    const page = (query = {}) => store.deadLetters({ limit: 1, sort: "enqueued", ...query });
+    const [one] = [await page({ limit: 2 })];
+    const { through = 0, next } = one;
+    expect(one.items.map(({ job }) => job.id)).toEqual([first?.id, second?.id]);
+    const upTo = next as string;
+    const total = async (range: object): Promise<number> => (await store.tally(range)).total;
+    expect([await total({ through }), await total({ through: through - 1 }), await total({ upTo })]).toEqual([3, 2, 2]);
+    expect(await total({ through: through - 1, upTo })).toBe(1);
+    const listed = await page({ limit: 9, through: through - 1, upTo });
+    expect(listed.items.map(({ job }) => job.id)).toEqual([first?.id]);
+    expect((await page({ limit: 9, upTo })).items.map(({ job }) => job.id)).toEqual([first?.id, second?.id]);
+    for (const bad of [{ through: -1 }, { upTo: "x" }])
+      await expect(store.tally(bad)).rejects.toMatchObject({ code: "invalid_argument" });
+  });
+
   fact("keeps the dead where a prune is told to", async ({ store }) => {
     const [gone, kept] = [await finish(store, complete()), await finish(store, dead())];
     const retention = { keep: KEEP, types: [], keyMs: 0, limit: 10, isFirst: false };

@@ -35,6 +35,28 @@ export function settleFacts({ fact, timed }: Suite): void {
     }
   });
 
+  fact("keeps the failure and the stack of each run that is settled with others", async ({ store }) => {
+    const worker = await signUp(store);
+    const failures = [
+      failure({ stack: "Error: a\n    at one" }),
+      failure({ stack: "Error: a\n    at one" }),
+      failure({ stack: "Error: a\n    at other" }),
+      failure({ stack: null }),
+      failure({ message: "another", stack: "Error: a\n    at one" }),
+      failure({ stack: "Error: a\n    at one" }),
+    ];
+    for (const verdict of [retry, dead]) {
+      const runs = [];
+      for (const each of failures) runs.push({ run: await start(store, {}, worker), failure: each });
+      const settlements = runs.map((each) => ({ ...leaseOf(each.run), verdict: verdict({ failure: each.failure }) }));
+      expect((await store.settle({ settlements, worker })).stale).toEqual([]);
+      for (const { run, failure: own } of runs) {
+        expect((await read(store, run.id)).failure).toEqual(own);
+        expect((await store.history(run.id)).map((record) => record.failure)).toEqual([own]);
+      }
+    }
+  });
+
   fact("completes a run without a result", async ({ store }) => {
     expect(await finish(store, complete(null))).toMatchObject({ state: "completed", result: null });
   });

@@ -148,6 +148,7 @@ const CHANGED = {
   stuckRetryMs: 7_000,
   stuckLimit: 1,
   limited: false,
+  trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   version: 3,
 };
 

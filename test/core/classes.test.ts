@@ -33,6 +33,7 @@ describe("families", () => {
   const prisma = (code: string, fields: object = {}) =>
     named("PrismaClientKnownRequestError", "x", { code, ...fields });
   const mongo = (code: number, fields: object = {}) => named("MongoServerError", "failed", { code, ...fields });
+  const mongoose = (message: string) => new (class MongooseError extends Error {})(message);
   const kafka = (type: string, retriable: boolean) => named("KafkaJSProtocolError", "x", { type, retriable, code: 1 });
   const smtp = (responseCode: number, response: string) =>
     error({ code: "EENVELOPE", responseCode, response: `${responseCode} ${response}`, command: "RCPT TO" });
@@ -83,6 +84,8 @@ describe("families", () => {
     ["Prisma P2034", prisma("P2034"), "transient"],
     ["Prisma P2010 by the database's code", prisma("P2010", { meta: { code: "40001" } }), "transient"],
     ["Prisma at the start", named("PrismaClientInitializationError", "x", { errorCode: "P1000" }), "authentication"],
+    ["Mongoose, buffering", mongoose("Operation `ts.findOne()` buffering timed out after 60ms"), "timeout"],
+    ["Mongoose, anything else", mongoose("Query was already executed: T.find({})"), "transient"],
     ["Redis NOAUTH", named("ReplyError", "NOAUTH Authentication required."), "authentication"],
     ["Redis WRONGTYPE", named("ReplyError", "WRONGTYPE Operation against a key"), "permanent"],
     ["Redis OOM", named("ReplyError", "OOM command not allowed"), "system"],

@@ -45,6 +45,7 @@ const JOB: Job = {
   cancelRequested: false,
   lastDelayMs: 0,
   batchMost: null,
+  trace: null,
   progress: null,
   result: null,
   failure: null,
@@ -108,6 +109,13 @@ const kinds = (job: Partial<Job>, snapshot: Partial<Snapshot> = {}) =>
   why(job, snapshot).reasons.map(({ kind }) => kind);
 
 describe("a job that waits", () => {
+  it("is not behind older jobs of its group that have another concurrency: they wait in another lane", () => {
+    const older = { headRunAt: NOW - 6, group: "g", groupConcurrency: 1, room: 1 };
+    const job = { group: "g", groupConcurrency: 2 };
+    expect(kinds(job, { lanes: [lane(older)] })).toEqual([]);
+    expect(kinds(job, { lanes: [lane({ ...older, groupConcurrency: 2 })] })).toEqual(["behind"]);
+  });
+
   it("is taken by the next free slot where nothing holds it", () => {
     expect(why({})).toEqual({ id: "j", state: "queued", summary: "due: the next free slot takes it", reasons: [] });
   });

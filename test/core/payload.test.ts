@@ -2,6 +2,7 @@
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { jsonFault } from "../../src/core/json-fault.ts";
 import { JOB_BOUNDS } from "../../src/core/new-job.ts";
 import { checkPayloadText, encodePayload, encodeResult } from "../../src/core/payload.ts";
 
@@ -232,6 +233,65 @@ describe("checkPayloadText", () => {
       );
     },
   );
+
+  it.each([
+    ['{"password":hunter2}', "line 1, column 13, where a value was expected"],
+    ["hunter2", "line 1, column 1, where a value was expected"],
+    ['{"a":"hunter2', "line 1, column 6, where a string with its closing quote was expected"],
+    ['{"a":1,\n "b":[1,2,],\n}', "line 2, column 11, where a value was expected"],
+    ['{"a":1\n,}', "line 2, column 2, where a name in double quotes was expected"],
+    ["{a:1}", "line 1, column 2, where a name in double quotes or } was expected"],
+    ['{"a" 1}', "line 1, column 6, where a colon was expected"],
+    ['{"a":1 "b":2}', "line 1, column 8, where a comma or the end of the list or object was expected"],
+    ['{"a":[1}', "line 1, column 8, where a comma or the end of the list or object was expected"],
+    ["[tru", "line 1, column 2, where a value or ] was expected"],
+    ['{"a":', "its end at line 1, column 6, where a value was expected"],
+    ["[1] 2", "line 1, column 5, where nothing more was expected"],
+    ['"a\nb"', "line 1, column 3, where an escape such as \\n was expected"],
+    ['"a\\xb"', "line 1, column 3, where a legal escape was expected"],
+  ])("says where %j is no JSON, and quotes nothing of it", (text, place) => {
+    const message = `payload: expected JSON; got something else at ${place}; quote strings and keys`;
+    expect(() => checkPayloadText(text)).toThrow(expect.objectContaining({ message }));
+  });
+
+  it("finds no fault exactly where JSON.parse finds none", () => {
+    const piece = fc.constantFrom(
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      '"a"',
+      '"\\n"',
+      '"\\u00e9"',
+      "1",
+      "-0.5e3",
+      "01",
+      "true",
+      "nul",
+      " ",
+      "\n",
+      '"',
+      "x",
+    );
+    const isLegal = (text: string): boolean => {
+      try {
+        return JSON.parse(text) !== undefined;
+      } catch {
+        return false;
+      }
+    };
+    const any = fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join(""));
+    const broken = fc.tuple(fc.json(), fc.nat(), piece).map(([text, at, extra]) => {
+      const place = at % (text.length + 1);
+      return text.slice(0, place) + extra + text.slice(place);
+    });
+    const property = fc.property(fc.oneof(any, broken, fc.json()), (text) => {
+      expect(jsonFault(text) === null, text).toBe(isLegal(text));
+    });
+    fc.assert(property, { numRuns: 3_000 });
+  });
 
   it("escapes lone surrogates and changes nothing else", () => {
     expect(checkPayloadText('["\ud800","😀","\udc00"]')).toBe('["\\ud800","😀","\\udc00"]');

@@ -11,6 +11,7 @@ import {
   type Slots,
   type Spread,
   spreadOf,
+  startsLeft,
   usable,
   without,
   withoutLost,
@@ -21,6 +22,15 @@ const ask = (want: number, now: number) => ({ want, now, until: now + AHEAD_MS }
 const timesOf = ({ from, stepMs, count }: Slots): number[] =>
   Array.from({ length: count }, (_, i) => from + i * stepMs);
 const ten = spreadOf(resolveRate({ limit: 10 }, "rate"));
+
+describe("what is left of a limit", () => {
+  test.each([
+    ["none before the next slot", 1_001, 3, 0],
+    ["one at its time", 1_000, 3, 1],
+    ["more after a quiet time", 900, 3, 2],
+    ["no more than the burst", 0, 3, 3],
+  ])("is %s", (_name, nextAt, burst, left) => expect(startsLeft(nextAt, { stepMs: 100, burst }, 1_000)).toBe(left));
+});
 
 describe("reserve", () => {
   test("gives slots one interval apart, none beyond the time ahead", () => {

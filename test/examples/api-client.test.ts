@@ -34,7 +34,7 @@ describe.skipIf(process.platform === "win32")("examples/api-client", () => {
     expect(stdout).toMatch(
       /429 with Retry-After 1[^]*goes down[^]*the breaker opens[^]*the breaker closes[^]*redriven/,
     );
-    expect(stdout).toMatch(/redrive health[^]*dead letters 35[^]*redrive health[^]*dead letters 2\n/);
+    expect(stdout).toMatch(/redrive health[^]*dead letters 35[^]*redrive health[^]*dead letters 2\b/);
     expect(stdout).not.toContain("\u001b");
   });
 

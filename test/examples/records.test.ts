@@ -63,11 +63,11 @@ describe.skipIf(process.platform === "win32")("examples/records", () => {
     expect(existsSync(join(folder, "none"))).toBe(false);
   });
 
-  it("keeps its hands off a folder with files of somebody else", async () => {
+  it("keeps its hands off a folder with other files", async () => {
     writeFileSync(join(folder, "mine.txt"), "");
     const { code, stderr } = await run(folder, "--records", "100");
     expect(code).toBe(1);
-    expect(stderr).toMatch(/files of somebody else/);
+    expect(stderr).toMatch(/files that this example did not make/);
     expect(stderr).not.toMatch(/\n +at /);
   });
 

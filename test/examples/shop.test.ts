@@ -1,5 +1,5 @@
-// The demo: real runs of it as processes, small ones, and the books and the view as the pure functions they are. The
-// runs go side by side, because each of them mostly waits.
+// The demo: real runs of it as processes, small ones, and the books and the view as the pure functions they are. All
+// runs but the first go side by side, because each of them mostly waits.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -78,8 +78,9 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
   let told: Ended;
   let orphaned: Ended;
   beforeAll(async () => {
-    [plain, json, interrupted, told, orphaned] = await Promise.all([
-      demo(COMMAND, ["--jobs", "120"]),
+    // Alone: its story has times of its own, in which calls beside four other days would fail for want of a processor.
+    plain = await demo(COMMAND, ["--jobs", "120"]);
+    [json, interrupted, told, orphaned] = await Promise.all([
       demo(SHOP, ["--jobs", "60", "--seed", "3", "--json", "--file", "json.db"]),
       demo(SHOP, ["--jobs", "60", "--file", "interrupted.db"], onceAtWork("SIGINT")),
       demo(COMMAND, ["--jobs", "60", "--file", "told.db"], onceAtWork("SIGTERM")),
@@ -100,7 +101,7 @@ describe.skipIf(process.platform === "win32")("redrive demo", () => {
     expect(plain.stdout).toMatch(
       /payments goes down[^]*breaker of payments opens, \d+ .*: its jobs are parked\n[^]*probes succeed: breaker of payments closes/,
     );
-    expect(plain.stdout).toMatch(/✓ outage: \d+ attempts charged, at most \d+; \d+ calls charged to nobody/);
+    expect(plain.stdout).toMatch(/✓ outage: \d+ attempts charged, at most \d+; \d+ calls not charged/);
     expect(plain.stdout.split("Dead letters by cause")[1]).not.toContain("503");
   });
 

@@ -54,9 +54,9 @@ const PLANTED: readonly {
     tamper: (statement, text) =>
       statement === "recall"
         ? text
-            .replace(/delete from (\S+)\.waiting w using u, /, "select j.seq, u.n from u, ")
+            .replace(/delete from (\S+)\.waiting w using u, /, "select j.seq, u.n, u.place from u, ")
             .replace(/and w\.lane = j\.lane and w\.run_at = j\.run_at and w\.seq = j\.seq/, "")
-            .replace("returning w.seq, u.n", "")
+            .replace("returning w.seq, u.n, u.place", "")
         : text,
   },
 ];

@@ -122,7 +122,10 @@ describe("the plain contract", () => {
   });
 
   const [count, size, bad] = [10_000, 100, [0, 99, 1_234, 1_235, 5_000, 7_777, 9_999]];
-  it.each(["memory", "sqlite", "postgres"])("finds the bad among many by the exit code alone, on %s", async (kind) => {
+  // How small a batch may be is decided in core, and that each store keeps it is a fact of conformance; `npm run prove --
+  // batch` looks at every store.
+  const kinds = process.env["REDRIVE_PROVE"] === "batch" ? ["memory", "sqlite", "postgres"] : ["postgres"];
+  it.each(kinds)("finds the bad among many by the exit code alone, on %s", async (kind) => {
     const journal = join(folder, `journal-${kind}`);
     const patterns = bad.map((n) => `*,${n},*`).join("|");
     const script = `text=$(cat); text=\${text#[}; echo x >> ${journal}; case ",\${text%]}," in ${patterns}) echo bad code >&2; exit 7; esac`;

@@ -1,7 +1,8 @@
 // How a queue is doing, judged from facts, and the facts as a store tells them.
 import { describe, expect, it } from "vitest";
 import { queueFindings } from "../../src/cli/doctor-queue.ts";
-import { gatherHealth, type HealthFacts, judgeHealth } from "../../src/operate/health.ts";
+import { resolveHealth } from "../../src/core/health.ts";
+import { gatherHealth, readHealth } from "../../src/operate/health.ts";
 import { openEventLog } from "../../src/report/event-log.ts";
 import { openEvents } from "../../src/report/events.ts";
 import { openSchedules } from "../../src/schedules/schedules.ts";
@@ -10,6 +11,7 @@ import { defineJob, fixed, permanent } from "../../src/index.ts";
 import { collectLog } from "../../src/testing/collect-log.ts";
 import { createTestRedrive } from "../../src/testing/index.ts";
 import { pacedLanes } from "../../src/operate/due-work.ts";
+import { noteDrain } from "../../src/upkeep/drains.ts";
 import { openRecords } from "../../src/upkeep/upkeep-records.ts";
 import { applyRetention, retentionService } from "../../src/upkeep/retention.ts";
 import { inlineStore } from "../support/database-file.ts";
@@ -17,69 +19,132 @@ import { newJob } from "../support/new-job.ts";
 import { finish } from "../support/runs.ts";
 import { dead } from "../support/verdicts.ts";
 
-const IDLE: HealthFacts["upkeep"] = { toldMs: 1_000, unattended: [], failing: [], late: [] };
-const WELL: HealthFacts = {
-  jobs: { queued: 0, running: 0, completed: 100, dead: 0, cancelled: 0 },
-  workers: 2,
-  orphans: 0,
-  oldestDueMs: null,
-  waitingTypes: [],
-  paused: [],
-  breakers: [],
-  deadLetters: 0,
-  unarchived: [],
-  upkeep: IDLE,
-};
-
 describe("the success rate", () => {
-  it("is unknown where the good jobs are removed before the dead ones, and costs nothing", async () => {
+  it("is that of the runs, however few of them are kept", async () => {
     const keep = { finished: 0, dead: "7d" } as const;
     const mail = defineJob("mail", { keep, run: (n: number) => (n < 2 ? permanent("no such address") : n) });
     await using test = await createTestRedrive({ jobs: [mail] });
-    await test.enqueueMany(mail, Array.from({ length: 102 }).keys());
-    expect(await test.drain()).toMatchObject({ completed: 100, dead: 2 });
-    const facts = await gatherHealth(test.store);
-    expect(facts.jobs).toMatchObject({ completed: 0, dead: 2 });
-    expect(judgeHealth(facts)).toEqual({ status: "healthy", score: 1, successRate: null, reasons: [] });
+    await test.enqueueMany(mail, Array.from({ length: 1_002 }).keys());
+    expect(await test.drain()).toMatchObject({ completed: 1_000, dead: 2 });
+    expect((await gatherHealth(test.store)).jobs).toMatchObject({ completed: 0, dead: 2 });
+    const health = await readHealth(test.store);
+    expect(health).toEqual({ status: "healthy", score: 1, successRate: 1_000 / 1_002, reasons: [] });
+  });
+
+  it("is that of one type where one is asked for", async () => {
+    const mail = defineJob("mail", { run: () => permanent("no such address") });
+    const media = defineJob("media", { run: () => null });
+    await using test = await createTestRedrive({ jobs: [mail, media] });
+    await test.enqueueMany(mail, Array.from({ length: 30 }).keys());
+    await test.enqueueMany(media, Array.from({ length: 270 }).keys());
+    await test.drain();
+    expect(await readHealth(test.store, { type: "media" })).toMatchObject({ score: 1, successRate: 1, reasons: [] });
+    expect(await readHealth(test.store, { type: "mail" })).toMatchObject({
+      status: "unhealthy",
+      successRate: 0,
+      reasons: [{ subject: "type:mail", help: "redrive dlq causes", since: expect.any(Number) }],
+    });
+    expect(await readHealth(test.store)).toMatchObject({ score: 1, successRate: 0.9 });
+    await expect(readHealth(test.store, { type: "a b" })).rejects.toMatchObject({ code: "invalid_argument" });
   });
 });
 
-describe("the judgement", () => {
-  const ended = (completed: number, dead: number) => ({ jobs: { ...WELL.jobs, completed, dead } });
+describe("dead letters over the limit", () => {
+  it("say since when, and how many there are of a type", async () => {
+    const { store, clock } = await inlineStore();
+    await finish(store, dead(), { type: "mail" });
+    clock.now += 60_000;
+    const at = clock.now;
+    await finish(store, dead(), { type: "mail" });
+    clock.now += 60_000;
+    await finish(store, dead(), { type: "media" });
+    const limits = resolveHealth({ deadLetters: 1 });
+    const help = "redrive dlq causes";
+    expect((await readHealth(store, { limits })).reasons).toEqual([
+      { text: "3 dead letters", since: at, subject: null, help },
+    ]);
+    expect((await readHealth(store, { limits, type: "mail" })).reasons).toEqual([
+      { text: "2 dead letters", since: at, subject: "type:mail", help },
+    ]);
+    expect((await readHealth(store, { limits, type: "media" })).reasons).toEqual([]);
+  });
+});
 
-  it.each<[string, Partial<HealthFacts>, string, number]>([
-    ["nothing wrong", {}, "healthy", 1],
-    ["no worker and no work", { workers: 0 }, "healthy", 1],
-    ["no worker, work due just now", { workers: 0, oldestDueMs: 500 }, "degraded", 0.7],
-    ["no worker, work due for a minute", { workers: 0, oldestDueMs: 60_000 }, "unhealthy", 0.4],
-    ["work due for a minute", { oldestDueMs: 60_000 }, "degraded", 0.75],
-    ["work due for five minutes", { oldestDueMs: 300_000 }, "degraded", 0.5],
-    ["orphaned runs", { orphans: 3 }, "degraded", 0.75],
-    ["a service that is down", { breakers: ["pricing"] }, "degraded", 0.75],
-    ["dead jobs kept longer than good ones", ended(0, 2), "healthy", 1],
-    ["100 dead letters", { deadLetters: 100 }, "healthy", 1],
-    ["101 dead letters", { deadLetters: 101 }, "degraded", 0.75],
-    ["letters whose archive nobody opens", { unarchived: [{ type: "mail", count: 2 }] }, "healthy", 0.9],
-    ["upkeep that nobody runs", { upkeep: { ...IDLE, unattended: ["a schedule"] } }, "degraded", 0.7],
-    ["a schedule ten seconds late", { upkeep: { ...IDLE, late: [{ name: "s", lateMs: 10_000 }] } }, "healthy", 0.9],
-    ["a schedule a minute late", { upkeep: { ...IDLE, late: [{ name: "s", lateMs: 60_000 }] } }, "degraded", 0.75],
-    ["a schedule five minutes late", { upkeep: { ...IDLE, late: [{ name: "s", lateMs: 300_000 }] } }, "degraded", 0.5],
-    ["upkeep that fails", { upkeep: { ...IDLE, failing: ["retention: no room"] } }, "healthy", 0.9],
-    [
-      "everything at once",
-      { ...ended(1, 200), workers: 0, oldestDueMs: 1e6, orphans: 1, deadLetters: 200 },
-      "unhealthy",
-      0,
-    ],
-  ])("of %s", (_name, facts, status, score) => {
-    const health = judgeHealth({ ...WELL, ...facts });
-    expect(health).toMatchObject({ status, score });
-    expect(health.reasons.length > 0).toBe(score < 1);
+describe("work that drains take at intervals", () => {
+  const mail = defineJob("mail", { run: () => null });
+
+  /** A store that was drained every five minutes, and a job that came a minute after the last drain. */
+  async function drained(times: number) {
+    const { store, clock } = await inlineStore();
+    for (let n = 0; n < times; n += 1) {
+      clock.now += 300_000;
+      const noteEnd = await noteDrain({ store, log: collectLog(), jobs: [mail] });
+      clock.now += 10_000;
+      await noteEnd();
+      clock.now -= 10_000;
+    }
+    clock.now += 60_000;
+    await store.enqueue([newJob({ type: "mail" })]);
+    return { store, clock };
+  }
+
+  it("is not late before the next one is", async () => {
+    const { store, clock } = await drained(4);
+    clock.now += 200_000;
+    expect(await readHealth(store)).toMatchObject({ status: "healthy", reasons: [] });
+    clock.now += 180_000;
+    expect(await readHealth(store)).toMatchObject({ status: "unhealthy", reasons: [{ subject: "type:mail" }] });
   });
 
-  it("names the worst first", () => {
-    const { reasons } = judgeHealth({ ...WELL, oldestDueMs: 400_000, orphans: 1 });
-    expect(reasons).toEqual(["a job has been due for 6.7m", "1 runs belong to workers that do not respond"]);
+  it("is late after one drain, which has no interval yet, unless the config says how often", async () => {
+    const { store, clock } = await drained(1);
+    clock.now += 200_000;
+    expect(await readHealth(store)).toMatchObject({ status: "unhealthy" });
+    const every = (span: string) => ({ limits: resolveHealth({ drains: { every: span } }) });
+    expect(await readHealth(store, every("10m"))).toMatchObject({ status: "healthy", reasons: [] });
+    expect(await readHealth(store, every("1m"))).toMatchObject({ status: "unhealthy" });
+  });
+
+  it("of another type is late as ever", async () => {
+    const { store, clock } = await drained(4);
+    await store.enqueue([newJob({ type: "other" })]);
+    clock.now += 200_000;
+    expect((await readHealth(store)).reasons).toMatchObject([{ subject: "type:other" }]);
+  });
+
+  it("needs no upkeep between them: ticks wait for the next one", async () => {
+    const { store, clock } = await drained(4);
+    const log = collectLog();
+    const parts = { store, system: realSystem, events: openEvents(log), jobs: [], defaults: {} };
+    await openSchedules({ ...parts, eventLog: openEventLog({ store, log, actor: "test" }) }).set("often", {
+      every: "1m",
+      job: "mail",
+    });
+    clock.now += 200_000;
+    expect(await readHealth(store)).toMatchObject({ score: 1, reasons: [] });
+    clock.now += 180_000;
+    const { reasons } = await readHealth(store);
+    expect(reasons.map(({ subject }) => subject)).toContain("schedule:often");
+  });
+
+  it("is noted by each drain: start and end, of the last five intervals only", async () => {
+    await using test = await createTestRedrive({ jobs: [mail] });
+    for (let n = 0; n < 8; n += 1) {
+      await test.clock.advance("5m");
+      await test.worker().drain();
+    }
+    const { cells } = await test.store.cells([{ kind: "drain" }]);
+    expect(cells.map(({ name, holder }) => [name, holder])).toEqual([["mail", ""]]);
+    const note = JSON.parse(cells[0]?.value ?? "") as { starts: number[]; endedAt: number };
+    expect(note.starts).toHaveLength(6);
+    expect(note.endedAt).toBeGreaterThanOrEqual(note.starts.at(-1) as number);
+  });
+
+  it("is drained although the store cannot note it", async () => {
+    const log = collectLog();
+    const refuse = () => Promise.reject(new Error("no room"));
+    const noteEnd = await noteDrain({ store: { cells: refuse, setCells: refuse }, log, jobs: [mail] });
+    await expect(noteEnd()).resolves.toBeUndefined();
   });
 });
 
@@ -117,8 +182,13 @@ describe("dead letters with an archive", () => {
     expect((await queueFindings(store, null)).find(isArchive)).toMatchObject({
       message: expect.stringMatching(/: mail$/),
     });
-    const { reasons } = judgeHealth({ ...WELL, unarchived: [{ type: "mail", count: 1 }] });
-    expect(reasons).toEqual(["1 dead letter waits for an archive that no worker has opened for an hour: mail"]);
+    expect((await readHealth(store)).reasons).toMatchObject([
+      {
+        text: "1 dead letter waits for an archive that no worker has opened for an hour: mail",
+        subject: "type:mail",
+        help: "redrive worker --archive FILE",
+      },
+    ]);
     // Here it is: a moment later the letter is gone, and nobody is worried meanwhile.
     await retentionService(archivist).step(new AbortController().signal);
     expect((await gatherHealth(store)).unarchived).toEqual([]);
@@ -220,7 +290,9 @@ describe("upkeep", () => {
     expect(await told()).toMatchObject({ unattended: [] });
     clock.now += 30_000;
     expect(await told()).toMatchObject({ toldMs: null, unattended: ["2 schedules"] });
-    expect(judgeHealth(await gatherHealth(store)).reasons).toContain("the schedule a is 4.2m late");
+    const { reasons } = await readHealth(store);
+    const late = { text: "the schedule a is 4.2m late", subject: "schedule:a", help: "redrive schedules list" };
+    expect(reasons).toContainEqual({ ...late, since: clock.now - 250_000 });
   });
 
   it("says which schedules are late, and by how long", async () => {

@@ -1,185 +1,10 @@
-// Repairs as an operator makes them: one payload by hand, many by a recipe, undone while no worker has the job. What does
-// not fit, cannot be checked or comes too late writes nothing.
+// Payloads of many dead letters changed by a recipe. What does not fit, cannot be checked or comes too late writes nothing.
 import { describe, expect, it } from "vitest";
-import { defineJob, PermanentError, type Recipe, type Redrive } from "../../src/index.ts";
-import { beside, codeOf, drain, type Kind, KINDS, openRedrive } from "../redrive/kinds.ts";
+import { type Recipe } from "../../src/index.ts";
+import { codeOf, drain } from "../redrive/kinds.ts";
+import { beside, eventsOf, ODD, pay, payloadOf, STORES, withDead } from "./dead-payments.ts";
 
-let cured = false;
-const seen: unknown[] = [];
-
-/** A schema as zod would make it: an amount in cents, and a currency once the bug is known. */
-const amounts = {
-  "~standard": {
-    version: 1 as const,
-    vendor: "test",
-    validate(value: unknown) {
-      const { cents } = value as { cents?: unknown };
-      if (typeof cents === "number") return { value: value as { cents: number } };
-      return { issues: [{ message: `expected a number, got ${typeof cents}`, path: ["cents"] }] };
-    },
-  },
-};
-const pay = defineJob("pay", {
-  input: amounts,
-  run(input) {
-    if (!cured) throw new PermanentError("no currency");
-    seen.push(input);
-  },
-});
-const mail = defineJob("mail", {
-  run(): never {
-    throw new PermanentError("no such mailbox");
-  },
-});
-
-async function withDead(kind: Kind, payloads: readonly string[]): Promise<{ redrive: Redrive; ids: string[] }> {
-  cured = false;
-  seen.length = 0;
-  const redrive = await openRedrive(kind, { jobs: [pay, mail], actor: "ada" });
-  const ids: string[] = [];
-  for (const payload of payloads) ids.push((await redrive.enqueueText(pay, payload)).id);
-  await drain(redrive);
-  return { redrive, ids };
-}
-
-const ODD = ' {"cents" : 1, "id":9007199254740993, "s":"\\ud800", "a":1,"a":2}';
-
-async function payloadOf(redrive: Redrive, id: string): Promise<string | undefined> {
-  return (await redrive.store.get([id]))[0]?.payload;
-}
-
-/** The kinds of events about the repair, oldest first, with their steps. */
-async function eventsOf(redrive: Redrive, kind: string): Promise<unknown[]> {
-  const { items } = await redrive.events({ kind, oldest: true });
-  return items.map(({ actor, why, subject, value }) => [actor, why, subject, JSON.parse(value).step]);
-}
-
-describe.each(KINDS)("on %s", (kind) => {
-  it("an edit gives a dead job another payload, which its next run gets", async () => {
-    const { redrive, ids } = await withDead(kind, [ODD]);
-    const [id = ""] = ids;
-    const answer = await redrive.deadLetters.edit(id, '{"cents":2}', { why: "as the customer said" });
-    expect(answer).toEqual({ id, version: 1, changed: true, recalled: false });
-    expect(await redrive.deadLetters.payloads(id)).toMatchObject([
-      { n: 0, payload: ODD, actor: null },
-      { n: 1, payload: '{"cents":2}', actor: "ada", why: "as the customer said" },
-    ]);
-    expect(await redrive.deadLetters.edit(id, '{"cents":2}')).toEqual({ ...answer, changed: false });
-    expect(await eventsOf(redrive, "job.edited")).toEqual([
-      ["ada", "as the customer said", `job:${id}`, "intent"],
-      ["ada", "as the customer said", `job:${id}`, "done"],
-    ]);
-    cured = true;
-    await redrive.deadLetters.retry(id);
-    await drain(redrive);
-    expect(seen).toEqual([{ cents: 2 }]);
-  });
-
-  it("an edit is refused that is no JSON, does not fit, is too large, too late or about nothing", async () => {
-    const { redrive, ids } = await withDead(kind, [ODD, '{"cents":1}']);
-    const [id = "", other = ""] = ids;
-    const { deadLetters } = redrive;
-    const refused: [() => Promise<unknown>, string, RegExp][] = [
-      [() => deadLetters.edit(id, "{cents:1}"), "invalid_payload", /^payload: expected JSON/],
-      [
-        () => deadLetters.edit(id, '{"cents":"1"}'),
-        "invalid_payload",
-        /schema says cents: expected a number, got string/,
-      ],
-      [
-        () => deadLetters.edit(id, `{"cents":1,"x":"${"x".repeat(1_048_576)}"}`),
-        "payload_too_large",
-        /at most 1048576/,
-      ],
-      [() => deadLetters.edit("no-job", "{}"), "not_found", /There is no job "no-job"/],
-      [() => deadLetters.edit(id, '{"cents":1}', { why: "" }), "invalid_argument", /^why/],
-      [() => deadLetters.edit(id, '{"cents":1}', { wy: "" } as object), "invalid_argument", /did you mean/],
-      [() => deadLetters.undo(id), "illegal_transition", /has its first payload; there is nothing to undo/],
-      [() => deadLetters.undo("no-job"), "not_found", /no-job/],
-    ];
-    for (const [call, code, said] of refused)
-      await expect(call()).rejects.toMatchObject({ code, message: expect.stringMatching(said) });
-    for (const [call] of refused) await expect(call()).rejects.not.toThrow(/\n/);
-    expect(await payloadOf(redrive, id)).toBe(ODD);
-    expect(await deadLetters.payloads(id)).toEqual([]);
-    // Another operator is faster.
-    const { job } = await deadLetters.get(other);
-    const second = await beside(redrive, kind, { jobs: [pay], actor: "bob" });
-    await second.deadLetters.edit(other, '{"cents":3}');
-    const late = deadLetters.edit(other, '{"cents":4}', { seen: job });
-    await expect(late).rejects.toMatchObject({
-      code: "illegal_transition",
-      message: expect.stringMatching(/was changed since you looked at it/),
-    });
-    await second.deadLetters.retry(other);
-    const sent = deadLetters.edit(other, '{"cents":5}');
-    await expect(sent).rejects.toMatchObject({
-      code: "illegal_transition",
-      message: expect.stringMatching(
-        /is queued, and only a dead job can be edited \(bob sent it back to work at .*Z\); nothing was written/,
-      ),
-    });
-    expect(await payloadOf(redrive, other)).toBe('{"cents":3}');
-  });
-
-  it("an edit is refused where no process knows the type", async () => {
-    const { redrive, ids } = await withDead(kind, ['{"cents":1}']);
-    const stranger = await beside(redrive, kind, { jobs: [mail] });
-    const said = { code: "invalid_argument", message: expect.stringMatching(/No process here knows the type pay/) };
-    await expect(stranger.deadLetters.edit(ids[0] ?? "", "{}")).rejects.toMatchObject(said);
-    await expect(stranger.deadLetters.preview({ type: "pay" }, "{}")).rejects.toMatchObject(said);
-    await expect(stranger.deadLetters.repair({ type: "pay" }, "{}")).rejects.toMatchObject(said);
-    expect(await redrive.deadLetters.payloads(ids[0] ?? "")).toEqual([]);
-  });
-
-  it("undo restores the first payload byte for byte, and recalls a job that was sent and not taken", async () => {
-    const { redrive, ids } = await withDead(kind, [ODD]);
-    const [id = ""] = ids;
-    const { deadLetters } = redrive;
-    await deadLetters.edit(id, '{"cents":2}');
-    expect(await deadLetters.undo(id, { why: "wrong" })).toEqual({ id, version: 2, changed: true, recalled: false });
-    expect(await payloadOf(redrive, id)).toBe(ODD);
-    await deadLetters.edit(id, '{"cents":3}');
-    await deadLetters.retry(id);
-    expect(await deadLetters.undo(id)).toEqual({ id, version: 4, changed: true, recalled: true });
-    expect((await redrive.store.get([id]))[0]).toMatchObject({ state: "dead", payload: ODD, generation: 2 });
-    expect((await deadLetters.payloads(id)).map(({ payload }) => payload)).toEqual([
-      ODD,
-      '{"cents":2}',
-      ODD,
-      '{"cents":3}',
-      ODD,
-    ]);
-    expect(await eventsOf(redrive, "job.undone")).toHaveLength(4);
-    cured = true;
-    await drain(redrive);
-    expect(seen).toEqual([]);
-  });
-
-  it("undo is refused once a worker has taken the job, or its producer has replaced the payload", async () => {
-    const { redrive, ids } = await withDead(kind, [ODD]);
-    const [id = ""] = ids;
-    const { deadLetters } = redrive;
-    await deadLetters.edit(id, '{"cents":2}');
-    cured = true;
-    await deadLetters.retry(id);
-    await drain(redrive);
-    await expect(deadLetters.undo(id)).rejects.toMatchObject({
-      code: "illegal_transition",
-      message: expect.stringMatching(/is completed/),
-    });
-    cured = false;
-    const keyed = await redrive.enqueue(pay, { cents: 1 }, { key: "k", unique: "replace" });
-    await drain(redrive);
-    await deadLetters.edit(keyed.id, '{"cents":2}');
-    await deadLetters.retry(keyed.id, { delay: "1h" });
-    await redrive.enqueue(pay, { cents: 9 }, { key: "k", unique: "replace" });
-    await expect(deadLetters.undo(keyed.id)).rejects.toMatchObject({
-      message: expect.stringMatching(/its producer has sent since the repair/),
-    });
-    expect(await payloadOf(redrive, keyed.id)).toBe('{"cents":9}');
-  });
-
+describe.each(STORES)("on %s", (kind) => {
   it("a recipe that makes 3 of 100 invalid is refused with those three named", async () => {
     const payloads = Array.from({ length: 100 }, (_, n) => `{"cents":${n},"bad":${n % 40 === 7}}`);
     const { redrive, ids } = await withDead(kind, payloads);
@@ -205,6 +30,7 @@ describe.each(KINDS)("on %s", (kind) => {
       unchanged: 0,
       skipped: 3,
       refused: 0,
+      conflicts: [],
       missing: 0,
     });
     expect(await payloadOf(redrive, ids[0] ?? "")).toBe('{"cents":0,"bad":false,"currency":"EUR"}');
@@ -228,11 +54,22 @@ describe.each(KINDS)("on %s", (kind) => {
       unchanged: 1,
       skipped: 0,
       refused: 0,
+      conflicts: [],
       missing: 1,
     });
     expect(await payloadOf(redrive, ids[0] ?? "")).toBe(ODD.replace(/}$/, ',"cur":"EUR"}'));
     await deadLetters.undo(ids[0] ?? "");
     expect(await payloadOf(redrive, ids[0] ?? "")).toBe(ODD);
+  });
+
+  it("a function that returns the payload as it was leaves its bytes alone", async () => {
+    const payloads = ['{ "cents":1.0 }', '{"cents":-0}', '{"cents":1,"cents":2}', '{"cents":1,"s":"\\ud800"}'];
+    const { redrive, ids } = await withDead(kind, payloads);
+    expect(await redrive.deadLetters.repair(ids, (payload: object) => payload)).toMatchObject({
+      repaired: 0,
+      unchanged: 4,
+    });
+    expect(await Promise.all(ids.map((id) => payloadOf(redrive, id)))).toEqual(payloads);
   });
 
   it("a function that throws, returns nothing or waits for ever writes nothing", async () => {
@@ -248,6 +85,8 @@ describe.each(KINDS)("on %s", (kind) => {
       [() => undefined, /got undefined; return the payload/],
       [(payload: object) => ({ ...payload, at: new Date(0) }), /a Date/],
       ["{", /^patch: expected JSON/],
+      ["[1]", /^patch: expected a JSON object; got a list/],
+      ["null", /^patch: expected a JSON object; got null/],
       [7 as unknown as Recipe, /^recipe: expected a merge patch/],
       [{ module: "" }, /^recipe: expected a merge patch/],
     ];
@@ -260,6 +99,120 @@ describe.each(KINDS)("on %s", (kind) => {
     expect(await redrive.deadLetters.payloads(ids[0] ?? "")).toEqual([]);
     expect(await redrive.deadLetters.preview({ type: "none" }, "{}")).toMatchObject({ letters: 0, fits: 0 });
     expect(await codeOf(() => redrive.deadLetters.preview({}, "{}"))).toBe("invalid_argument");
+  });
+
+  it("arguments of a wrong type are refused, and write nothing", async () => {
+    const { redrive, ids } = await withDead(kind, ['{"cents":1}']);
+    const [id = ""] = ids;
+    const { deadLetters } = redrive;
+    // oxlint-disable-next-line typescript/no-explicit-any -- callers in JavaScript
+    const any = deadLetters as any;
+    const fine = '{"cents":2}';
+    const seen: unknown[] = [null, 7, "a", [], {}, { payload: 1, generation: 1 }, { payload: "1", generation: "1" }];
+    const refused: [() => Promise<unknown>, RegExp][] = [
+      ...seen.map((each): [() => Promise<unknown>, RegExp] => [
+        () => any.edit(id, fine, { seen: each }),
+        /^seen: expected/,
+      ]),
+      [() => any.edit(null, fine), /^id: expected/],
+      [() => any.edit(id, { cents: 2 }), /^payload: expected/],
+      [() => any.edit(id), /^payload: expected/],
+      [() => any.edit(id, fine, null), /^edit: expected/],
+      [() => any.edit(id, fine, { why: 7 }), /^why: expected/],
+      [() => any.undo(7), /^id: expected/],
+      [() => any.undo(id, null), /^undo: expected/],
+      [() => any.undo(id, { why: 7 }), /^why: expected/],
+      [() => any.payloads(null), /^id: expected/],
+      [() => any.preview(null, fine), /^filter: expected/],
+      [() => any.preview([7], fine), /^id: expected/],
+      [() => any.preview(id), /^recipe: expected/],
+      [() => any.preview(id, null), /^recipe: expected/],
+      [() => any.repair(undefined, fine), /^filter: expected/],
+      [() => any.repair(id, { module: 7 }), /^recipe: expected/],
+      [() => any.repair(id, fine, null), /^repair: expected/],
+      [() => any.repair(id, fine, { skipMisfits: "yes" }), /^skipMisfits: expected/],
+      [() => any.repair(id, fine, { confirm: true }), /^confirm: expected/],
+      [() => any.repair(id, fine, { why: null }), /^why: expected/],
+    ];
+    for (const [call, said] of refused) {
+      const error = await call().catch((thrown: Error) => thrown);
+      expect(error).toMatchObject({ name: "RedriveError", message: expect.stringMatching(said) });
+    }
+    expect(await deadLetters.payloads(id)).toEqual([]);
+    expect(await eventsOf(redrive, "job.edited")).toEqual([]);
+  });
+
+  it("a function is called once for each letter, and nothing is written where it fails for one", async () => {
+    const payloads = Array.from({ length: 120 }, (_, n) => `{"cents":${n}}`);
+    const { redrive, ids } = await withDead(kind, payloads);
+    const calls: number[] = [];
+    const failing = ({ cents }: { cents: number }): object => {
+      calls.push(cents);
+      if (cents === 119) throw new Error("the last one");
+      return { cents: cents + 1 };
+    };
+    const refused = redrive.deadLetters.repair({ type: "pay" }, failing);
+    await expect(refused).rejects.toThrow(/got an error: Error: the last one; .*; nothing was written$/);
+    expect(calls).toEqual([...payloads.keys()]);
+    for (const id of ids) expect(await redrive.deadLetters.payloads(id)).toEqual([]);
+    calls.length = 0;
+    // A function that would answer otherwise when it is called again.
+    const once = ({ cents }: { cents: number }): object =>
+      calls.push(cents) > 120 ? { cents: "twice" } : { cents: cents + 1 };
+    expect(await redrive.deadLetters.repair({ type: "pay" }, once)).toMatchObject({ repaired: 120, skipped: 0 });
+    expect(calls).toHaveLength(120);
+    expect(await payloadOf(redrive, ids[119] ?? "")).toBe('{"cents":120}');
+  });
+
+  it("a repair writes only after its question was answered with true", async () => {
+    const { redrive, ids } = await withDead(kind, ['{"cents":1}', '{"cents":2}']);
+    const asked: unknown[] = [];
+    const confirm = (answer: unknown) => (preview: unknown) => (asked.push(preview), answer as boolean);
+    for (const answer of [false, undefined, "yes"])
+      expect(await redrive.deadLetters.repair(ids, '{"cents":5}', { confirm: confirm(answer) })).toMatchObject({
+        repaired: 0,
+      });
+    expect(asked).toHaveLength(3);
+    expect(asked[0]).toMatchObject({ letters: 2, fits: 2 });
+    expect(await redrive.deadLetters.payloads(ids[0] ?? "")).toEqual([]);
+    expect(await eventsOf(redrive, "job.edited")).toEqual([]);
+    const yes = { confirm: async () => true };
+    expect(await redrive.deadLetters.repair(ids, '{"cents":5}', yes)).toMatchObject({ repaired: 2 });
+  });
+
+  it("a letter that another operator changes between look and write is left alone and named", async () => {
+    const { redrive, ids } = await withDead(kind, ['{"cents":1}', '{"cents":2}', '{"cents":3}']);
+    const [edited = "", sent = "", other = ""] = ids;
+    const bob = await beside(redrive, kind, { jobs: [pay], actor: "bob" });
+    const confirm = async (): Promise<boolean> => {
+      await bob.deadLetters.edit(edited, '{"cents":9}');
+      await bob.deadLetters.retry([sent]);
+      return true;
+    };
+    const sum = await redrive.deadLetters.repair(ids, '{"cur":"EUR"}', { confirm });
+    expect(sum).toMatchObject({ repaired: 1, refused: 2, missing: 0 });
+    expect(sum.conflicts).toEqual([
+      { id: edited, issue: expect.stringMatching(/^it is dead now \(bob gave it another payload at .*Z\)$/) },
+      { id: sent, issue: expect.stringMatching(/^it is queued now \(bob sent it back to work at .*Z\)$/) },
+    ]);
+    expect(await payloadOf(redrive, edited)).toBe('{"cents":9}');
+    expect(await payloadOf(redrive, sent)).toBe('{"cents":2}');
+    expect(await payloadOf(redrive, other)).toBe('{"cents":3,"cur":"EUR"}');
+  });
+
+  it("a function cannot change the letter that is stored", async () => {
+    const { redrive, ids } = await withDead(kind, ['{"cents":1}', '{"cents":2}']);
+    const [id = "", other = ""] = ids;
+    // oxlint-disable-next-line typescript/no-explicit-any -- callers in JavaScript
+    const hostile = (payload: object, letter: any): object => {
+      Object.assign(letter.job, { id: other, payload: "x", generation: 9, type: "mail" });
+      letter.job = null;
+      return { ...payload, cur: "EUR" };
+    };
+    expect(await redrive.deadLetters.repair(id, hostile)).toMatchObject({ repaired: 1 });
+    expect(await payloadOf(redrive, id)).toBe('{"cents":1,"cur":"EUR"}');
+    expect(await payloadOf(redrive, other)).toBe('{"cents":2}');
+    expect((await redrive.deadLetters.payloads(id))[0]).toMatchObject({ payload: '{"cents":1}' });
   });
 
   it("leaves letters alone that die while a repair is under way", async () => {

@@ -251,7 +251,7 @@ describe.each(STORES)("limits and queues on %s", (_name, open) => {
       .toBe("completed");
     const held = mine[1]?.id ?? "";
     await expect.poll(() => kindsOf(other, held)).toEqual(["rate_limit"]);
-    const soon = { limit: 1, perMs: 5_000, burst: 1, nextAt: expect.any(Number) };
+    const soon = { limit: 1, perMs: 5_000, burst: 1, nextAt: expect.any(Number), left: 0 };
     expect(await other.limits()).toEqual([
       {
         kind: "service",
@@ -263,7 +263,7 @@ describe.each(STORES)("limits and queues on %s", (_name, open) => {
       {
         kind: "tenant",
         name: "acme",
-        rate: { limit: 5, perMs: 1_000, burst: 1, nextAt: null },
+        rate: { limit: 5, perMs: 1_000, burst: 1, nextAt: null, left: 1 },
         budget: null,
         weight: 2,
       },

@@ -3,20 +3,24 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, inject, it, onTestFinished } from "vitest";
 import { createRedrive, defineJob } from "../../src/index.ts";
 import { seededDice } from "../../src/testing/fake-system.ts";
 import { builtModule, importBuilt } from "../support/built.ts";
 import { testPath } from "../support/database-file.ts";
+import { testSchema } from "../support/postgres-queue.ts";
 
 const SCRIPT = fileURLToPath(new URL("../support/redrive-driver.mjs", import.meta.url));
 const KILLS = Number(process.env["REDRIVE_PROVE_KILLS"] ?? 2);
 const LETTERS = KILLS * 40;
 
-it(
-  `sends ${LETTERS} letters exactly once, its driver killed ${KILLS} times`,
-  async () => {
-    const path = testPath();
+it.each<[string, () => string]>([
+  ["sqlite", () => `sqlite:${testPath()}`],
+  ["postgres 18", () => testSchema(inject("postgres18")).url],
+])(
+  `sends ${LETTERS} letters exactly once, its driver killed ${KILLS} times, on %s`,
+  async (_, place) => {
+    const store = place();
     let isMended = false;
     const charge = defineJob("charge", {
       maxAttempts: 1,
@@ -25,7 +29,7 @@ it(
       },
     });
     const library = await importBuilt<{ createRedrive: typeof createRedrive }>("index.js");
-    const redrive = await library.createRedrive({ store: `sqlite:${path}`, jobs: [charge], log: "silent" });
+    const redrive = await library.createRedrive({ store, jobs: [charge], log: "silent" });
     onTestFinished(() => redrive.close());
     const ids: string[] = [];
     for (let n = 0; n < LETTERS; n++) ids.push((await redrive.enqueue(charge, { n })).id);
@@ -37,7 +41,7 @@ it(
     const bits = seededDice(Number(process.env["REDRIVE_PROVE_SEED"] ?? 1), "kills");
     let kills = 0;
     const drive = (): ReturnType<typeof fork> => {
-      const child = fork(SCRIPT, [builtModule("index.js"), path, id], { execArgv: [] });
+      const child = fork(SCRIPT, [builtModule("index.js"), store, id], { execArgv: [] });
       onTestFinished(() => void child.kill("SIGKILL"));
       return child;
     };

@@ -142,7 +142,9 @@ describe("a start", () => {
   it("refuses a plan of another store, and one that was started before", async () => {
     const { scene, plan } = await planned();
     const { redrives } = scene.redrive;
-    expect(await messageOf(() => redrives.start("p_nowhere"))).toContain('There is no plan "p_nowhere" in this store');
+    expect(await messageOf(() => redrives.start("p_nowhere"))).toContain(
+      "Plan p_nowhere cannot be started: this store has no such plan",
+    );
     const { id } = await redrives.start(plan.id);
     expect(await messageOf(() => redrives.start(plan.id))).toContain(`it was started before, as ${id}`);
     expect((await redrives.list()).items).toHaveLength(1);
@@ -166,7 +168,7 @@ describe("a start", () => {
     const { scene, plan } = await planned(40);
     await scene.redrive.deadLetters.remove(scene.ids.slice(0, 6));
     const message = await messageOf(() => scene.redrive.redrives.start(plan.id));
-    expect(message).toContain("40 dead letters matched then, and 34 match now");
+    expect(message).toContain("40 dead letters matched then; 6 of them are gone, and 0 others have come; plan again");
   });
 
   it("refuses a plan whose breaker has opened since", async () => {

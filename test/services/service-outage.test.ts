@@ -14,7 +14,7 @@ describe.each(SHORT_STORES)("a service that is down, on %s", (store) => {
   it("costs hardly an attempt and no dead letter, and gets its load back on a ramp", {
     timeout: 3_600_000,
   }, async () => {
-    const minutes = PROVE_MINUTES ?? (isShort(store) ? 0.5 : 2);
+    const minutes = PROVE_MINUTES ?? (isShort(store) ? 0.5 : 1);
     const figures = await outage({ store, minutes, perSecond: 50 });
     if (PROVE_MINUTES !== null) console.log(store, `${minutes} min`, figures);
     expect(figures.charged).toBeLessThanOrEqual(THRESHOLD + SLOTS);

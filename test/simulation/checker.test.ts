@@ -5,14 +5,22 @@ import { Forge, type ForgedLease } from "./forge.ts";
 import { JOB_FORGERIES } from "./forged-jobs.ts";
 import { HOLD_FORGERIES } from "./forged-holds.ts";
 import { KEY_FORGERIES } from "./forged-keys.ts";
+import { once, REDRIVE_FORGERIES } from "./forged-redrives.ts";
 import { RUN_FORGERIES } from "./forged-runs.ts";
 import { WORKER_FORGERIES } from "./forged-workers.ts";
 import { GOOD_EXCUSES } from "./good-excuses.ts";
 import { GoodHistory } from "./good-history.ts";
 import { readingSpeed } from "./reading-speed.ts";
 
-const FORGERIES = [...JOB_FORGERIES, ...RUN_FORGERIES, ...WORKER_FORGERIES, ...HOLD_FORGERIES, ...KEY_FORGERIES];
-const RULES = Array.from({ length: 20 }, (_, i) => `R${i + 1}`).filter((rule) => rule !== "R18");
+const FORGERIES = [
+  ...JOB_FORGERIES,
+  ...RUN_FORGERIES,
+  ...WORKER_FORGERIES,
+  ...HOLD_FORGERIES,
+  ...KEY_FORGERIES,
+  ...REDRIVE_FORGERIES,
+];
+const RULES = Array.from({ length: 21 }, (_, i) => `R${i + 1}`).filter((rule) => rule !== "R18");
 
 describe("a forged history is flagged", () => {
   for (const [rule, how, forge] of FORGERIES) {
@@ -46,6 +54,12 @@ describe("a good history passes", () => {
     f.enqueue("c");
     f.cancel("c");
     expect(f.check()).toMatchObject({ violations: [], jobs: 3, lost: 0, doubleAcked: 0 });
+  });
+
+  it("when a redrive run sends a letter together with its record", () => {
+    const f = new Forge();
+    once(f);
+    expect(f.check().violations).toEqual([]);
   });
 
   for (const [how, forge] of GOOD_EXCUSES) {

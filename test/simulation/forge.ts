@@ -2,7 +2,7 @@
 // to lie in any field.
 import type { State } from "../../src/core/job.ts";
 import { check } from "../support/history/check.ts";
-import type { FinalDump, FinalJob, Line, Op, Phase, Report } from "../support/history/event.ts";
+import type { FinalDump, FinalJob, FinalRun, Line, Op, Phase, Report } from "../support/history/event.ts";
 import { Scribe } from "../support/history/scribe.ts";
 
 type Final = { -readonly [K in keyof FinalJob]: FinalJob[K] };
@@ -23,6 +23,7 @@ export class Forge {
   readonly workers: { id: string; leaseEnd: number; running: number }[] = [];
   /** Jobs put into the dump beside the honest ones. */
   readonly extra: FinalJob[] = [];
+  redrives: readonly FinalRun[] = [];
   drained = true;
   time = 10_000;
 
@@ -81,9 +82,9 @@ export class Forge {
     this.call("beat", { worker, leaseMs: 1000, startedThrough: 0 }, "ok", { answer: "alive" });
   }
 
-  redrive(id: string, answer = "redriven"): void {
+  redrive(id: string, answer = "redriven", more: Line = {}): void {
     const job = this.job(id);
-    this.call("redrive", { job: id, generation: job.generation, delayMs: 0 }, "ok", { answer });
+    this.call("redrive", { job: id, generation: job.generation, delayMs: 0, ...more }, "ok", { answer });
     for (const letter of this.letters) if (letter.job === id) letter.redriven = true;
     Object.assign(job, { generation: job.generation + 1, attempts: 0, crashes: 0, state: "queued", runAt: this.time });
   }
@@ -117,8 +118,8 @@ export class Forge {
 
   check(): Report {
     const jobs = [...this.jobs.values(), ...this.extra];
-    const { letters, workers, time: storeTime, drained } = this;
-    const dump: FinalDump = { jobs, letters, workers, storeTime, drained };
+    const { letters, workers, redrives, time: storeTime, drained } = this;
+    const dump: FinalDump = { jobs, letters, workers, redrives, storeTime, drained };
     return check(this.scribe.events, dump);
   }
 }

@@ -46,7 +46,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
   {
     name: "a reaper does not notice that the clock of the store has stepped ahead",
     rules: ["R9"],
-    within: 20,
+    within: 100,
     foundBy: 14,
     plant: async () => ({
       settings: { clockSteps: 6 },

@@ -1,10 +1,11 @@
 // The simulation can find bugs: every planted defect is found within a few seeds, by a rule that is about it.
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { BUSY, STORE_DEFECTS } from "./planted.ts";
+import { DRIVER_DEFECTS } from "./planted-redrives.ts";
 import { WORKER_DEFECTS } from "./planted-workers.ts";
 import { simulate } from "./simulate.ts";
 
-const DEFECTS = [...STORE_DEFECTS, ...WORKER_DEFECTS];
+const DEFECTS = [...STORE_DEFECTS, ...WORKER_DEFECTS, ...DRIVER_DEFECTS];
 
 afterEach(() => vi.resetModules());
 

@@ -5,6 +5,7 @@ import type { ClaimedJob, SettleRequest, Store } from "../../src/store/store.ts"
 import type { Rule } from "../support/history/event.ts";
 import type { StoreClock } from "./faults.ts";
 import type { Settings } from "./scene.ts";
+import { BAD_REDRIVES } from "./planted-redrives.ts";
 import type { Simulation } from "./simulate.ts";
 
 /** A defect, the rules of which at least one must find it, and within how many seeds. */
@@ -19,7 +20,7 @@ export interface Defect {
 }
 
 /** A store that has a defect. */
-interface BadStore extends Omit<Defect, "plant"> {
+export interface BadStore extends Omit<Defect, "plant"> {
   readonly settings?: Partial<Settings>;
   wrap(store: Store, clock: StoreClock): Store;
 }
@@ -32,6 +33,7 @@ export const BUSY: Partial<Settings> = {
   concurrency: 3,
   requests: 16,
   stormMs: 15_000,
+  runs: false,
 };
 
 const BAD_STORES: readonly BadStore[] = [
@@ -205,7 +207,7 @@ const BAD_STORES: readonly BadStore[] = [
   },
   {
     name: "what was recalled is counted twice for its run",
-    rules: ["R16"],
+    rules: ["R21"],
     within: 60,
     wrap: (store) => ({
       ...store,
@@ -297,7 +299,7 @@ const BAD_MODES: readonly BadStore[] = (["queued", "active", "replace", "debounc
 }));
 
 /** Every defect of a store that is planted. */
-export const STORE_DEFECTS: readonly Defect[] = [...BAD_STORES, ...BAD_MODES].map(
+export const STORE_DEFECTS: readonly Defect[] = [...BAD_STORES, ...BAD_MODES, ...BAD_REDRIVES].map(
   ({ wrap, settings = {}, ...defect }) => ({ ...defect, plant: async () => ({ wrap, settings }) }),
 );
 

@@ -76,6 +76,7 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
     digest: key === null ? null : String(hashText(payload)),
     delayMs: dice.chance(0.2) ? dice.between(1, 3000) : 0,
     runAt: null,
+    trace: null,
     ...USUAL,
     maxAttempts: dice.between(1, 4),
     maxCrashes: dice.pick([1, 3, 3, 3]),

@@ -34,6 +34,8 @@ export interface Settings {
   readonly fragile: boolean;
   /** Whether a deploy replaces every worker in the storm by one whose breakers need fewer probes. */
   readonly deploys?: boolean;
+  /** Whether workers drive redrive runs, and an operator starts, changes and ends them. */
+  readonly runs: boolean;
   /** How often the clock of the store steps, ahead or back; without a word the dice of the faults decide. */
   readonly clockSteps?: number;
   /** How long faults last. */
@@ -49,6 +51,7 @@ export function rollSettings(dice: Dice, more: Dice): Settings {
     programs: more.pick([1, 1, 2]),
     isolated: more.pick([0, 0, 0.5, 1]),
     fragile: more.chance(0.3),
+    runs: more.chance(0.3),
     leaseMs: 2000,
     beatMs: dice.pick([300, 500, 600]),
     pollMs: dice.pick([150, 250, 500]),

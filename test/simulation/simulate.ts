@@ -13,7 +13,7 @@ import { Processes } from "./processes.ts";
 import { rollSettings, type Scene, type Settings } from "./scene.ts";
 import { type Actor, createWorld, GENESIS } from "./world.ts";
 import { playAll } from "./workload.ts";
-import { RUN } from "./operator.ts";
+import { finalRuns } from "./final-runs.ts";
 
 /** The stores that can be simulated. */
 export const STORES = ["memory", "sqlite"] as const;
@@ -84,7 +84,7 @@ export async function simulate({
     await store.migrate();
     stepClock(world, faults, clock, scribe);
     const { drained } = await playAll(scene);
-    const dump = await dumpOf(store, clock.now(), drained);
+    const dump = await dumpOf(store, clock.now(), drained, faults.clockSteps.length === 0);
     const { crashes, pauses, events: steps } = world.stats;
     const report = check(scribe.events, dump);
     return { report, crashes, pauses, steps, virtualMs: world.now - GENESIS, scribe, dump };
@@ -99,14 +99,11 @@ export function replayOf(store: StoreName, seed: number): string {
   return `npm run prove -- simulate --store ${store} --seed ${seed}`;
 }
 
-async function dumpOf(store: Store, storeTime: number, drained: boolean): Promise<FinalDump> {
+async function dumpOf(store: Store, storeTime: number, drained: boolean, isSteady: boolean): Promise<FinalDump> {
   const jobs = await everything((cursor) => store.list({ limit: 200, cursor }));
   const letters = await everything((cursor) => store.deadLetters({ limit: 200, cursor, redriven: true }));
-  const [counts] = await store.redriveCounts([RUN]);
-  const { sent = 0, good = 0, same = 0, other = 0, cancelled = 0, gone = 0, recalled = 0 } = counts ?? {};
-  const pending = letters.filter(({ redrive, outcome }) => redrive === RUN && outcome === null).length;
   return {
-    redrive: { left: sent - good - same - other - cancelled - gone - recalled, pending },
+    redrives: await finalRuns(store, letters, isSteady),
     jobs: jobs.map(finalJob),
     letters: letters.map(({ job, generation, redrivenAt }) => ({
       job: job.id,

@@ -3,6 +3,10 @@
 import { resolveLimits } from "../../src/core/service.ts";
 import { sayingMayHold } from "../support/history/in-hand.ts";
 import type { Store } from "../../src/store/store.ts";
+import { driverOf } from "../../src/operate/redrives.ts";
+import { NO_LIMITS } from "../../src/services/holding.ts";
+import { redriveService } from "../../src/upkeep/redrives.ts";
+import { startUpkeep } from "../../src/upkeep/upkeep.ts";
 import type { Log } from "../../src/system/log.ts";
 import type { WorkerEvent } from "../../src/report/reporter.ts";
 import type { Line } from "../support/history/event.ts";
@@ -10,7 +14,7 @@ import { resolveWorker, type WorkerSettings } from "../../src/worker/settings.ts
 import type { QueueWorker } from "../../src/worker/worker.ts";
 import { definitionsFor } from "./handler.ts";
 import { isolationOf } from "./isolation.ts";
-import { withPulse } from "./line.ts";
+import { reachStore, withPulse } from "./line.ts";
 import type { OwnProcess } from "./processes.ts";
 import type { Again, Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";
@@ -53,7 +57,9 @@ export async function work(actor: Actor, store: Store, scene: Scene): Promise<Ag
   });
   const rolled = scene.world.now >= scene.calmAt ? stay : actor.dice.pick([stay, stay, stay, stopAfterAWhile, drain]);
   const life = isDeployedOver(actor, scene) ? stopAfterAWhile : rolled;
+  const driving = scene.settings.runs ? driveRuns(worker, actor, scene) : null;
   await life({ worker, actor, scene, absent, spent });
+  await driving?.stop();
   return "again";
 }
 
@@ -136,6 +142,21 @@ function signed(store: Store, process: OwnProcess, actor: Actor, { scribe, setti
       // A run may have killed the process in this very turn; the dead sign nothing.
       write({ answer: "watched", worker: worker.id });
       return store.register(worker);
+    },
+  };
+}
+
+/** The upkeep of a worker that drives redrive runs, over a line of its own. */
+function driveRuns(worker: QueueWorker, actor: Actor, scene: Scene): { stop(): Promise<void> } {
+  const store = scene.sabotage(reachStore(scene.store, actor, scene), actor);
+  const { system } = actor;
+  const driver = driverOf({ store, system, log: SILENT, limits: NO_LIMITS }, () => worker.id, worker.signs);
+  const records = { note: () => undefined, end: async () => undefined };
+  const upkeep = startUpkeep([redriveService(driver)], { system, log: SILENT, records, contact: worker.contact });
+  return {
+    async stop() {
+      await upkeep.stop();
+      await driver.release().catch(() => undefined);
     },
   };
 }

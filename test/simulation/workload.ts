@@ -4,6 +4,7 @@ import type { Store } from "../../src/store/store.ts";
 import { attempt, NAMES, play, type Role, type Scene } from "./scene.ts";
 import { newJob, produce } from "./producer.ts";
 import { observe, operate } from "./operator.ts";
+import { direct } from "./director.ts";
 import { haunt } from "./ghost.ts";
 import { work } from "./worker.ts";
 import type { Actor } from "./world.ts";
@@ -23,6 +24,7 @@ export async function playAll(scene: Scene): Promise<{ readonly drained: boolean
     ["operator", settings.operators, operate],
     ["observer", 1, observe],
     ["ghost", 1, haunt],
+    ["director", settings.runs ? 2 : 0, direct],
   ];
   for (const [name, count, role] of cast) for (let i = 1; i <= count; i++) play(scene, `${name}-${i}`, role);
   await world.run(scene.calmAt);

@@ -59,7 +59,7 @@ async function fold(store: Store): Promise<void> {
 
 describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
   it("has the counts of the letters that it was left with", async () => {
-    const { open } = await fixture();
+    const { open } = await fixture(1);
     const store = await open(Date.now);
     const { total, causes } = await store.tally({});
     const { items } = await store.causes({ limit: 200, idle: true });

@@ -1,10 +1,13 @@
 // The rows behind repairs: a payload and its versions are written in one commit or not at all, and go with their job.
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { Job } from "../../src/core/job.ts";
+import { PRESETS } from "../../src/core/policy.ts";
 import { payloadHash } from "../../src/store/payloads.ts";
 import { openDatabase } from "../../src/store/sqlite/driver.ts";
 import { createInlineSqliteStore } from "../../src/store/sqlite/inline.ts";
 import type { Retention, Store } from "../../src/store/store.ts";
+import { realSystem } from "../../src/system/real.ts";
+import { applyRetention } from "../../src/upkeep/retention.ts";
 import { testPath } from "../support/database-file.ts";
 import { storeBeside } from "../support/postgres-world.ts";
 import { finish, read } from "../support/runs.ts";
@@ -84,6 +87,40 @@ describe.each(Object.keys(SCENES))("on %s", (name) => {
     await expect(store.redrive([request(good, '"good"'), request(bad, '"bad"')])).rejects.toThrow(/bad payload/);
     expect(await versions()).toBe(0);
     for (const job of [good, bad]) expect(await read(store, job.id)).toStrictEqual(job);
+  });
+
+  it("a recall whose payload cannot be written has not taken the job back", async () => {
+    const { store, refuseBad, versions } = await open();
+    const job = await finish(store, dead());
+    await store.redrive([{ id: job.id, generation: job.generation, delayMs: 0, payload: '"good"' }]);
+    const queued = await read(store, job.id);
+    await refuseBad();
+    const repair = { was: payloadHash('"good"'), payload: '"bad"', actor: "ada", why: null };
+    const target = { id: job.id, generation: job.generation };
+    await expect(store.recall([{ ...target, repair }])).rejects.toThrow(/bad payload/);
+    expect(await read(store, job.id)).toStrictEqual(queued);
+    expect(await versions()).toBe(2);
+    expect(await store.recall([{ ...target, repair: { ...repair, payload: job.payload } }])).toEqual(["recalled"]);
+    expect(await read(store, job.id)).toMatchObject({ state: "dead", payload: job.payload });
+  });
+
+  it("upkeep deletes versions with their job when it has expired, and leaves those of others", async () => {
+    const { store, versions } = await open();
+    const [short, long] = [
+      await finish(store, dead(), { keepDeadMs: 1 }),
+      await finish(store, dead(), { keepDeadMs: 3_600_000 }),
+    ];
+    await store.repair([changeOf(short, "1"), changeOf(long, "2")]);
+    expect(await versions()).toBe(4);
+    const policy = { ...PRESETS.default, keepDeadMs: 3_600_000 };
+    const upkeep = { store, system: realSystem, jobs: [], policy, archive: null, onPruned: () => undefined };
+    const pruned = async (): Promise<unknown> => {
+      await applyRetention(upkeep);
+      return (await store.get([short.id]))[0];
+    };
+    await expect.poll(pruned, { timeout: 20_000, interval: 10 }).toBeNull();
+    expect(await versions()).toBe(2);
+    expect(await store.payloads(long.id)).toHaveLength(2);
   });
 
   it("versions go with their job, removed or pruned", async () => {

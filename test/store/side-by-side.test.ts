@@ -84,7 +84,7 @@ describe.each(RELEASE_PLACES)("on %s", (_store, place) => {
     const older = await createRedrive({ store: open(), jobs: [hung], log });
     onTestFinished(() => older.close());
     await older.enqueue(hung, {});
-    const times = { lease: 600, heartbeat: 100, poll: 50 };
+    const times = { lease: 2_000, heartbeat: 100, poll: 50 };
     const worker = older.worker({ ...times, concurrency: 2, abortGrace: 0 });
     await worker.start();
     onTestFinished(() => worker.stop({ within: 0 }));

@@ -4,51 +4,20 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { batchJob, booksOf } from "../../src/batch-command/batch-run.ts";
 import { beginRun } from "../../src/batch-command/batch-state.ts";
 import { workThrough } from "../../src/batch-command/rounds.ts";
-import { defineJob, done, type JobDefinition, type Redrive } from "../../src/index.ts";
+import { done } from "../../src/index.ts";
 import { assemble } from "../../src/redrive.ts";
 import { realSystem } from "../../src/system/real.ts";
-import { FIXTURES, type Fixture } from "../support/fixtures.ts";
+import { programOn } from "../support/fixture-program.ts";
+import { FIXTURES } from "../support/fixtures.ts";
 
-/** Ten minutes after the fixtures were left; the gone worker's lease is over, and so is the wait for the retry. */
-const LEFT = Date.UTC(2026, 0, 1, 12, 31);
 const HOUR = 3_600_000;
-
-interface Input {
-  readonly label?: string;
-}
-
-/** A program that knows the job types of the fixtures, and notes what it runs. */
-async function programOn(fixture: () => Promise<Fixture>, extra: readonly JobDefinition[] = []) {
-  const { open, rows } = await fixture();
-  let ahead = 0;
-  const began = realSystem.monotonic();
-  const now = (): number => LEFT + ahead + Math.floor(realSystem.monotonic() - began);
-  const store = await open(now);
-  const ran: string[] = [];
-  const of = (type: string, options: { queue?: string; service?: string } = {}) =>
-    defineJob(type, { ...options, run: ({ label = "?" }: Input) => void ran.push(label) });
-  const mail = of("mail");
-  const jobs = [mail, of("pay", { service: "bank" }), of("import"), of("report", { queue: "slow" }), ...extra];
-  const system = { ...realSystem, now };
-  // The machine of the worker that is gone: its process does not live any more.
-  const process = { pid: 1, host: "a machine that is gone", isAlive: () => false };
-  const redrive: Redrive = await assemble({ store, jobs, log: "silent" }, { system, process });
-  onTestFinished(() => redrive.close());
-  const drain = async (): Promise<string[]> => {
-    // Until the run of the gone worker was given up: a worker that was itself out of contact for a while does not do so yet.
-    for (let times = 0; times === 0 || (times < 50 && (await store.count()).running > 0); times++)
-      await redrive.worker({ concurrency: 1, poll: 20, lease: 500 }).drain({ grace: 0 });
-    return ran.splice(0);
-  };
-  return { redrive, store, rows, mail, drain, pass: (ms: number) => (ahead += ms) };
-}
 
 const DUE = ["key", "queued", "active", "replace", "debounce"].map((mode) => `due, unique by ${mode}`);
 const VIEWS = ["jobs", "attempts", "dead_letters", "item_errors", "retry_queue", "runs"];
 
 describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
   it("has all that was in it, also for people", async () => {
-    const { redrive, store, rows } = await programOn(fixture);
+    const { redrive, store, rows } = await programOn(await fixture(1));
     expect(await store.count()).toEqual({ queued: 13, running: 1, completed: 4, dead: 4, cancelled: 1 });
     const letters = (await store.deadLetters({ limit: 50, redriven: true })).items;
     expect(
@@ -70,7 +39,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
   });
 
   it("runs what is due, the run of the gone worker once more, and nothing that is held", async () => {
-    const { store, drain } = await programOn(fixture);
+    const { store, drain } = await programOn(await fixture(1));
     const ran = await drain();
     expect(ran.toSorted()).toEqual(
       [...DUE, "runs in a worker that is gone", "waits behind it in its group", "waits for its retry"].toSorted(),
@@ -83,7 +52,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
   });
 
   it("goes on with what was held, with its schedule and with dead letters", async () => {
-    const { redrive, drain, pass } = await programOn(fixture);
+    const { redrive, drain, pass } = await programOn(await fixture(1));
     await drain();
     await redrive.breakers.reset("bank");
     await redrive.resume({ kind: "queue", name: "slow" });
@@ -104,7 +73,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
   });
 
   it("still refuses doubles of its keys", async () => {
-    const { redrive, mail } = await programOn(fixture);
+    const { redrive, mail } = await programOn(await fixture(1));
     const again = { label: "completed", progress: { step: 1 } };
     expect(await redrive.enqueue(mail, again, { key: "completed" })).toMatchObject({ duplicate: true });
     await expect(redrive.enqueue(mail, { label: "other" }, { key: "completed" })).rejects.toMatchObject({
@@ -131,7 +100,7 @@ describe.each(FIXTURES)("a store of version 1 on %s", (_store, fixture) => {
       maxRetries: 3,
       parallel: 1,
     };
-    const { store, drain } = await programOn(fixture);
+    const { store, drain } = await programOn(await fixture(1));
     // The run of the gone worker first: a drain waits for such runs.
     await drain();
     const { state, isResumed } = await beginRun(store, plan);

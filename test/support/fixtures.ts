@@ -1,4 +1,4 @@
-// The stored fixtures of version 1, each in a place of its own: a copy of the SQLite file, and the Postgres dump restored
+// The stored fixtures of each version of the schema, each in a place of its own: a copy of the SQLite file, and the Postgres dump restored
 // into a database, as an operator restores a backup.
 import { chmodSync, copyFileSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,10 @@ import { freshSchema, sql } from "./postgres-world.ts";
 
 const file = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 
-/** A store of version 1. */
+/** The versions that have fixtures; a version is frozen as soon as it has. */
+export type FrozenVersion = 1 | 2;
+
+/** A store as programs of one version have left it. */
 export interface Fixture {
   /** Its address, for other programs. */
   readonly url: string;
@@ -22,9 +25,9 @@ export interface Fixture {
 }
 
 /** A copy of the SQLite file. */
-export async function sqliteFixture(): Promise<Fixture> {
+export async function sqliteFixture(version: FrozenVersion): Promise<Fixture> {
   const path = testPath();
-  copyFileSync(file("version-1.sqlite"), path);
+  copyFileSync(file(`version-${version}.sqlite`), path);
   chmodSync(path, 0o600);
   return {
     url: `sqlite:${path}`,
@@ -53,9 +56,9 @@ export function rowsOn(url: string): Fixture["rows"] {
 }
 
 /** The dump, restored. */
-export async function postgresFixture(): Promise<Fixture> {
+export async function postgresFixture(version: FrozenVersion): Promise<Fixture> {
   const url = await testDatabase();
-  await sql(url, readFileSync(file("version-1.sql"), "utf8"));
+  await sql(url, readFileSync(file(`version-${version}.sql`), "utf8"));
   return {
     url,
     async open(clock) {
@@ -68,7 +71,7 @@ export async function postgresFixture(): Promise<Fixture> {
 }
 
 /** Both. */
-export const FIXTURES: readonly (readonly [string, () => Promise<Fixture>])[] = [
+export const FIXTURES: readonly (readonly [string, (version: FrozenVersion) => Promise<Fixture>])[] = [
   ["sqlite", sqliteFixture],
   ["postgres", postgresFixture],
 ];

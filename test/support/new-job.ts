@@ -45,6 +45,7 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     unique: "key",
     delayMs: 0,
     runAt: null,
+    trace: null,
     ...USUAL,
     limited: true,
     keepFinishedMs: null,

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { onTestFinished } from "vitest";
+import { newPool, type OpenPool } from "../../src/store/postgres/dependencies.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/store/postgres/index.ts";
 import type { World } from "../conformance/suite.ts";
 import { START } from "./worlds.ts";
@@ -64,7 +65,7 @@ function openEmptier(url: string): (schema: string) => Promise<void> {
     });
     await client.query(
       `${(await names).map((name) => `delete from ${schema}.${name};`).join(" ")} ${numbers.join(" ")}
-       alter sequence ${schema}.lane_n restart; insert into ${schema}.control values (1, 1)`,
+       select setval('${schema}.lane_n', 0, false); insert into ${schema}.control values (1, 1)`,
     );
   };
 }
@@ -77,6 +78,30 @@ export async function empty(url: string, schema: string): Promise<void> {
   emptiers.set(url, emptier);
   await emptier(schema);
 }
+
+/** As many as the stores that a test opens at once. */
+const KEPT_MOST = 3;
+const kept = new Map<string, pg.Pool[]>();
+
+/**
+ * A pool that the next store gets when this one closes it: a new connection costs the server more than most tests do. Only
+ * where all its connections are idle, so that nothing of one test is left for the next.
+ */
+const keptPool: OpenPool = (config, max) => {
+  const key = JSON.stringify([config, max]);
+  const idle = kept.get(key) ?? [];
+  kept.set(key, idle);
+  const pool = idle.pop() ?? newPool({ ...config, allowExitOnIdle: true } as pg.PoolConfig, max);
+  const end = pool.end.bind(pool);
+  pool.end = (async () => {
+    pool.end = end;
+    if (pool.idleCount < pool.totalCount || pool.waitingCount > 0 || idle.length >= KEPT_MOST) return end();
+    pool.removeAllListeners();
+    pool.on("error", () => undefined);
+    idle.push(pool);
+  }) as typeof end;
+  return pool;
+};
 
 const free = new Map<string, string[]>();
 
@@ -91,7 +116,10 @@ export async function postgresWorld(
   const schema = used ?? freshSchema();
   const opened: PostgresStore[] = [];
   const open = async (): Promise<PostgresStore> => {
-    const store = createPostgresStore({ url, schema, maxConnections: 3 }, { clock: () => clock.now });
+    const store = createPostgresStore(
+      { url, schema, maxConnections: 3 },
+      { clock: () => clock.now, openPool: keptPool },
+    );
     opened.push(store);
     await store.migrate();
     return store;

@@ -1,8 +1,8 @@
 // A process that only drives redrive runs, as a follower does, until it is killed. Its arguments are the built library, the
-// database file and the run.
-const [library, path, id] = process.argv.slice(2);
+// address of the store and the run.
+const [library, store, id] = process.argv.slice(2);
 const { createRedrive } = await import(library);
-const redrive = await createRedrive({ store: `sqlite:${path}`, log: "silent" });
+const redrive = await createRedrive({ store, log: "silent" });
 process.send("begun");
 const run = await redrive.redrives.follow(id);
 process.send({ state: run.state, sent: run.counts.sent });

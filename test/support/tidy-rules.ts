@@ -23,7 +23,10 @@ const FUNCTION_LINES = 60;
 /** Rooms that may use packages: drivers in a store, loaders in config, and the command line. */
 const MAY_USE_PACKAGES = ["config", "cli"];
 /** Files elsewhere that load a package when it is first needed; that importing redrive does not is a test of its own. */
-const LOADS_LATER: Readonly<Record<string, string>> = { "src/schedules/cron.ts": "croner" };
+const LOADS_LATER: Readonly<Record<string, string>> = {
+  "src/schedules/cron.ts": "croner",
+  "src/system/open-telemetry.ts": "@opentelemetry/api",
+};
 
 const BANNED: readonly { use: RegExp; home: string; except?: readonly string[]; instead: string }[] = [
   {

@@ -3,7 +3,7 @@ import { AssertionError } from "node:assert";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { defineJob } from "../../src/index.ts";
 import { createTestRedrive, type TestRedrive } from "../../src/testing/index.ts";
-import { matches } from "../../src/testing/matching.ts";
+import { matches } from "../../src/testing/assertions.ts";
 
 interface Mail {
   readonly to: string;

@@ -30,6 +30,24 @@ describe("nothing", () => {
   });
 });
 
+describe("failing jobs of one service", () => {
+  it.each([1, 2, 3, 7])(
+    "all %i of them run to their end, although their worker tells the fleet first",
+    async (count) => {
+      const charge = defineJob("charge", {
+        service: "stripe",
+        maxAttempts: 1,
+        run: (_input: object): void => {
+          throw new Error("declined");
+        },
+      });
+      const test = await open({ jobs: [charge], patience: "500ms" });
+      for (let n = 0; n < count; n++) await test.enqueue(charge, {});
+      expect(await test.drain()).toMatchObject({ dead: count });
+    },
+  );
+});
+
 describe("runNext", () => {
   it("runs exactly one job and tells what became of it, in no time", async () => {
     const test = await open({ jobs: [double] });
@@ -136,6 +154,13 @@ describe("runJob", () => {
 });
 
 describe("drain", () => {
+  it("ends where jobs of a group wait beside a lane that is empty", async () => {
+    const test = await open({ jobs: [double] });
+    for (const n of [1, 2]) await test.enqueue(double, { n });
+    for (const n of [3, 4, 5]) await test.enqueue(double, { n }, { group: "shop" });
+    expect(await test.drain()).toMatchObject({ completed: 5 });
+  });
+
   it("runs everything due, also what its jobs enqueue, and nothing later", async () => {
     const parent = defineJob("parent", {
       run: async () => {

@@ -122,6 +122,14 @@ describe("a dead worker", () => {
     expect(await bench.until(() => reaper.worker.counts.retried === 3)).toBeLessThanOrEqual(1_500);
   });
 
+  it("is found as soon where it came after a calm in which no worker came or went", async () => {
+    const bench = createBench();
+    const reaper = await bench.employ([nobody], { ...LEASE, host: "here" });
+    await bench.advance(30_000);
+    await crash(bench, 3, { host: "here" });
+    expect(await bench.until(() => reaper.worker.counts.retried === 3)).toBeLessThanOrEqual(1_500);
+  });
+
   it("of another host is found within its lease and two seconds, and its jobs run elsewhere", async () => {
     const bench = createBench();
     const other = await bench.employ([nobody, healthy], { ...LEASE, queues: ["other"] });

@@ -248,3 +248,22 @@ describe("a run that was taken from its worker", () => {
     expect(asked).toBeLessThanOrEqual(9);
   });
 });
+
+describe("the check beside a worker that is alone and holds nothing", () => {
+  it("asks the store at one step of twelve, and at the next one as soon as something runs", async () => {
+    let [asked, isNothing] = [0, true];
+    const bench = createBench();
+    const counting = around(bench.store, (verb, next) => {
+      if (verb === "overdue") asked += 1;
+      return next();
+    });
+    const { options } = checker(bench, counting);
+    const { step } = stuckService({ ...options, nothingRuns: () => isNothing });
+    const { signal } = new AbortController();
+    for (let steps = 0; steps < 24; steps++) expect(await step(signal)).toBe(10_000);
+    expect(asked).toBe(2);
+    isNothing = false;
+    await step(signal);
+    expect(asked).toBe(3);
+  });
+});

@@ -12,11 +12,11 @@ interface Start {
   readonly waitedMs: number;
 }
 
-function slow(bench: Bench, starts: Start[]): JobDefinition {
+function slow(bench: Bench, starts: Start[], tookMs = TOOK_MS): JobDefinition {
   return defineJob("slow", {
     async run(_, { job: { tenant, createdAt } }) {
       starts.push({ tenant, at: bench.world.now, waitedMs: bench.world.now - createdAt });
-      await bench.sleep(TOOK_MS);
+      await bench.sleep(tookMs);
     },
   });
 }
@@ -78,5 +78,21 @@ describe.each(SHORT_STORES)("a tenant that floods the queue, on %s", (store) => 
       expect(share(starts, "a", from, bench.world.now), `${concurrency} slots`).toBeGreaterThan(0.68);
       expect(share(starts, "a", from, bench.world.now), `${concurrency} slots`).toBeLessThan(0.82);
     }
+  });
+});
+
+describe("tenants of one priority", () => {
+  it("have their turns also where a claim reaches work of a lower one", async () => {
+    const bench = await openBench(3, "memory");
+    const starts: Start[] = [];
+    const job = slow(bench, starts, 1_000);
+    for (const tenant of ["a", "b", "c", "d"]) await bench.addMany(60, job, { tenant, priority: 6 });
+    for (const tenant of ["e", "f"]) await bench.addMany(20, job, { tenant, priority: 3 });
+    // One slot more than tenants: a claim gives two jobs each to the first ones, and none to the last.
+    await bench.employ([job], { concurrency: 5 });
+    await bench.until(() => starts.length >= 100, 60_000);
+    const first = starts.slice(0, 100).map(({ tenant }) => tenant);
+    for (const tenant of ["a", "b", "c", "d"])
+      expect(first.filter((each) => each === tenant).length, tenant).toBeGreaterThanOrEqual(15);
   });
 });

@@ -4,7 +4,10 @@ import { describe, expect, it } from "vitest";
 import { defineJob, immediate, type PolicyOptions } from "../../src/index.ts";
 import type { Job } from "../../src/core/job.ts";
 import { createTestRedrive } from "../../src/testing/index.ts";
+import { withTypeLimits } from "../../src/worker/type-limits.ts";
 import { newJob } from "../support/new-job.ts";
+import { signUp, start } from "../support/runs.ts";
+import { memoryWorld } from "../support/worlds.ts";
 import { beside, drain, KINDS, openRedrive } from "../redrive/kinds.ts";
 
 const failing = (): never => {
@@ -83,6 +86,17 @@ describe.each(KINDS)("limits on %s", (kind) => {
 });
 
 describe("a run of a job enqueued by name", () => {
+  it("is judged by what another worker says of its type, where its own has left no word", async () => {
+    const { store, clock } = await memoryWorld();
+    const lost = await start(store, { type: "killer", limited: false }, await signUp(store, 1_000));
+    const served = { type: "killer", queue: "default", concurrency: null, limits: { maxAttempts: 2 } };
+    const value = JSON.stringify({ types: [served], queues: null, concurrency: 1 });
+    await store.setCells([{ kind: "load", name: "", holder: "another", version: null, value }]);
+    clock.now += 2_000;
+    const runs = await withTypeLimits(store, [twice]).expired({ gone: [], limit: 10 });
+    expect(runs).toMatchObject([{ job: { id: lost.id, maxAttempts: 2 } }]);
+  });
+
   it("sees the limits of its type", async () => {
     const seen: Partial<Job>[] = [];
     const look = defineJob("look", { maxAttempts: 3, deadline: "1h", run: (_input, ctx) => void seen.push(ctx.job) });

@@ -1,7 +1,7 @@
 // What the families of rules look at: the parts of one error that most of them ask for, read once and bounded. A
 // family is a pure function from a clue to a class, or undefined where the error is none of its own.
 
-import { messageOf, nameOf, read, readText } from "../error-shape.ts";
+import { type Carried, carriedBy, messageOf, nameOf, read, readText } from "../error-shape.ts";
 import type { FailureClass } from "../job.ts";
 
 /** One error, without its causes. */
@@ -15,6 +15,8 @@ export interface Clue {
   readonly code: string;
   /** The first 512 characters of the message. */
   readonly message: string;
+  /** What the error carries besides. */
+  readonly carries: Carried;
 }
 
 /** The rules for the errors of one library or protocol. */
@@ -32,6 +34,7 @@ export function clueOf(error: unknown): Clue {
     type: (readText(read(error, "constructor"), "name") ?? "").slice(0, MAX_NAME),
     code: typeof code === "string" || typeof code === "number" ? String(code).slice(0, MAX_NAME) : "",
     message: messageOf(error).slice(0, MAX_MESSAGE),
+    carries: carriedBy(error),
   };
 }
 

@@ -26,10 +26,12 @@ const CODES = table({
 });
 
 /** OAuth: openid-client, google-auth-library, axios or fetch against a token endpoint, MSAL (`errorCode`). */
-export const oauth: Family = ({ error, code, message }) => {
+export const oauth: Family = ({ error, code, message, carries }) => {
+  const cause = read(error, "cause");
+  if (carries === "nothing" && cause === undefined) return WORDS.get(message);
   const holders = [
     error,
-    read(error, "cause"),
+    cause,
     readPath(error, "response", "data"),
     readPath(error, "response", "body"),
     read(error, "body"),

@@ -81,6 +81,15 @@ const COMMON: readonly (readonly [RegExp, FailureClass])[] = [
   ],
   [/\bout of memory\b|\bno space left\b|\bheap limit\b/i, "system"],
 ];
+/** One pattern that fits what any of these fit, so that a text that none fits is read once. */
+function anyOf(rows: readonly (readonly [RegExp, FailureClass])[], flags: string): RegExp {
+  const patterns = rows.map(([pattern]) => pattern).filter((pattern) => pattern.flags === flags);
+  return new RegExp(patterns.map(({ source }) => source).join("|"), flags);
+}
+const ANY_TEXT = anyOf(TEXTS, "");
+const ANY_TEXT_IN_ANY_CASE = anyOf(TEXTS, "i");
+const ANY_COMMON = anyOf(COMMON, "i");
+
 /** System codes count in a text only where the failure passes: a text may tell of more than its own failure. */
 const PASSING = new Map([...SYSTEM_CODES].filter(([, found]) => found !== "permanent" && found !== "validation"));
 const STATUS_TEXT =
@@ -89,16 +98,17 @@ const STATUS =
   /(?:\bstatus(?: code)?|\bHTTP(?: Error)?(?:\/\d(?:\.\d)?)?|\bresponse)[ :=(]{1,3}([45]\d\d)\b|^([45]\d\d) (?:Client|Server) Error\b|^(?:Client|Server) error '([45]\d\d) |^([45]\d\d), message=/i;
 
 /** The class of a message; undefined where it says nothing. */
-export function classOfText({ error, message: own }: Clue): FailureClass | undefined {
+export function classOfText({ error, message: own, carries }: Clue): FailureClass | undefined {
   // PostgREST's client puts the cause of a failed fetch into `details`.
-  const message = `${own}\n${readText(error, "details")?.slice(0, 256) ?? ""}`.trimEnd();
-  const known = TEXTS.find(([text]) => text.test(message))?.[1];
-  if (known !== undefined) return known;
+  const details = carries === "more" ? (readText(error, "details")?.slice(0, 256) ?? "") : "";
+  const message = `${own}\n${details}`.trimEnd();
+  if (ANY_TEXT.test(message) || ANY_TEXT_IN_ANY_CASE.test(message))
+    return TEXTS.find(([text]) => text.test(message))?.[1];
   const found = STATUS_TEXT.exec(message) ?? STATUS.exec(message);
   const status = found?.slice(1).find((digits) => digits !== undefined);
   if (status !== undefined) return classOfStatus(Number(status), error);
   const code = message.match(/\bE[A-Z]{3,14}(?:_[A-Z]{3,10})?\b/g)?.find((word) => PASSING.has(word));
   if (code !== undefined) return PASSING.get(code);
-  const common = COMMON.find(([text]) => text.test(message))?.[1];
+  const common = ANY_COMMON.test(message) ? COMMON.find(([text]) => text.test(message))?.[1] : undefined;
   return common ?? (typeof error === "string" && error.length <= 40 ? classOfWord(error) : undefined);
 }

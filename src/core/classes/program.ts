@@ -37,7 +37,15 @@ const NAMES = table({
 });
 
 /** Programs and Node itself. */
-export const program: Family = ({ error, name, code }) => {
+export const program: Family = ({ error, name, code, carries }) => {
+  const run = carries === "more" ? byRun(error, name) : undefined;
+  if (run !== undefined) return run;
+  if (code === "") return NAMES.get(name);
+  return NAMES.get(name) ?? PREFIXES.find(([beginning]) => beginning.test(code))?.[1];
+};
+
+/** By how a program that was run ended, or by what node-fetch says. */
+function byRun(error: unknown, name: string): FailureClass | undefined {
   if (read(error, "timedOut") === true) return "timeout";
   if (read(error, "isMaxBuffer") === true) return "permanent";
   // A shell says 126 for a file that is no program and 127 for one that it does not find.
@@ -46,9 +54,5 @@ export const program: Family = ({ error, name, code }) => {
   if (exit === 126 || exit === 127) return "permanent";
   // Node's execFile kills a child after its timeout; a limit or an abort leaves a code.
   if (isChild && read(error, "killed") === true && exit === null) return "timeout";
-  if (name === "FetchError") {
-    const fetched = FETCH_TYPES.get(readText(error, "type") ?? "");
-    if (fetched !== undefined) return fetched;
-  }
-  return NAMES.get(name) ?? PREFIXES.find(([beginning]) => beginning.test(code))?.[1];
-};
+  return name === "FetchError" ? FETCH_TYPES.get(readText(error, "type") ?? "") : undefined;
+}

@@ -2,16 +2,19 @@
 // numbers that JavaScript cannot hold, escapes, duplicate keys, white space, the order of keys. Parsing and writing the
 // payload again would change them. Of two equal keys the last one counts, as in JSON.parse.
 //
+// The patch must be an object: any other value, which RFC 7396 allows, would replace the payload as a whole.
+//
 //   payload   { "id": 9007199254740993, "to": "ada", "cc": null }
 //   patch     {"to":"bob","cc":null}
 //   becomes   { "id": 9007199254740993, "to": "bob" }
+import { RedriveError } from "../errors.ts";
 import { byteLength, checkBytes, JOB_BOUNDS } from "../new-job.ts";
 import { checkPayloadText } from "../payload.ts";
 import { skipSpace, skipString, skipValue } from "./json-text.ts";
 
 /**
- * The payload changed by the patch, both as JSON text. Throws `invalid_payload` for what is no JSON and
- * `payload_too_large` for too many bytes or levels. The work grows with the length of both.
+ * The payload changed by the patch, both as JSON text. Throws `invalid_payload` for what is no JSON, or a patch that is no
+ * object, and `payload_too_large` for too many bytes or levels. The work grows with the length of both.
  */
 export function patchText(payload: string, patch: string, maxBytes: number = JOB_BOUNDS.payloadBytesMost): string {
   return openPatch(patch)(payload, maxBytes);
@@ -20,6 +23,7 @@ export function patchText(payload: string, patch: string, maxBytes: number = JOB
 /** Reads a patch once, for many payloads. */
 export function openPatch(patch: string): (payload: string, maxBytes?: number) => string {
   const text = checkPayloadText(patch, JOB_BOUNDS.payloadBytesMost, "patch");
+  if (text[skipSpace(text, 0)] !== "{") throw noObject(text);
   const read = readPatch(text, skipSpace(text, 0));
   return (payload, maxBytes = JOB_BOUNDS.payloadBytesMost) => {
     const before = checkPayloadText(payload, JOB_BOUNDS.payloadBytesMost);
@@ -31,6 +35,14 @@ export function openPatch(patch: string): (payload: string, maxBytes?: number) =
     if (byteLength(after) > byteLength(before)) checkBytes("payload", after, maxBytes);
     return after;
   };
+}
+
+/** By RFC 7396 any other value would replace the whole payload, which is hardly ever what was meant. */
+function noObject(text: string): RedriveError {
+  const value: unknown = JSON.parse(text);
+  const came = value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+  const message = `patch: expected a JSON object; got ${came}; name the fields to change, or give a whole payload instead`;
+  return new RedriveError("invalid_payload", message);
 }
 
 /** A patch: new fields of an object, or the text that replaces what was there. */

@@ -10,7 +10,7 @@
 // a run was handed back         | as it was             | -                       | -
 //
 // So the jobs sent are always good + same + other + cancelled + gone + recalled + those that are pending.
-import type { LetterOutcome, State } from "../job.ts";
+import type { Job, LetterOutcome, State } from "../job.ts";
 import type { Verdict } from "../verdict.ts";
 
 /** What is counted of a redrive run. */
@@ -88,4 +88,16 @@ export function failedBy(verdict: Verdict | { readonly kind: "progress" }): stri
   if (verdict.kind === "dead") return verdict.failure.fingerprint;
   if (verdict.kind !== "retry" || verdict.charge.attempts + verdict.charge.crashes === 0) return null;
   return verdict.failure.fingerprint;
+}
+
+/**
+ * True if a job that was sent back to work may be recalled to the letter of this generation: no worker has taken it since.
+ * A run that was handed back leaves a release, and any other that ended leaves a record, so that `hasRun` is true.
+ */
+export function mayRecall(
+  job: Pick<Job, "state" | "generation" | "releases">,
+  letterGeneration: number,
+  hasRun: boolean,
+): boolean {
+  return job.state === "queued" && job.generation === letterGeneration + 1 && job.releases === 0 && !hasRun;
 }

@@ -41,8 +41,9 @@ export interface PlanFacts {
   readonly groupsRanOn: number;
   /** Letters whose key a newer job has, by the state of that job; `gone` where it is deleted. */
   readonly superseded: Readonly<Partial<Record<State | "gone", number>>>;
-  /** When the first and the last of them died; null where there are none. */
+  /** When the first of them died; null where there are none. */
   readonly firstDiedAt: number | null;
+  /** When the last of them died. */
   readonly lastDiedAt: number | null;
 }
 
@@ -235,8 +236,10 @@ function letters(count: number): string {
 
 /** What is compared when a plan is started. */
 export interface StartFacts {
-  /** Letters that match now. */
+  /** Letters of the plan that match still. */
   readonly count: number;
+  /** Others that match now. */
+  readonly come: number;
   /** Services of the letters whose breaker is not closed now. */
   readonly open: readonly string[];
 }
@@ -245,12 +248,14 @@ export interface StartFacts {
 const DRIFT = { share: 0.05, fewest: 5 } as const;
 
 /** Why a plan must not be started any more; null where it may. */
-export function staleness(plan: RedrivePlan, { count, open }: StartFacts, now: number): string | null {
+export function staleness(plan: RedrivePlan, { count, come, open }: StartFacts, now: number): string | null {
   if (now > plan.expiresAt)
     return `it is ${formatDuration(now - plan.at)} old, and good for ${formatDuration(PLAN_MS)}`;
-  const drift = Math.abs(count - plan.count);
-  if (drift > Math.max(DRIFT.fewest, plan.count * DRIFT.share))
-    return `${plan.count} dead letters matched then, and ${count} match now`;
+  const gone = Math.max(0, plan.count - count);
+  if (gone + come > Math.max(DRIFT.fewest, plan.count * DRIFT.share)) {
+    const others = `${come} ${come === 1 ? "other has" : "others have"} come`;
+    return `${plan.count} dead letters matched then; ${gone} of them are gone, and ${others}`;
+  }
   const opened = open.find((service) => !plan.open.includes(service));
   return opened === undefined ? null : `the breaker of ${opened} has opened since`;
 }

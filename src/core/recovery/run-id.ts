@@ -1,13 +1,19 @@
-// The ids of plans and redrive runs: short enough to read out, and in the order of their making, to the second.
+// The ids of plans and redrive runs: short enough to read out, and in the order of their making, to the second. The run of
+// a plan has the digits of the plan, so that a plan makes one run.
 
 const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
 /** Before this there are none: 2025-01-01. */
 const EPOCH_S = 1_735_689_600;
 
-/** A new id, such as `r_1t0k5gq4zx`: six digits of time and four of chance. */
-export function newRunId(kind: "p" | "r", now: number, random: () => number): string {
+/** The id of a new plan, such as `p_1t0k5gq4zx`: six digits of time and four of chance. */
+export function newPlanId(now: number, random: () => number): string {
   const seconds = Math.max(0, Math.floor(now / 1_000) - EPOCH_S);
-  return `${kind}_${digits(seconds, 6)}${digits(Math.floor(random() * 32 ** 4), 4)}`;
+  return `p_${digits(seconds, 6)}${digits(Math.floor(random() * 32 ** 4), 4)}`;
+}
+
+/** The id of the run of a plan, such as `r_1t0k5gq4zx`. */
+export function runIdOf(plan: string): string {
+  return plan.replace(/^p_/, "r_");
 }
 
 function digits(value: number, count: number): string {

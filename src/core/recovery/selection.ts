@@ -1,29 +1,49 @@
 // Which dead letters a redrive run is about. A selection is frozen when it is planned: relative times become instants, and
 // the number of the newest letter is its upper end, so that a job that dies later is not of the run.
 import type { FailureClass } from "../job.ts";
+import { namesOf } from "../options.ts";
 
-/** Which dead letters; every field narrows. */
-export interface Selection {
-  /** Only the letters of these jobs, at most 1,000. */
-  readonly ids?: readonly string[];
-  /** Only those of one cause. */
-  readonly fingerprint?: string;
-  /** Only failures of this class. */
-  readonly class?: FailureClass;
+/** What dead letters have in common; every field narrows. */
+export interface LetterFields {
   /** Only those of this type. */
   readonly type?: string;
-  /** Only those of this tenant. */
-  readonly tenant?: string;
   /** Only those of this service. */
   readonly service?: string;
+  /** Only those of this tenant. */
+  readonly tenant?: string;
   /** Only those of jobs with this key. */
   readonly key?: string;
+  /** Only failures of this class. */
+  readonly class?: FailureClass;
+  /** Only those of one cause. */
+  readonly fingerprint?: string;
   /** Died at this instant or later, in epoch milliseconds. */
   readonly from?: number;
-  /** Died before this instant. */
+  /** Died before this instant, in epoch milliseconds. */
   readonly until?: number;
-  /** Only those whose error's name or message contains this. */
+  /** Only those whose error's name or message contains this, 1 to 200 characters, in upper or lower case (A to Z). */
   readonly text?: string;
+}
+
+/** Their names. */
+export const LETTER_FIELDS = namesOf<LetterFields>()([
+  "type",
+  "service",
+  "tenant",
+  "key",
+  "class",
+  "fingerprint",
+  "from",
+  "until",
+  "text",
+]);
+/** Those that two letters of one selection have in common. */
+const EXACT = ["type", "service", "tenant", "key", "class", "fingerprint"] as const;
+
+/** Which dead letters; every field narrows. */
+export interface Selection extends LetterFields {
+  /** Only the letters of these jobs, at most 1,000. */
+  readonly ids?: readonly string[];
   /** At most so many, the first in the order of enqueue. */
   readonly limit?: number;
 }
@@ -32,6 +52,8 @@ export interface Selection {
 export interface FrozenSelection extends Selection {
   /** The number of the newest letter that belongs to it. */
   readonly through: number;
+  /** The place in the order of enqueue of the last letter that belongs to it, where its limit has cut others off. */
+  readonly upTo?: string;
 }
 
 /** An instant in epoch milliseconds, or so long ago. */
@@ -58,9 +80,6 @@ export function freeze(asked: AskedSelection, now: number, through: number): Fro
   };
 }
 
-/** The fields that two letters of one selection have in common. */
-const EXACT = ["fingerprint", "class", "type", "tenant", "service", "key"] as const;
-
 /** False only where no letter can be of both: an exact field differs, the times are disjoint, or no id is of both. */
 export function mayOverlap(a: Selection, b: Selection): boolean {
   if (EXACT.some((field) => a[field] !== undefined && b[field] !== undefined && a[field] !== b[field])) return false;
@@ -74,14 +93,14 @@ function endsBefore({ until }: Selection, { from }: Selection): boolean {
   return until !== undefined && from !== undefined && until <= from;
 }
 
-/** The selection as a filter of dead letters; ids, limit and upper end are left to the caller. */
-export function filterOf(selection: Selection & { readonly through?: number }): Omit<Selection, "ids" | "limit"> {
-  const { ids: _ids, limit: _limit, through: _through, ...filter } = selection;
+/** The selection as a filter of dead letters; ids, limit and upper ends are left to the caller. */
+export function filterOf(selection: Selection & Partial<FrozenSelection>): LetterFields {
+  const { ids: _ids, limit: _limit, through: _through, upTo: _upTo, ...filter } = selection;
   return filter;
 }
 
 /** The selection for people, such as `cause 7f3a, type charge`. */
-export function selectionText(selection: Selection & { readonly through?: number }): string {
+export function selectionText(selection: Selection & Partial<FrozenSelection>): string {
   const { ids, limit, from, until } = selection;
   const { fingerprint, from: _from, until: _until, ...rest } = filterOf(selection);
   const time = (at: number): string => new Date(at).toISOString();

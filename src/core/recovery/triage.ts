@@ -1,54 +1,45 @@
 // What to do about the dead letters of a cause, from what the store knows. `redrive` is for letters that will very likely
 // complete, `canary` for those that may, `repair` for payloads that are themselves refused. `wait` is for what passes by
 // itself or is under way: an outage, a deployment, letters that were sent back. `unknown` is left to a person: a bug without
-// a fix does not pass, and its letters would die again.
+// a fix does not pass, and its letters would die again. The first row that fits decides:
 //
-// Evidence, the strongest first: letters of this cause that were sent back; the state that people gave it and the
-// releases; the breaker of its service; other runs of its types since it was last seen. Other runs speak for services and
-// networks, never for code: they have other payloads.
+//   no letter, ended by operators, out of time        unknown
+//   a breaker of its services is open                 wait; unknown for a bug, repair for a payload
+//   fixed in a release that does not run              wait
+//   fixed, and a release with the fix fails           unknown
+//   letters were sent back, and did not run           wait
+//     some failed again                               unknown; canary where few did, or others complete since
+//     all completed                                   canary; redrive after an outage
+//   payloads are refused, others were taken           repair
+//     all, and since the first runs of a release      unknown
+//     another release runs now and takes them         canary
+//   outside: network, limit, machine, credential
+//     its jobs fail by another error now              unknown; wait for another outage
+//     many runs completed since                       redrive, if nothing below holds; else canary
+//     it fails now                                    wait; unknown where a person must act
+//     few runs or calls went well since               canary
+//   code: the failing release does not run any more   canary
+//     a newer one came, the failing one still runs    wait
+//     everything failed, everything completes         canary
+//     else                                            unknown
+//
+// `redrive` is never said where letters may meet the same failure again: the cause came back before, a release brought it,
+// a credential is missing, other runs completed while it went on, or a type, service or tenant of its letters has
+// completed too little since.
 import { formatDuration } from "../duration.ts";
-import type { DeathReason, FailureClass } from "../job.ts";
-import type { CauseState } from "./cause-state.ts";
-
-/** What is known of a cause. Times are those of the store. */
-export interface TriageFacts {
-  readonly class: FailureClass;
-  /** The most frequent one. */
-  readonly reason: DeathReason;
-  readonly live: number;
-  readonly deaths: number;
-  readonly firstAt: number;
-  readonly lastAt: number;
-  readonly now: number;
-  readonly state: CauseState;
-  readonly fixedIn: string | null;
-  readonly releases: {
-    /** Those whose runs failed by it, the newest first seen first. */
-    readonly failing: readonly string[];
-    /** All, in the order in which the store saw them first. */
-    readonly seen: readonly string[];
-  };
-  /** The service of its jobs; null without one. */
-  readonly service: {
-    readonly name: string;
-    readonly breaker: "closed" | "open" | "half_open";
-    /** When it closed; null if it was never open. */
-    readonly closedAt: number | null;
-    readonly successes: number;
-  } | null;
-  /** Runs of its types since it was last seen. */
-  readonly since: { readonly completed: number; readonly failed: number };
-  /** What became of its letters that were sent back since its last new death. */
-  readonly redriven: {
-    readonly completed: number;
-    readonly failing: number;
-    readonly dead: number;
-    /** Those that have not run yet. */
-    readonly none: number;
-  };
-  /** The payload itself is refused. */
-  readonly payloadBound: boolean;
-}
+import {
+  broughtBy,
+  failedShare,
+  hadOutage,
+  isCode,
+  isOfSome,
+  isOutside,
+  isPartial,
+  isProvable,
+  isTotal,
+  replacedBy,
+  type TriageFacts,
+} from "./triage-facts.ts";
 
 /** The advices, those that move the most letters first. */
 export const ADVICES = ["redrive", "canary", "repair", "wait", "unknown"] as const;
@@ -63,8 +54,11 @@ export interface Triage {
 
 /** A cause seen this recently may still go on. */
 const RECENT_MS = 5 * 60_000;
+/** A release this young may have brought what shows late: a leak of memory, files or connections. */
+const YOUNG_MS = 24 * 60 * 60_000;
 /** So many runs that went well are evidence; fewer are only a sign. */
 const SENT_BACK = 5;
+const ALIKE = 5;
 const CALLS = 10;
 const RUNS = 20;
 /** The share of failed runs up to which others count as well, and from which they do not. */
@@ -108,21 +102,28 @@ function nothingToSend({ live, reason }: TriageFacts): Triage | null {
     : null;
 }
 
-function heldByBreaker({ service }: TriageFacts): Triage | null {
-  if (service === null || service.breaker === "closed") return null;
+/** Bugs and refused payloads do not wait for a service, even where they have opened its breaker. */
+function heldByBreaker(facts: TriageFacts): Triage | null {
+  const { service } = facts;
+  if (service === null || service.breaker === "closed" || isCode(facts) || facts.payloadBound) return null;
   const word = service.breaker === "open" ? "open" : "half-open";
   return advise("wait", `the breaker of ${service.name} is ${word}`);
 }
 
-function notDeployed({ state, fixedIn, releases: { seen } }: TriageFacts): Triage | null {
-  if (state !== "fixed" || fixedIn === null || seen.includes(fixedIn)) return null;
-  return advise("wait", `it is fixed in ${fixedIn}, which no worker has run yet`);
+function notDeployed({ state, fixedIn, releases: { seen, running } }: TriageFacts): Triage | null {
+  if (state !== "fixed" || fixedIn === null) return null;
+  const from = seen.indexOf(fixedIn);
+  if (from < 0) return advise("wait", `it is fixed in ${fixedIn}, which no worker has run yet`);
+  const hasFix = running.length === 0 || running.some((release) => seen.indexOf(release) >= from);
+  return hasFix ? null : advise("wait", `it is fixed in ${fixedIn}, which no worker runs now`);
 }
 
 /** The fixing release, or one seen later, fails by it; or the cause came back. */
 function brokenFix(facts: TriageFacts): Triage | null {
   const { state, fixedIn, payloadBound, releases } = facts;
-  if (state === "regressed" && !payloadBound && !isOutside(facts))
+  // A network fails now and then; a machine that lacks something again was not repaired.
+  const mayRecur = isOutside(facts) && (facts.class !== "system" || hadOutage(facts));
+  if (state === "regressed" && !payloadBound && !mayRecur)
     return advise("unknown", `it was fixed${fixedIn === null ? "" : ` in ${fixedIn}`} and came back`);
   if (state !== "fixed" || fixedIn === null) return null;
   const from = releases.seen.indexOf(fixedIn);
@@ -133,52 +134,91 @@ function brokenFix(facts: TriageFacts): Triage | null {
 function sentBack(facts: TriageFacts): Triage | null {
   const { completed, failing, dead, none } = facts.redriven;
   const [bad, ended] = [failing + dead, completed + failing + dead];
-  if (ended === 0)
-    return none === 0
-      ? null
-      : advise("wait", `${counted(none, "letter was", "letters were")} sent back and did not run yet`);
+  if (none > 0 && bad === 0)
+    return advise("wait", `${counted(none, "letter was", "letters were")} sent back and did not run yet`);
+  if (ended === 0) return null;
   const said = `of ${counted(ended, "letter", "letters")} sent back ${completed} completed`;
-  if (bad / ended >= MANY) return advise(facts.payloadBound ? "repair" : "unknown", `${said} and ${bad} failed again`);
-  // The payloads that were sent back may have been repaired; the others are as they were.
-  if (facts.payloadBound && facts.state !== "fixed") return null;
-  if (bad > 0) return advise("canary", `${said} and ${bad} failed again`);
-  if (facts.state === "regressed") return advise("canary", said);
+  const again = `${said} and ${bad} failed again`;
+  if (facts.payloadBound && facts.state !== "fixed") return bad / ended >= MANY ? advise("repair", again) : null;
+  // The bug is still there for some; an outage ends for all, and these may have met its last minute.
+  const isOver = isOutside(facts) && completesSince(facts);
+  if (bad / ended > (isOutside(facts) ? MANY : FEW) && !isOver) return advise("unknown", again);
+  if (bad > 0) return advise("canary", again);
   // A bug hits some payloads, and those sent back may be others, repaired, or run by another release.
   if (!isOutside(facts)) return advise("canary", said);
   // Few of them say less about an outage than the runs of others.
-  return completed >= SENT_BACK ? advise("redrive", said) : null;
+  return completed >= SENT_BACK ? redrive(facts, said) : null;
 }
 
-function payload({ payloadBound, state, fixedIn }: TriageFacts): Triage | null {
+/** Payloads that are refused. If all are, since a release came, its schema is the suspect. */
+function payload(facts: TriageFacts): Triage | null {
+  const { payloadBound, state, fixedIn, during } = facts;
   if (!payloadBound) return null;
-  if (state !== "fixed") return advise("repair", "the payloads are refused as they are");
-  return advise("canary", `the payloads were refused until ${fixedIn ?? "it was marked fixed"}; not tried since`);
+  if (state === "fixed")
+    return advise("canary", `the payloads were refused until ${fixedIn ?? "it was marked fixed"}; not tried since`);
+  const [bringer, next] = [broughtBy(facts), replacedBy(facts)];
+  const isTaken = isTotal(facts) || (completesSince(facts) && facts.alike.tenants === 1);
+  if (next !== null && isTaken) return advise("canary", `${next} runs now, and has refused no payload by it`);
+  if (isTotal(facts) && bringer !== null)
+    return advise("unknown", `${bringer} has refused every payload from its first runs on`);
+  const others = isPartial(facts) ? `, ${during?.completed} other runs completed meanwhile` : "";
+  return advise("repair", `the payloads are refused as they are${others}`);
 }
 
-/** Services, networks and credentials: what other runs do now tells what these would do. */
+/** Services, networks, machines and credentials: what other runs do now tells what these would do. */
 function outside(facts: TriageFacts): Triage | null {
   if (!isOutside(facts)) return null;
-  const { service, lastAt, since, state } = facts;
-  // A credential may belong to one tenant: what others may do says little.
-  const isCapped = state === "regressed" || facts.class === "authentication";
-  const cap = (advice: Advice, reason: string): Triage =>
-    advise(advice === "redrive" && isCapped ? "canary" : advice, reason);
+  const { service, lastAt, since, alike, state } = facts;
+  const isCredential = facts.class === "authentication";
   const ran = `${since.completed} of ${counted(since.completed + since.failed, "run", "runs")} of its types completed since`;
-  if (failedShare(facts) >= HALF) return advise(facts.class === "authentication" ? "unknown" : "wait", ran);
+  const recent = stillFailing(facts);
+  if (failedShare(since) >= HALF) return recent ?? failsOtherwise(facts, ran);
+  const isOfOthers = alike.looked > 0 && alike.tenants === 0;
+  if (isCredential && since.completed > 0 && (isOfOthers || isPartial(facts)))
+    return advise("unknown", "the runs that complete may have other credentials; see whose is refused");
   if (service !== null && service.closedAt !== null && service.closedAt > lastAt) {
     const { name, successes } = service;
-    const said = `the breaker of ${name} closed after the last failure; ${counted(successes, "call", "calls")} succeeded since`;
+    const said = `the breaker of ${name} closed; ${counted(successes, "call", "calls")} succeeded since`;
     // Calls are counted for a minute or so; runs of its types tell the same for longer.
     const isProven = successes >= CALLS || since.completed >= RUNS;
-    return cap(isProven && failedShare(facts) < MANY ? "redrive" : "canary", said);
+    return isProven && failedShare(since) <= FEW ? redrive(facts, said) : advise("canary", said);
   }
-  const recent = stillFailing(facts);
-  if (since.completed >= RUNS && failedShare(facts) <= FEW) return cap(recent === null ? "redrive" : "canary", ran);
+  if (since.completed > 0 && isOfOthers && recent === null)
+    return advise("unknown", "only jobs of other tenants have completed since");
+  if (completesSince(facts) && !isOfOthers) return recent === null ? redrive(facts, ran) : advise("canary", ran);
   if (recent !== null) return recent;
   if (since.completed > 0) return advise("canary", ran);
-  if (service !== null && service.successes > 0)
+  if (!isCredential && service !== null && service.successes > 0)
     return advise("canary", `${service.name} answers: ${counted(service.successes, "call", "calls")} succeeded`);
   return state === "fixed" ? advise("canary", "it was marked fixed; nothing ran since") : null;
+}
+
+/** The jobs meet another error now: whether this one is over shows when that one is. */
+function failsOtherwise({ class: found, since }: TriageFacts, ran: string): Triage {
+  const isOutage = since.class === null || ["network", "rate_limited", "timeout"].includes(since.class);
+  return isOutage && found !== "authentication"
+    ? advise("wait", ran)
+    : advise("unknown", `${ran}; the others fail by another error`);
+}
+
+/** `redrive`, or `canary` where its letters may meet the same failure again. */
+function redrive(facts: TriageFacts, reason: string): Triage {
+  const doubt = doubtOf(facts);
+  return doubt === null ? advise("redrive", reason) : advise("canary", `${reason}; but ${doubt}`);
+}
+
+function doubtOf(facts: TriageFacts): string | null {
+  const { alike, releases, state } = facts;
+  const { suspect, failing, seen } = releases;
+  const bringer = broughtBy(facts);
+  if (state === "regressed") return "it came back before";
+  if (facts.class === "authentication") return "a credential may belong to one tenant";
+  if (bringer !== null) return `it began with ${bringer}`;
+  if (facts.class === "system" && suspect !== null && suspect.ageMs < YOUNG_MS && failing.includes(seen.at(-1) ?? ""))
+    return `${suspect.name} was new then`;
+  if (!isProvable(facts)) return "other payloads say little of its own";
+  if (alike.tenants < 1) return "not all of its tenants had a run";
+  return alike.least < ALIKE ? "not all of its types and services had runs" : null;
 }
 
 /** Code that an operator marked as fixed, and whose fix runs. */
@@ -186,49 +226,56 @@ function fixedCode(facts: TriageFacts): Triage | null {
   const { state, fixedIn, since } = facts;
   if (state !== "fixed") return null;
   const recent = stillFailing(facts);
-  if (recent !== null && since.completed < RUNS) return recent;
+  if (recent !== null && since.completed < RUNS && replacedBy(facts) === null) return recent;
   if (fixedIn === null) return advise("canary", "it was marked fixed; no letter was tried since");
   const ran = `it is fixed in ${fixedIn}; ${since.completed} runs of its types completed since`;
-  return failedShare(facts) >= HALF ? advise("unknown", `${ran}, ${since.failed} failed`) : advise("canary", ran);
+  return failedShare(since) >= HALF ? advise("unknown", `${ran}, ${since.failed} failed`) : advise("canary", ran);
 }
 
 /** Code, or an error without a known class, about which people have said nothing. */
 function openCode(facts: TriageFacts): Triage | null {
   const { releases, since } = facts;
+  const next = replacedBy(facts);
+  if (next !== null) return advise("canary", `${next} runs now, and has not failed by it; no letter was tried since`);
   const newest = releases.seen.at(-1);
   const isNewer = newest !== undefined && releases.failing.length > 0 && !releases.failing.includes(newest);
-  if (isCode(facts) && newest !== undefined && releases.failing.includes(newest))
-    return advise("unknown", `the newest release, ${newest}, fails by it; it needs a fix`);
-  const recent = stillFailing(facts);
-  if (recent !== null && since.completed < RUNS) return recent;
-  if (isNewer)
+  if (isNewer && stillFailing(facts) !== null && since.completed < RUNS)
+    return advise("wait", `${newest} is there, but ${releases.failing[0]} still fails by it`);
+  const isGone = releases.running.length === 0 || releases.running.includes(newest ?? "");
+  if (isNewer && isGone)
     return advise("canary", `${newest} came after the last release that fails by it; no letter was tried since`);
-  if (isCode(facts)) return advise("unknown", "nothing tells whether it was fixed");
-  if (failedShare(facts) >= HALF) return advise("wait", `${since.failed} runs of its types failed since`);
-  if (since.completed >= RUNS && failedShare(facts) <= FEW)
+  const isOver = completesSince(facts) && stillFailing(facts) === null;
+  if (isOver && isTotal(facts))
+    return advise("canary", `every run of its types failed, and ${since.completed} completed since`);
+  if (isOver && !isCode(facts) && !isPartial(facts))
     return advise("canary", `${since.completed} runs of its types completed since; whether its own would is not known`);
-  return null;
+  if (isOutside(facts)) return null;
+  const worst = releases.running.find((release) => releases.failing.includes(release)) ?? releases.failing[0];
+  if (worst !== undefined && (worst === newest || releases.running.includes(worst)))
+    return advise(
+      "unknown",
+      `${worst === newest ? `the newest release, ${worst},` : worst} fails by it; it needs a fix`,
+    );
+  return advise("unknown", "nothing tells whether it was fixed");
 }
 
-/** What lies outside the code: networks, limits, credentials, and the errors of a service during its outage. */
-function isOutside({ class: found, service, reason, firstAt }: TriageFacts): boolean {
-  if (["network", "rate_limited", "authentication"].includes(found) || reason === "breaker") return true;
-  // Any error of a handler may have these classes: only a breaker that was open since tells of an outage.
-  const isOutage = service !== null && service.closedAt !== null && service.closedAt >= firstAt;
-  return ["transient", "system", "timeout"].includes(found) && isOutage;
+/** Many runs of its types completed since it was last seen, and hardly one failed. */
+function completesSince({ since }: TriageFacts): boolean {
+  return since.completed >= RUNS && failedShare(since) <= FEW;
 }
 
-function isCode({ class: found }: TriageFacts): boolean {
-  return ["permanent", "crashed", "stuck", "validation"].includes(found);
-}
-
-function stillFailing({ lastAt, now }: TriageFacts): Triage | null {
-  return now - lastAt < RECENT_MS ? advise("wait", `it still fails: last ${formatDuration(now - lastAt)} ago`) : null;
-}
-
-/** The share of the runs of its types that failed since; 0 where none ran. */
-function failedShare({ since: { completed, failed } }: TriageFacts): number {
-  return failed / Math.max(1, completed + failed);
+/** It failed minutes ago. An outage passes; a full disk, a refused credential or a release with a wrong host do not. */
+function stillFailing(facts: TriageFacts): Triage | null {
+  const { lastAt, now, since } = facts;
+  if (now - lastAt >= RECENT_MS) return null;
+  const said = `it still fails: last ${formatDuration(now - lastAt)} ago`;
+  const bringer = broughtBy(facts);
+  const isNetwork = facts.class === "network" && !hadOutage(facts);
+  if (isNetwork && bringer !== null && isTotal(facts) && since.completed === 0)
+    return advise("unknown", `${said}; no run of its types has completed in ${bringer}`);
+  if (isOfSome(facts)) return advise("unknown", `${said}, while other runs of its types complete`);
+  const needsPerson = facts.class === "authentication" || facts.class === "system";
+  return advise(needsPerson ? "unknown" : "wait", needsPerson ? `${said}; it does not pass by itself` : said);
 }
 
 function counted(count: number, one: string, many: string): string {

@@ -3,14 +3,15 @@ import {
   CAUSE_COUNTS,
   CAUSES_MOST,
   type CauseCounts,
-  DAY,
   FLOW_COUNTS,
   type FlowCounts,
   type Folding,
   foldingAt,
-  HOUR,
+  type FoldStep,
+  MINUTE_FOLDS,
   minuteOf,
   OTHER_CAUSES,
+  REDRIVE_FOLDS,
 } from "../../core/flow.ts";
 import {
   type Cause,
@@ -24,16 +25,12 @@ import {
   type TrendPoint,
   type TrendQuery,
 } from "../causes.ts";
+import { shareOf } from "../cause-queries.ts";
+import type { FigureQuery, StoreFigures } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
-import { addRunTick } from "./outcomes.ts";
-import type { DeathRow, Row, Tables } from "./tables.ts";
+import { addCounts, addRunTick } from "./outcomes.ts";
+import type { DeathRow, Row, Tables, Ticked, Writable } from "./tables.ts";
 
-/** Counts of a minute, or of the span that it became. */
-interface Ticked {
-  readonly minute: number;
-  /** Empty once it is folded. */
-  readonly holder: string;
-}
 /** What a holder has counted of a cause in a minute. */
 export type TickRow = Ticked & CausePlace & Writable<CauseCounts>;
 /** What a holder has counted of a type in a minute. */
@@ -43,17 +40,19 @@ export interface CauseRow extends CausePlace, Writable<CauseCounts> {
   firstAt: number | null;
   lastAt: number | null;
 }
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** The verbs about counts. */
-export function causeVerbs(tables: Tables): Pick<Verbs, "addFlow" | "causes" | "trend" | "fold" | "recount"> {
+export function causeVerbs(
+  tables: Tables,
+): Pick<Verbs, "addFlow" | "causes" | "trend" | "figures" | "fold" | "recount"> {
   return {
     addFlow({ holder, counts }) {
-      const minute = minuteOf(tables.clock());
-      for (const each of counts) addFlow(tables, { ...each, minute, holder });
+      const at = minuteOf(tables.clock());
+      for (const each of counts) addFlow(tables, { ...each, at, holder });
     },
     causes: (query) => list(tables, query),
     trend: (query) => trend(tables, query),
+    figures: (query) => figures(tables, query),
     fold: ({ limit }) => ({ more: fold(tables, limit) }),
     recount({ after, limit }) {
       const names = [...new Set([...liveLetters(tables).keys(), ...[...tables.causes.values()].map(nameOf)])];
@@ -67,8 +66,8 @@ export function causeVerbs(tables: Tables): Pick<Verbs, "addFlow" | "causes" | "
 
 /** Adds what one write has changed. */
 export function tick(tables: Tables, changes: CauseChanges, holder: string, now: number): void {
-  const minute = minuteOf(now);
-  for (const change of changes.all()) addTick(tables, { ...change, minute, holder });
+  const at = minuteOf(now);
+  for (const change of changes.all()) addTick(tables, { ...change, at, holder });
 }
 
 /** Where a death is counted. */
@@ -96,17 +95,11 @@ function nameOf({ fingerprint }: CausePlace): string {
 }
 
 function addTick({ ticks }: Tables, row: TickRow): void {
-  const name = JSON.stringify([placeName(row), row.minute, row.holder]);
-  const known = ticks.get(name);
-  if (known) for (const count of CAUSE_COUNTS) known[count] += row[count];
-  else ticks.set(name, { ...row });
+  addCounts(ticks, [placeName(row), row.at, row.holder], row, CAUSE_COUNTS);
 }
 
 function addFlow({ flow }: Tables, row: FlowRow): void {
-  const name = JSON.stringify([row.minute, row.type, row.holder]);
-  const known = flow.get(name);
-  if (known) for (const count of FLOW_COUNTS) known[count] += row[count];
-  else flow.set(name, { ...row });
+  addCounts(flow, [row.at, row.type, row.holder], row, FLOW_COUNTS);
 }
 
 function addCause({ causes }: Tables, row: CauseRow): void {
@@ -127,9 +120,9 @@ function most(times: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known);
 }
 
-function sumOf({ minute, holder: _holder, ...row }: TickRow): CauseRow {
-  const at = row.failures > 0 ? minute : null;
-  return { ...row, firstAt: at, lastAt: at };
+function sumOf({ at, holder: _holder, ...row }: TickRow): CauseRow {
+  const seen = row.failures > 0 ? at : null;
+  return { ...row, firstAt: seen, lastAt: seen };
 }
 
 /** The sums of causes and what is not in them yet. */
@@ -181,9 +174,9 @@ function trend({ ticks, flow }: Tables, query: TrendQuery): TrendPoint[] {
   const isAsked = (row: TickRow | FlowRow): boolean =>
     (fingerprint === undefined || ("fingerprint" in row && row.fingerprint === fingerprint)) &&
     (type ?? row.type) === row.type &&
-    row.minute >= from - (from % stepMs) &&
-    row.minute < until;
-  const steps = groupBy(rows.filter(isAsked), ({ minute }) => minute - (minute % stepMs));
+    row.at >= from - (from % stepMs) &&
+    row.at < until;
+  const steps = groupBy(rows.filter(isAsked), ({ at }) => at - (at % stepMs));
   return [...steps]
     .sort(([a], [b]) => a - b)
     .map(([at, some]) => {
@@ -193,44 +186,66 @@ function trend({ ticks, flow }: Tables, query: TrendQuery): TrendPoint[] {
     });
 }
 
+function figures(tables: Tables, { lanes, jobs, letters, notes }: FigureQuery): StoreFigures {
+  const now = tables.clock();
+  const some = [...tables.waiting].sort(([a], [b]) => a - b).slice(0, lanes);
+  const dueOf = (rows: readonly Row[]): readonly Row[] => rows.filter(({ runAt }) => runAt <= now);
+  const due = some.filter(([, rows]) => dueOf(rows).length > 0);
+  const share = shareOf(jobs, due.length);
+  const live = [...groupBy(counted(tables), nameOf)].filter(([, rows]) => liveOf(rows) > 0).map(([name]) => name);
+  const seqOf = ({ jobId }: DeathRow): number => (tables.jobs.get(jobId) as Row).seq;
+  const died = tables.deaths.filter(({ redrivenAt }) => redrivenAt === null).sort((a, b) => seqOf(a) - seqOf(b));
+  const noted = new Set([...tables.cells.values()].filter(({ kind }) => kind === notes).map(({ name }) => name));
+  return {
+    due: due.map(([, rows]) => {
+      const { type, queue, service, tenant, runAt } = rows[0] as Row;
+      return { type, queue, service, tenant, headRunAt: runAt, jobs: Math.min(share, dueOf(rows).length) };
+    }),
+    letters: [...groupBy(counted(tables), ({ type }) => type)]
+      .map(([type, rows]) => ({ type, count: liveOf(rows) }))
+      .filter(({ count }) => count > 0)
+      .sort((a, b) => (a.type < b.type ? -1 : 1)),
+    oldestLetterAt: least(died.slice(0, letters).map(({ diedAt }) => diedAt)),
+    causes: live.length,
+    noted: live.filter((name) => noted.has(name)).sort(),
+    now,
+  };
+}
+
 /** One step of folding; true if there may be more. */
 function fold(tables: Tables, limit: number): boolean {
   const by = foldingAt(tables.clock());
-  const take = <T extends Ticked>(rows: Map<string, T>, is: (row: T) => boolean): T[] => {
-    const found = [...rows].filter(([, row]) => is(row)).sort(([, a], [, b]) => a.minute - b.minute);
-    for (const [name] of found.slice(0, limit)) rows.delete(name);
-    return found.slice(0, limit).map(([, row]) => row);
-  };
-  const spans = [
-    [null, (row: Ticked) => row.holder !== "" && row.minute < by.closedBefore],
-    [HOUR, (row: Ticked) => row.holder === "" && row.minute % HOUR !== 0 && row.minute < by.hoursBefore],
-    [DAY, (row: Ticked) => row.holder === "" && row.minute % DAY !== 0 && row.minute < by.daysBefore],
-  ] as const;
-  let taken = 0;
-  for (const [size, is] of spans) {
-    const to = ({ minute }: Ticked): number => minute - (size === null ? 0 : minute % size);
-    const ticks = take(tables.ticks, (row) => is(row) && (size !== DAY || row.minute % HOUR === 0));
-    for (const row of ticks) addTick(tables, { ...row, minute: to(row), holder: "" });
-    if (size === null) for (const row of ticks) addCause(tables, sumOf(row));
-    const flow = take(tables.flow, (row) => is(row) && (size !== DAY || row.minute % HOUR === 0));
-    for (const row of flow) addFlow(tables, { ...row, minute: to(row), holder: "" });
-    taken = Math.max(taken, ticks.length, flow.length);
-  }
-  const isOld = ({ minute, holder }: Ticked): boolean =>
-    holder === "" && minute % DAY === 0 && minute < by.forgetBefore;
-  taken = Math.max(taken, take(tables.ticks, isOld).length, take(tables.flow, isOld).length);
-  foldRuns(tables, by);
+  const taken = Math.max(
+    foldTable(tables.ticks, MINUTE_FOLDS, by, limit, (row, isOpen) => {
+      addTick(tables, row);
+      if (isOpen) addCause(tables, sumOf(row));
+    }),
+    foldTable(tables.flow, MINUTE_FOLDS, by, limit, (row) => addFlow(tables, row)),
+    foldTable(tables.redriveTicks, REDRIVE_FOLDS, by, limit, (row) => addRunTick(tables, row)),
+  );
   return foldRare(tables, by.idleBefore, limit) || taken === limit;
 }
 
-/** Folds the ticks of redrive runs into one for each hour, once they are six hours old. */
-function foldRuns({ redriveTicks }: Tables, { hoursBefore, forgetBefore }: Folding): void {
-  for (const [name, row] of redriveTicks) {
-    const isFolded = row.holder === "";
-    if (row.at >= (isFolded ? forgetBefore : hoursBefore)) continue;
-    redriveTicks.delete(name);
-    if (!isFolded) addRunTick(redriveTicks, { ...row, at: row.at - (row.at % HOUR), holder: "" });
+/** Folds rows of one table, at most so many by each step; answers how many it took at most. */
+function foldTable<T extends Ticked>(
+  rows: Map<string, T>,
+  steps: readonly FoldStep[],
+  by: Folding,
+  limit: number,
+  add: (row: T, isOpen: boolean) => void,
+): number {
+  let most = 0;
+  for (const { cut, isOpen, from = 1, to } of steps) {
+    const isTaken = ({ at, holder }: Ticked): boolean =>
+      at < by[cut] && (isOpen ? holder !== "" : holder === "" && at % from === 0 && (to === null || at % to !== 0));
+    const found = [...rows].filter(([, row]) => isTaken(row)).sort(([, a], [, b]) => a.at - b.at);
+    for (const [name, row] of found.slice(0, limit)) {
+      rows.delete(name);
+      if (to !== null) add({ ...row, at: row.at - (row.at % to), holder: "" }, isOpen);
+    }
+    most = Math.max(most, Math.min(found.length, limit));
   }
+  return most;
 }
 
 /** Counts rare idle causes together, where there are too many; true if there are still too many. */

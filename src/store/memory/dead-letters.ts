@@ -4,7 +4,7 @@ import { type DeadLetter, type Failure, type Job, LATEST_INSTANT } from "../../c
 import { enqueuedCursor, readCursor, readEnqueuedCursor } from "../cursor.ts";
 import { lookThrough } from "./look.ts";
 import { withoutPayload } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, LetterPage, Reach } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, LetterPage, LetterRange, Reach } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
 import { type DeathRow, jobOf, keyName, type Row, type Tables } from "./tables.ts";
@@ -91,9 +91,12 @@ function holderOf({ keys, jobs }: Tables, { id, type, key }: Job): DeadLetter["s
   return holder === undefined || holder === id ? null : { id: holder, state: jobs.get(holder)?.state ?? null };
 }
 
-function matches(tables: Tables, death: DeathRow, filter: LetterFilter): boolean {
+function matches(tables: Tables, death: DeathRow, filter: LetterFilter & LetterRange): boolean {
   const { failure, diedAt } = death;
-  const { type, service, tenant, key } = tables.jobs.get(death.jobId) as Row;
+  const { seq, type, service, tenant, key } = tables.jobs.get(death.jobId) as Row;
+  if (death.seq > (filter.through ?? death.seq)) return false;
+  const upTo = readEnqueuedCursor(filter.upTo);
+  if (upTo && (seq - upTo.jobSeq || death.generation - upTo.generation) > 0) return false;
   const { class: failureClass, fingerprint } = failure;
   const { jobId, reason } = death;
   const own = { jobId, reason, type, service, tenant, key, class: failureClass, fingerprint };

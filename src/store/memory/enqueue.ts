@@ -5,6 +5,7 @@ import { kindOfLane, laneOfKind } from "../../core/lane.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
 import { leavePlace } from "./groups.ts";
+import { addPayload } from "./redrives.ts";
 import { internLane, keyName, type Row, startWaiting, stopWaiting, type Tables } from "./tables.ts";
 
 /** Writes one new job, or answers why not. */
@@ -45,11 +46,12 @@ function takeKey(tables: Tables, job: NewJob, now: number): EnqueueAnswer | null
 /** Gives a waiting job the fields of the new one; its history stays, and so does its due time unless debounced. */
 function replace(tables: Tables, row: Row, job: NewJob, now: number): void {
   stopWaiting(tables, row);
-  const { queue, service, tenant, group, groupConcurrency, priority, payload, version } = job;
+  const { queue, service, tenant, group, groupConcurrency, priority, payload, version, trace } = job;
+  if (tables.payloads.has(row.id)) addPayload(tables, row, { payload, at: now, actor: null, redrive: null, why: null });
   if (row.group !== group || !keepsPlace(job)) leavePlace(tables, row);
   const terms = Object.fromEntries(TERM_NAMES.map((name) => [name, job[name]])) as unknown as Terms;
   const belonging = { queue, service, tenant, group, groupConcurrency, priority };
-  Object.assign(row, { ...belonging, payload, version, limited: job.limited, ...terms, updatedAt: now });
+  Object.assign(row, { ...belonging, payload, version, trace, limited: job.limited, ...terms, updatedAt: now });
   if (job.unique === "debounce") row.runAt = row.dueAt = dueAt(job, now);
   row.lane = laneOfKind(internLane(tables, job), kindOfLane(row.lane));
   startWaiting(tables, row);

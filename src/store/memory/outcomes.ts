@@ -29,15 +29,25 @@ export function countGone({ deaths }: Tables, row: Row, runs: RedriveChanges): v
 /** Adds what one write has changed. */
 export function countRuns(tables: Tables, runs: RedriveChanges, holder: string): void {
   const at = redriveTickOf(tables.clock());
-  for (const [redrive, sums] of runs.all()) addRunTick(tables.redriveTicks, { redrive, at, holder, sums });
+  for (const [redrive, sums] of runs.all()) addRunTick(tables, { redrive, at, holder, ...sums });
 }
 
 /** Adds what a holder has counted of a run. */
-export function addRunTick(ticks: Tables["redriveTicks"], row: RedriveTickRow): void {
-  const name = JSON.stringify([row.redrive, row.at, row.holder]);
-  const known = ticks.get(name);
-  if (known) known.sums = total([known.sums, row.sums]);
-  else ticks.set(name, { ...row });
+export function addRunTick({ redriveTicks }: Tables, row: RedriveTickRow): void {
+  addCounts(redriveTicks, [row.redrive, row.at, row.holder], row, REDRIVE_SUMS);
+}
+
+/** Adds a row to the one of its name, if there is one. */
+export function addCounts<K extends string, T extends Record<K, number>>(
+  rows: Map<string, T>,
+  name: readonly unknown[],
+  row: T,
+  counts: readonly K[],
+): void {
+  const key = JSON.stringify(name);
+  const known: Record<K, number> | undefined = rows.get(key);
+  if (known) for (const count of counts) known[count] += row[count];
+  else rows.set(key, { ...row });
 }
 
 /** The sums of sums. */

@@ -1,10 +1,10 @@
 // Sends dead letters back to work, takes back those that no worker has taken, and counts what became of them, in memory.
 import { laneOfKind } from "../../core/lane.ts";
-import { RECENT_RUNS, type RedriveSums } from "../../core/recovery/outcome.ts";
+import { mayRecall, RECENT_RUNS, type RedriveSums } from "../../core/recovery/outcome.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { RedriveChanges } from "../dead-letters.ts";
-import type { NewPayload } from "../payload-versions.ts";
-import type { DeadTarget, RecallAnswer, RedriveAnswer, RedriveCounts, RedriveRequest } from "../store.ts";
+import { type NewPayload, payloadHash } from "../payloads.ts";
+import type { RecallAnswer, RecallTarget, RedriveAnswer, RedriveCounts, RedriveRequest } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
 import { placeOf, tick } from "./causes.ts";
 import { setCell } from "./cells.ts";
@@ -59,23 +59,23 @@ function send(tables: Tables, request: RedriveRequest, causes: CauseChanges, run
     runs.add(redrive, { sent: 1 });
     Object.assign(death, { redrivenAt: now, redrive });
   }
-  if (payload !== undefined && payload !== row.payload)
-    addPayload(tables, row, { payload, at: now, actor: null, redrive, why: null });
   const runAt = now + delayMs;
   Object.assign(row, FRESH, { state: "queued", generation: generation + 1, runAt, dueAt: runAt, updatedAt: now });
   row.lane = laneOfKind(row.lane, "first");
+  if (payload !== undefined && payload !== row.payload)
+    addPayload(tables, row, { payload, at: now, actor: null, redrive, why: null });
   startWaiting(tables, row);
   return "redriven";
 }
 
-function takeBack(tables: Tables, target: DeadTarget, causes: CauseChanges, runs: RedriveChanges): RecallAnswer {
-  const { id, generation } = target;
+function takeBack(tables: Tables, target: RecallTarget, causes: CauseChanges, runs: RedriveChanges): RecallAnswer {
+  const { id, generation, repair } = target;
   const row = tables.jobs.get(id);
   if (!row) return "missing";
+  if (repair && payloadHash(row.payload) !== repair.was) return "refused";
   const death = letterOf(tables, id, generation);
-  const ran = (tables.attempts.get(id) ?? []).some((record) => record.generation === row.generation);
-  const wasTaken = ran || row.releases > 0;
-  if (!death || row.state !== "queued" || row.generation !== generation + 1 || wasTaken) return "refused";
+  const hasRun = (tables.attempts.get(id) ?? []).some((record) => record.generation === row.generation);
+  if (!death || !mayRecall(row, generation, hasRun)) return "refused";
   const now = tables.clock();
   stopWaiting(tables, row);
   row.updatedAt = now;
@@ -85,15 +85,17 @@ function takeBack(tables: Tables, target: DeadTarget, causes: CauseChanges, runs
   causes.add(placeOf(tables, death), { redriven: -1 });
   runs.add(death.redrive, { recalled: 1 });
   Object.assign(death, { outcome: "recalled", outcomeAt: now });
+  if (repair && repair.payload !== row.payload) addPayload(tables, row, { ...repair, at: now, redrive: null });
   return "recalled";
 }
 
 /** Gives a job another payload and keeps the one before. */
-export function addPayload(tables: Tables, row: Row, version: NewPayload): void {
-  const first = { n: 0, payload: row.payload, at: row.createdAt, actor: null, redrive: null, why: null };
+export function addPayload(tables: Tables, row: Row, { payload, at, actor, redrive, why }: NewPayload): void {
+  const first = { n: 0, payload: row.payload, at: row.createdAt, generation: 1, actor: null, redrive: null, why: null };
   const all = tables.payloads.get(row.id) ?? [first];
-  tables.payloads.set(row.id, [...all, { ...version, n: (all.at(-1)?.n ?? 0) + 1 }]);
-  row.payload = version.payload;
+  const generation = row.state === "dead" ? row.generation + 1 : row.generation;
+  tables.payloads.set(row.id, [...all, { n: all.length, payload, at, generation, actor, redrive, why }]);
+  row.payload = payload;
 }
 
 function countsOf({ redriveTicks }: Tables, id: string): RedriveCounts {
@@ -102,9 +104,9 @@ function countsOf({ redriveTicks }: Tables, id: string): RedriveCounts {
   let runs = 0;
   for (const at of [...new Set(own.map((row) => row.at))].sort((a, b) => b - a)) {
     if (runs >= RECENT_RUNS) break;
-    const sums = total(own.filter((row) => row.at === at).map((row) => row.sums));
+    const sums = total(own.filter((row) => row.at === at));
     recent.push(sums);
     runs += sums.good + sums.same + sums.other;
   }
-  return { id, ...total(own.map(({ sums }) => sums)), recent: total(recent) };
+  return { id, ...total(own), recent: total(recent) };
 }

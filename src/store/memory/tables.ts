@@ -5,7 +5,7 @@ import type { AttemptRecord, Belonging, DeadLetter, Job, LetterOutcome } from ".
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { RedriveSums } from "../../core/recovery/outcome.ts";
 import type { CauseRow, FlowRow, TickRow } from "./causes.ts";
-import type { NewPayload } from "../payload-versions.ts";
+import type { PayloadVersion } from "../payloads.ts";
 import type { Cell, Pause, PauseTarget, ServiceState, WorkerRecord } from "../store.ts";
 
 /** A job as stored: its fields, mutable, and those that only the store uses. */
@@ -36,18 +36,17 @@ export interface DeathRow
 /** A death that was not sent back to work. */
 export const NOT_SENT = { redrivenAt: null, redrive: null, outcome: null, outcomeAt: null } as const;
 
-/** What a holder has counted of a redrive run in a tick. */
-export interface RedriveTickRow {
-  readonly redrive: string;
+/** Counts of a span of time. */
+export interface Ticked {
+  /** Its start. */
   readonly at: number;
+  /** Empty once it is folded. */
   readonly holder: string;
-  sums: RedriveSums;
 }
-
-/** A payload that a job had, or has; number 0 is the first one. */
-export interface PayloadRow extends NewPayload {
-  readonly n: number;
-}
+/** The same fields, which may be changed. */
+export type Writable<T> = { -readonly [K in keyof T]: T[K] };
+/** What a holder has counted of a redrive run in a tick. */
+export type RedriveTickRow = Ticked & { readonly redrive: string } & Writable<RedriveSums>;
 
 /** The job that a key stands for, as long as the key is kept. */
 export interface KeyRow {
@@ -86,7 +85,7 @@ export interface Tables {
   readonly flow: Map<string, FlowRow>;
   readonly redriveTicks: Map<string, RedriveTickRow>;
   /** The payloads of jobs that got another one, by id, in the order of their numbers. */
-  readonly payloads: Map<string, PayloadRow[]>;
+  readonly payloads: Map<string, PayloadVersion[]>;
   readonly pauses: (Pause & { until: number | null })[];
   readonly services: Map<string, ServiceState>;
   readonly cells: Map<string, Cell>;

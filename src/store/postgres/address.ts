@@ -6,7 +6,7 @@ import { didYouMean, invalid, namesOf, parseOptions } from "../../core/options.t
 import { redactText } from "../../core/redact.ts";
 import type { StoreAddress } from "../inspection.ts";
 import type { StoreDescription } from "../store.ts";
-import { loadPg } from "./driver.ts";
+import { loadPg } from "./load-pg.ts";
 
 /** Options of a Postgres store. */
 export interface PostgresOptions {

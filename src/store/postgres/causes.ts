@@ -1,38 +1,41 @@
 // Counts by cause and by type on Postgres. A verb that changes dead letters counts them with a part of its own
 // statement, so that counting is no further trip. Only one process folds at a time.
-import { CAUSE_COUNTS, CAUSES_MOST, FLOW_COUNTS, type Folding, foldingAt, OTHER_CAUSES } from "../../core/flow.ts";
-import type { Failure } from "../../core/job.ts";
+import { CAUSE_COUNTS, CAUSES_MOST, FLOW_COUNTS, FOLD_CUTS, foldingAt, OTHER_CAUSES } from "../../core/flow.ts";
 import {
   ADD_CAUSE,
-  addCounts,
   CAUSE_COLUMNS,
-  CAUSE_TICKS,
+  causeCount,
+  causeFromRows,
   causeList,
   countedLive,
-  FLOW_TICKS,
-  foldedRows,
-  FOLDS,
-  FORGET,
-  idleCauses,
+  rareCauses,
   sightingsText,
   summedCauses,
+  trendList,
+  trendPoints,
+} from "../cause-queries.ts";
+import { type Cause, causeCursor, NO_WORKER } from "../causes.ts";
+import type { Value } from "../columns.ts";
+import type { Store } from "../store.ts";
+import {
+  addCounts,
+  CAUSE_TICKS,
+  FLOW_TICKS,
+  foldedRows,
+  foldedWhere,
+  TICK_TABLES,
   tickColumns,
   type TickTable,
-  trendList,
-} from "../cause-queries.ts";
-import { type Cause, causeCursor, namesOfCause, NO_WORKER } from "../causes.ts";
-import { postgresDialect } from "./dialect.ts";
-import { addRedriveSums, foldedTicks, REDRIVE_FOLD, REDRIVE_FORGET, TICK_COLUMNS } from "../redrive-queries.ts";
-import { failureFromText } from "../rows.ts";
-import type { Store } from "../store.ts";
+} from "../tick-tables.ts";
 import { type Ask, type Context, NOW } from "./context.ts";
+import { postgresDialect } from "./dialect.ts";
 import type { PostgresStatement } from "./driver.ts";
 
 const THIS_MINUTE = `(select ${NOW} - ${NOW} % 60000)`;
 
 /** The same for a cause: rows are written in the order of their keys, so that two writers do not wait in a circle. */
 const tickText = (s: string, from: string): string =>
-  `insert into ${s}.cause_tick (${tickColumns(CAUSE_TICKS).join(", ")})
+  `insert into ${s}.cause_tick (${tickColumns(CAUSE_TICKS)})
     select fingerprint, type, release, ${THIS_MINUTE}, holder, ${CAUSE_COUNTS.map((count) => `sum(${count})`).join(", ")}
     from (${from}) t group by fingerprint, type, release, holder order by fingerprint, type, release
     ${addCounts(CAUSE_TICKS)}`;
@@ -103,11 +106,7 @@ export function causeVerbs(context: Context): Pick<Store, "addFlow" | "causes" |
     causes: lister(context),
     async trend(query) {
       const { text, values } = trendList(dialect, query);
-      const names: readonly string[] = query.fingerprint === undefined ? FLOW_COUNTS : CAUSE_COUNTS;
-      return (await questions.ask({ text }, ...values)).map(([at, ...counts]) => ({
-        at: at as number,
-        counts: Object.fromEntries(names.map((name, index) => [name, counts[index] as number])),
-      }));
+      return trendPoints(query, await questions.ask({ text }, ...values));
     },
     fold: folder(context),
     recount: recounter(context),
@@ -120,7 +119,7 @@ function addFlowStatement(s: string): PostgresStatement {
   const arrays = counts.map((_, at) => `$${at + 3}::bigint[]`).join(", ");
   return {
     name: "add_flow",
-    text: `insert into ${s}.flow (${tickColumns(FLOW_TICKS).join(", ")})
+    text: `insert into ${s}.flow (${tickColumns(FLOW_TICKS)})
       select type, ${THIS_MINUTE}, $1, ${counts.join(", ")} from unnest($2::text[], ${arrays}) as f (type, ${counts.join(", ")})
       where pg_catalog.set_config('synchronous_commit', 'off', true) is not null order by type
       ${addCounts(FLOW_TICKS)}`,
@@ -137,87 +136,54 @@ function lister({ questions, s }: Context): Store["causes"] {
   };
   return async (query) => {
     const { text, values } = causeList(dialect, query);
-    const found = (await questions.ask({ text }, ...values)) as CauseColumns[];
+    const found = (await questions.ask({ text }, ...values)) as Value[][];
     const page = found.slice(0, query.limit);
-    const names = page.map(([fingerprint]) => fingerprint);
+    const names = page.map(([fingerprint]) => fingerprint as string);
     const [seen, newest] =
       page.length === 0
         ? [[], []]
         : await Promise.all([questions.ask(sightings, names), questions.ask(samples, names)]);
     const failures = new Map(newest as [string, string][]);
-    const items = page.map(([fingerprint, live, deaths, failed, firstAt, lastAt]): Cause => {
-      const own = (seen as Sighting[]).filter(([name]) => name === fingerprint);
-      const failure = failureFromText(failures.get(fingerprint) ?? null, null) as Failure | null;
-      return {
-        fingerprint,
-        live,
-        deaths,
-        failures: failed,
-        firstAt,
-        lastAt,
-        ...namesOfCause(
-          own.map(([, type, release, at, count]) => ({ fingerprint, type, release, lastAt: at, failures: count })),
-        ),
-        sample: failure && { name: failure.name, message: failure.message },
-      };
+    const items = page.map((row) => {
+      const own = (seen as Value[][]).filter(([fingerprint]) => fingerprint === row[0]);
+      return causeFromRows(row, own, failures.get(row[0] as string) ?? null);
     });
     return { items, next: found.length > query.limit ? causeCursor(items.at(-1) as Cause) : null };
   };
 }
 
-type CauseColumns = [string, number, number, number, number | null, number | null];
-type Sighting = [fingerprint: string, type: string, release: string, at: number | null, failures: number];
-
 /** The lock of the one transaction that folds or recounts. */
 const lockOf = (s: string): string => `(pg_catalog.hashtext('redrive fold'), pg_catalog.hashtext('${s}'))`;
 
-/** The rows that a fold takes; one that another transaction writes stays until later. */
-const taken = (s: string, { name }: TickTable, where: string): string =>
-  `old as (delete from ${s}.${name} where ctid = any(array(
-    select ctid from ${s}.${name} where ${where} and minute < $1 order by minute limit $2 for update skip locked)) returning *)`;
-
+/** The steps of folding a table, with their statements; a row that another transaction writes stays until later. */
 function foldStatements(s: string, table: TickTable) {
-  const { name } = table;
-  const merged = (size: number | null): string =>
-    `merged as (insert into ${s}.${name} (${tickColumns(table).join(", ")}) ${foldedRows(table, size, "old")} ${addCounts(table)})`;
-  const summed = `, summed as (insert into ${s}.cause (${CAUSE_COLUMNS.join(", ")}) ${summedCauses("old")} ${ADD_CAUSE})`;
-  return [
-    ...FOLDS.map(({ cut, size, where }) => ({
-      cut,
-      where,
-      name,
-      time: "minute",
-      text: `with ${taken(s, table, where)}, ${merged(size)}${size === null && table === CAUSE_TICKS ? summed : ""}
-        select count(*) from old`,
-    })),
-    { ...FORGET, name, time: "minute", text: `with ${taken(s, table, FORGET.where)} select count(*) from old` },
-  ];
+  const { name, time } = table;
+  return table.folds.map((step) => {
+    const { cut, isOpen, to } = step;
+    const where = `${s}.${name} where ${foldedWhere(table, step)} and ${time}`;
+    const old = `old as (delete from ${s}.${name} where ctid = any(array(
+      select ctid from ${where} < $1 order by ${time} limit $2 for update skip locked)) returning *)`;
+    const merged =
+      to &&
+      `, merged as (insert into ${s}.${name} (${tickColumns(table)}) ${foldedRows(table, to, "old")} ${addCounts(table)})`;
+    const summed = `, summed as (insert into ${s}.cause (${CAUSE_COLUMNS.join(", ")}) ${summedCauses("old")} ${ADD_CAUSE})`;
+    const text = `with ${old}${merged ?? ""}${isOpen && table === CAUSE_TICKS ? summed : ""} select count(*) from old`;
+    return { cut, look: `exists (select from ${where} < ${cutText(cut)})`, text };
+  });
 }
 
-/** The same for the ticks of redrive runs. */
-function runFolds(s: string) {
-  const taken = (where: string): string =>
-    `old as (delete from ${s}.redrive_tick where ctid = any(array(
-      select ctid from ${s}.redrive_tick where ${where} and at < $1 order by at limit $2 for update skip locked)) returning *)`;
-  const merged = `merged as (insert into ${s}.redrive_tick (${TICK_COLUMNS.join(", ")}) ${foldedTicks("old")} ${addRedriveSums()})`;
-  const table = { name: "redrive_tick", time: "at" };
-  return [
-    { ...table, ...REDRIVE_FOLD, text: `with ${taken(REDRIVE_FOLD.where)}, ${merged} select count(*) from old` },
-    { ...table, ...REDRIVE_FORGET, text: `with ${taken(REDRIVE_FORGET.where)} select count(*) from old` },
-  ];
+/** The same instants as `foldingAt`, for the look. */
+function cutText(cut: keyof typeof FOLD_CUTS): string {
+  const [ms, size] = FOLD_CUTS[cut];
+  return `(select ${NOW} - ${ms} - (${NOW} - ${ms}) % ${size})`;
 }
 
 function folder({ db, s }: Context): Store["fold"] {
-  const folds = [...[CAUSE_TICKS, FLOW_TICKS].flatMap((table) => foldStatements(s, table)), ...runFolds(s)];
+  const folds = TICK_TABLES.flatMap((table) => foldStatements(s, table));
   // One look, which mostly finds nothing: an idle worker sends no more.
   const look = {
     name: "fold_look",
-    text: `select ${NOW}, array[${folds
-      .map(
-        ({ name, time, where, cut }) =>
-          `exists (select from ${s}.${name} where ${where} and ${time} < ${cutText(cut)})`,
-      )
-      .join(", ")}]::int[], (select count(*) from ${s}.cause) > ${CAUSES_MOST}`,
+    text: `select ${NOW}, array[${folds.map((each) => each.look).join(", ")}]::int[], (select count(*) from ${s}.cause) > ${CAUSES_MOST}`,
   };
   // Does not wait for another that folds: that one does the same.
   const alone = { name: "fold_alone", text: `select pg_catalog.pg_try_advisory_xact_lock${lockOf(s)}` };
@@ -239,35 +205,18 @@ function folder({ db, s }: Context): Store["fold"] {
   };
 }
 
-/** The same instants as `foldingAt`, for the look. */
-const CUTS: Readonly<Record<Exclude<keyof Folding, "idleBefore">, readonly [ms: number, size: number]>> = {
-  closedBefore: [60_000, 60_000],
-  hoursBefore: [6 * 3_600_000, 3_600_000],
-  daysBefore: [14 * 86_400_000, 86_400_000],
-  forgetBefore: [400 * 86_400_000, 86_400_000],
-};
-
-function cutText(cut: keyof typeof CUTS): string {
-  const [ms, size] = CUTS[cut];
-  return `(select ${NOW} - ${ms} - (${NOW} - ${ms}) % ${size})`;
-}
-
 /** Counts rare idle causes together, where there are too many; true if there are still too many. */
 function rareFolder(s: string): (ask: Ask, idleBefore: number, limit: number) => Promise<boolean> {
   const dialect = postgresDialect(s);
-  const count = { text: `select count(distinct fingerprint) from ${s}.cause` };
-  const rare = {
-    text: `select fingerprint from ${s}.cause where fingerprint in (${idleCauses(dialect)}) and fingerprint <> '${OTHER_CAUSES}'
-      group by fingerprint having coalesce(max(last_at), 0) < $1
-      order by sum(failures), coalesce(max(last_at), 0), fingerprint limit $2`,
-  };
+  const count = { text: causeCount(dialect) };
+  const rare = { text: rareCauses(dialect) };
   const sums = CAUSE_COUNTS.map((each) => `sum(${each})`).join(", ");
   const move = {
     text: `with gone as (delete from ${s}.cause where fingerprint = any($1::text[]) returning *),
       old as (delete from ${s}.cause_tick where fingerprint = any($1::text[]) and holder = '' returning *),
       summed as (insert into ${s}.cause (${CAUSE_COLUMNS.join(", ")})
         select '${OTHER_CAUSES}', type, '', ${sums}, min(first_at), max(last_at) from gone group by type ${ADD_CAUSE})
-      insert into ${s}.cause_tick (${tickColumns(CAUSE_TICKS).join(", ")})
+      insert into ${s}.cause_tick (${tickColumns(CAUSE_TICKS)})
         select '${OTHER_CAUSES}', type, '', minute, '', ${sums} from old group by type, minute ${addCounts(CAUSE_TICKS)}`,
   };
   return async (ask, idleBefore, limit) => {

@@ -16,7 +16,7 @@ import {
 } from "../list-queries.ts";
 import { postgresDialect } from "./dialect.ts";
 import { attemptFromRow, deadLetterFromRow, failureFromText, groupFromRow } from "../rows.ts";
-import type { DeadLetterQuery, LetterFilter, Reach, Store, Tally } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, LetterRange, Reach, Store, Tally } from "../store.ts";
 import { tallyOf } from "../tally.ts";
 import { jobColumns, lookUp, stateOf, withEachLane, withRun } from "./columns.ts";
 import type { Context } from "./context.ts";
@@ -72,7 +72,7 @@ async function newestLetter({ questions, s }: Context): Promise<number> {
 }
 
 /** Reads the groups first, then texts, only for the listed causes. */
-async function tally(context: Context, words: LetterWords, filter: LetterFilter & Reach): Promise<Tally> {
+async function tally(context: Context, words: LetterWords, filter: LetterFilter & Reach & LetterRange): Promise<Tally> {
   const { questions, s } = context;
   const bound = await boundOf(context, words, filter);
   const { text, values } = letterGroups(words, filter, bound);

@@ -2,7 +2,8 @@
 import type pg from "pg";
 import { realSystem } from "../../system/real.ts";
 import { type Context, NOW, NOW_IN_TURN } from "./context.ts";
-import { BOUNDS, type PostgresDatabase, loadPg, openDatabase, SEARCH_PATH, type PostgresStatement } from "./driver.ts";
+import { BOUNDS, type PostgresDatabase, openDatabase, SEARCH_PATH, type PostgresStatement } from "./driver.ts";
+import { loadPg } from "./load-pg.ts";
 import { type Floors, openFloors } from "./floors.ts";
 import { listenFirst } from "./protocol-check.ts";
 import { CONNECT_MS } from "./live-connections.ts";
@@ -13,12 +14,17 @@ import { type PostgresAddress, type PostgresOptions, readPostgresAddress } from 
 import { MIGRATIONS } from "./schema.ts";
 import { openWaker, type WakeNames, type Waker, wakeNames } from "./wake.ts";
 
-/** Options for tests: a clock that they control, the schema of another release. */
+/** Options for tests: a clock that they control, pools that they keep, the schema of another release. */
 export interface PostgresSurroundings {
   readonly clock?: () => number;
+  /** Makes the pools of the store; default new ones. */
+  readonly openPool?: OpenPool;
   /** Default those of this release. */
   readonly migrations?: Migrations;
 }
+
+/** Makes a pool of connections with this config, `max` at most. */
+export type OpenPool = (config: pg.ClientConfig | null, max: number) => pg.Pool;
 
 /** Everything that verbs and listeners need. */
 export interface PostgresDependencies extends Context {
@@ -49,7 +55,7 @@ const QUESTIONS_MOST = 2;
 
 /** Composes the parts; asks nothing of the server. */
 export function openDependencies(options: PostgresOptions, surroundings: PostgresSurroundings): PostgresDependencies {
-  const { clock, migrations = MIGRATIONS } = surroundings;
+  const { clock, migrations = MIGRATIONS, openPool = newPool } = surroundings;
   const place = readPostgresAddress(options);
   const config = configOf(place);
   const pool = place.pool ?? openPool(config, place.maxConnections);
@@ -121,10 +127,11 @@ function plain({ password, stream, ssl, ...rest }: pg.ClientConfig): pg.ClientCo
   }
 }
 
-function openPool(config: pg.ClientConfig | null, max: number): pg.Pool {
+/** A pool of new connections. */
+export const newPool: OpenPool = (config, max) => {
   const stream = listenFirst as unknown as NonNullable<pg.ClientConfig["stream"]>;
   return new (loadPg().Pool)({ ...config, stream, max, idleTimeoutMillis: 30_000 });
-}
+};
 
 /** A database whose time is that of a clock. */
 function withClock(db: PostgresDatabase, clock: () => number): PostgresDatabase {

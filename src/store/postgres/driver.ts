@@ -1,8 +1,6 @@
 // The seam between Redrive and `pg`: a pool, statements with rows as arrays and numbers as numbers, transactions, and a
 // bound on every wait. Every error leaves here as a RedriveError.
-import { createRequire } from "node:module";
 import type pg from "pg";
-import { RedriveError } from "../../core/errors.ts";
 import type { System } from "../../system/system.ts";
 import type { Value } from "../columns.ts";
 import { isSilence, isTryAgain, named, translate } from "./errors.ts";
@@ -72,21 +70,6 @@ const begin = (waitMs: number, lockMs: number): string =>
   `begin isolation level read committed; set local idle_in_transaction_session_timeout = '10s'; set local search_path = ${SEARCH_PATH}; set local statement_timeout = ${waitMs - END_MS}; set local lock_timeout = ${lockMs}`;
 /** How often deadlocks and serialisation failures are retried. */
 const TRIES = 5;
-
-const require = createRequire(import.meta.url);
-
-/** Loads the driver, which the user installs. */
-export function loadPg(): typeof pg {
-  try {
-    return require("pg") as typeof pg;
-  } catch (cause) {
-    throw new RedriveError(
-      "store_unusable",
-      "The Postgres store needs the package pg, which could not be loaded. Run `npm install pg`.",
-      { cause },
-    );
-  }
-}
 
 const INT8 = 20;
 const INT4_ARRAY = 1007;

@@ -227,6 +227,7 @@ const COLUMNS: readonly (readonly [
   ["delay_ms", "bigint", ({ delayMs }) => delayMs],
   ["version", "int", ({ version }) => version],
   ["limited", "boolean", ({ limited }) => limited],
+  ["trace", "text", ({ trace }) => trace],
   ...TERM_NAMES.map((name, at) => [TERM_COLUMNS[at] as string, "bigint", TERMS[name].of] as const),
 ];
 const OWN = 3;
@@ -245,8 +246,8 @@ export function insertsOf(s: string, waker: Waker, name: string, onConflict: str
   const shared = COLUMNS.slice(OWN).map(([column, type], at) => `$${at + 1 + OWN}::${type} as ${column}`);
   const terms = TERM_COLUMNS.join(", ");
   const from = (jobs: string): string => `with new as (
-      insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, version, key, payload, limited, ${terms})
-      select id, base, due, due, ${NOW}, ${NOW}, version, key, payload, limited, ${terms}
+      insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, version, key, payload, limited, trace, ${terms})
+      select id, base, due, due, ${NOW}, ${NOW}, version, key, payload, limited, trace, ${terms}
       from (select u.*, in_use.base, coalesce(u.run_at, ${NOW}) + u.delay_ms as due from ${jobs} ${checked}) as due
       ${onConflict ?? ""} returning id, lane, run_at, seq),
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)
@@ -267,6 +268,7 @@ function areAlike(jobs: readonly NewJob[]): boolean {
       job.delayMs === one.delayMs &&
       job.version === one.version &&
       job.limited === one.limited &&
+      job.trace === one.trace &&
       hasSameTerms(job, one),
   );
 }

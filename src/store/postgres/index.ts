@@ -10,11 +10,12 @@ import type { Store, Within } from "../store.ts";
 import { VERBS, type Verb } from "../verb-facts.ts";
 import { storeFrom } from "../verbs.ts";
 import { causeVerbs } from "./causes.ts";
+import { figuresVerb } from "./figures.ts";
 import { cellVerbs } from "./cells.ts";
 import { type Ask, IMPATIENT_MS, NOW } from "./context.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
-import { loadPg } from "./driver.ts";
+import { loadPg } from "./load-pg.ts";
 import { type Enqueue, enqueuer, freshEnqueuer } from "./enqueue.ts";
 import { eventVerbs } from "./event-log.ts";
 import { failureVerbs } from "./failures.ts";
@@ -170,6 +171,7 @@ function verbsOf(
     ...cellVerbs(parts),
     ...eventVerbs(parts),
     ...causeVerbs(parts),
+    ...figuresVerb(parts),
   };
 }
 

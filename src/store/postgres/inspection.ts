@@ -2,7 +2,7 @@
 import { RedriveError } from "../../core/errors.ts";
 import { textOf } from "../../core/failure.ts";
 import { queryRefused, type QueryRow, type StoreInspection } from "../inspection.ts";
-import { loadPg } from "./driver.ts";
+import { loadPg } from "./load-pg.ts";
 import { serverFindings } from "./findings.ts";
 import { createPostgresStore, type PostgresStore } from "./index.ts";
 

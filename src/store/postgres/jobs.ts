@@ -7,7 +7,7 @@ import { isJobId } from "../../core/new-job.ts";
 import { pageOf } from "../dialect.ts";
 import { boundFrom, jobBound, jobList, type JobSource, type JobWords } from "../list-queries.ts";
 import { JOB_WIDTH, type Value } from "../columns.ts";
-import { jobFromRow } from "../rows.ts";
+import { belongingAt, jobFromRow } from "../rows.ts";
 import type { CancelAnswer, JobQuery, Page, Reschedule, RescheduleAnswer, Store } from "../store.ts";
 import {
   allRuns,
@@ -30,7 +30,6 @@ import {
 import { type Ask, type Context, NOW, placed, rounds, waitsAtMost } from "./context.ts";
 import type { PostgresDatabase, PostgresStatement, PostgresValue } from "./driver.ts";
 import { isLocked } from "./errors.ts";
-import { belongingFrom } from "./lane-numbers.ts";
 import { postgresDialect } from "./dialect.ts";
 import { listDue } from "./due-list.ts";
 import { letterTeller, type SentEnd } from "./redrives.ts";
@@ -201,7 +200,7 @@ function rescheduler(
     const [, , lane, , , ...belonging] = row;
     if (priority === undefined) return lane;
     // On this connection, because it may be the only one of the pool.
-    const moved = { ...belongingFrom(belonging), priority };
+    const moved = { ...belongingAt(belonging), priority };
     const laneOf = await lanes.internWithin(ask, [moved]);
     return laneOfKind(laneOf(moved), kindOfLane(lane));
   };

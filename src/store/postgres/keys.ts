@@ -51,9 +51,9 @@ export function keyKeeper(s: string, keep = ""): KeyKeeper {
       return found;
     },
     async replace(ask, job, id, lane) {
-      const { payload, version, limited, runAt, delayMs } = job;
+      const { payload, version, limited, runAt, delayMs, trace } = job;
       const moved = job.unique === "debounce";
-      const values = [id, lane, payload, version, limited, moved, runAt, delayMs, ...termValues(job)];
+      const values = [id, lane, payload, version, limited, moved, runAt, delayMs, trace, ...termValues(job)];
       const rows = await ask(replace, ...values);
       if (rows.length === 0) return false;
       await keeper.take(ask, [{ ...job, id }]);
@@ -97,8 +97,12 @@ function keyStatements(s: string, keep: string) {
       update ${s}.job j set lane = $2::bigint + j.lane % 4, payload = $3, version = $4, limited = $5,
         run_at = case when $6 then coalesce($7::bigint, ${NOW}) + $8::bigint else j.run_at end,
         due_at = case when $6 then coalesce($7::bigint, ${NOW}) + $8::bigint else j.due_at end,
-        ${TERM_COLUMNS.map((column, at) => `${column} = $${at + 9}`).join(", ")}, updated_at = ${NOW}
-      from held where j.seq = held.seq returning ${PLACE}),
+        trace = $9, ${TERM_COLUMNS.map((column, at) => `${column} = $${at + 10}`).join(", ")}, updated_at = ${NOW}
+      from held where j.seq = held.seq returning ${PLACE}, j.generation),
+    noted as (
+      insert into ${s}.payload_version (job_seq, n, payload, at, generation)
+      select changed.seq, max(v.n) + 1, $3, ${NOW}, changed.generation from changed
+      join ${s}.payload_version v on v.job_seq = changed.seq group by changed.seq, changed.generation),
     places as (
       delete from ${s}.place p using changed where p.seq = changed.seq
         and p.group_n is distinct from (select group_n from ${s}.lane where base = $2::bigint and group_concurrency = 1))

@@ -1,9 +1,10 @@
 // The numbers of lanes on Postgres: interned once, cached, never changed. A lane without a job for long is retired and
 // later deleted, so a statement that writes a job with a cached number checks the lane too.
+import { belongingAt } from "../rows.ts";
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, isSameBelonging, LANE_KINDS, laneName, laneOfKind } from "../../core/lane.ts";
 import { IMPATIENT, NOW } from "./context.ts";
-import type { Ask, PostgresValue, PostgresDatabase } from "./driver.ts";
+import type { Ask, PostgresDatabase } from "./driver.ts";
 import { isLocked } from "./errors.ts";
 import { LANE_BELONGING } from "./schema.ts";
 
@@ -170,7 +171,7 @@ export function openLaneNumbers(db: PostgresDatabase, s: string): PostgresLaneNu
       if (cached) return cached;
       const [row] = await db.ask(read, base);
       if (!row) return undefined;
-      const belonging = belongingFrom(row);
+      const belonging = belongingAt(row);
       remember(byLane, base, belonging);
       return belonging;
     },
@@ -181,19 +182,6 @@ export function openLaneNumbers(db: PostgresDatabase, s: string): PostgresLaneNu
     },
   };
   return lanes;
-}
-
-/** The belonging of a lane, from its columns in this order. */
-export function belongingFrom(row: readonly PostgresValue[]): Belonging {
-  return {
-    type: row[0] as string,
-    queue: row[1] as string,
-    service: row[2] as string | null,
-    tenant: row[3] as string | null,
-    group: row[4] as string | null,
-    groupConcurrency: row[5] as number | null,
-    priority: row[6] as number,
-  };
 }
 
 /** Most lanes in the cache, because groups can be unlimited in number. */

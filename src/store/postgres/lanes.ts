@@ -6,7 +6,7 @@ import { type Context, NOW } from "./context.ts";
 import type { PostgresValue } from "./driver.ts";
 import type { Floors, FullLook } from "./floors.ts";
 import { withRoom } from "./groups.ts";
-import { belongingFrom } from "./lane-numbers.ts";
+import { belongingAt } from "../rows.ts";
 import { openQuarantine } from "./quarantine.ts";
 
 /** Less than any number a lane can have. */
@@ -86,7 +86,7 @@ export function lanesVerb(context: Context, floors: Floors, isHeard: () => boole
         await aside();
         continue;
       }
-      const belonging = belongingFrom(row.slice(5));
+      const belonging = belongingAt(row, 5);
       const [lane, room, heldRunAt] = [row[0], row[12], row[13]] as [number, number | null, number | null];
       lanes.remember(lane, belonging);
       if (room === 0) continue;

@@ -7,7 +7,7 @@ import { startThread } from "../../system/threads.ts";
 import { realSystem } from "../../system/real.ts";
 import { openShared } from "../liveness-counter.ts";
 import type { Pulse, PulseListener, PulseRequest } from "../store.ts";
-import { loadPg } from "./driver.ts";
+import { loadPg } from "./load-pg.ts";
 import type { PulseWord } from "./pulse-thread.ts";
 
 /** The start data of the thread. */

@@ -45,6 +45,12 @@ create table ${s}.payload_version (
 );
 `;
 
+/** Which runs get a payload: null where a program of version 2 wrote it. */
+export const payloads = (s: string): string => `
+-- The first generation of the job whose runs get it.
+alter table ${s}.payload_version add column generation int;
+`;
+
 /** Counts per minute, by cause and by type, begun with the letters that are there (cause-queries.ts says how they fold). */
 export const counts = (s: string): string => `
 create table ${s}.cause (

@@ -5,9 +5,10 @@
 import { REDRIVE_SUMS, REDRIVE_TICK, type RedriveSums } from "../../core/recovery/outcome.ts";
 import { isJobId } from "../../core/new-job.ts";
 import { NO_WORKER } from "../causes.ts";
-import type { NewPayload } from "../payload-versions.ts";
-import { addRedriveSums, countsFromRows, redriveCountsText, TICK_COLUMNS } from "../redrive-queries.ts";
-import type { DeadTarget, RecallAnswer, RedriveAnswer, RedriveRequest, Store } from "../store.ts";
+import type { NewPayload } from "../payloads.ts";
+import { countsFromRows, redriveCountsText } from "../redrive-queries.ts";
+import type { DeadTarget, RecallAnswer, RecallTarget, RedriveAnswer, RedriveRequest, Store } from "../store.ts";
+import { addCounts, REDRIVE_TICKS, tickColumns } from "../tick-tables.ts";
 import { tickLetters } from "./causes.ts";
 import { fencer } from "./cells.ts";
 import { noteEnded } from "./columns.ts";
@@ -67,16 +68,16 @@ export function tickRuns(s: string, holder: string, counts: Readonly<Record<stri
   const sums = REDRIVE_SUMS.map((count) => (counts[count] ? `count(*) filter (where ${counts[count]})` : "0"));
   const any = Object.values(counts).map((is) => `(${is})`);
   return `counted as (
-      insert into ${s}.redrive_tick (${TICK_COLUMNS.join(", ")})
+      insert into ${s}.redrive_tick (${tickColumns(REDRIVE_TICKS)})
       select redrive, ${TEN_SECONDS}, ${holder}, ${sums.join(", ")} from ${from}
       where redrive is not null and (${any.join(" or ")}) group by redrive order by redrive
-      ${addRedriveSums()})`;
+      ${addCounts(REDRIVE_TICKS)})`;
 }
 
-const NOBODY = `'${NO_WORKER}'`;
+const NO_HOLDER = `'${NO_WORKER}'`;
 
 /** Counts the jobs of deleted letters that are lost to their run, as a CTE. */
-export const tickGone = (s: string, from: string): string => tickRuns(s, NOBODY, { gone: "is_lost" }, from);
+export const tickGone = (s: string, from: string): string => tickRuns(s, NO_HOLDER, { gone: "is_lost" }, from);
 
 type OfGroup<T, A> = (ask: Ask, group: readonly T[]) => Promise<Map<T, A>>;
 
@@ -148,7 +149,7 @@ const reviveStatement = (s: string, waker: Waker): PostgresStatement => ({
       where d.job_seq = done.seq and d.generation = done.generation and d.redriven_at is null
       returning d.fingerprint, d.type, d.release, d.redrive),
     ${tickLetters(s, "redriven", "marked")},
-    ${tickRuns(s, NOBODY, { sent: "true" }, "marked")},
+    ${tickRuns(s, NO_HOLDER, { sent: "true" }, "marked")},
     wait as (insert into ${s}.waiting (lane, run_at, seq, epoch) select lane, run_at, seq, epoch from done)
     select array_agg(n), ${waker.notify}, ${NOW} from done`,
 });
@@ -171,12 +172,14 @@ export function payloadWriter(s: string): (ask: Ask, versions: readonly JobPaylo
         as u (id, payload, at, actor, redrive, why)),
     was as materialized (
       select j.seq, j.payload as before, j.created_at, u.*,
+        case j.state when 'dead' then j.generation + 1 else j.generation end as next_run,
         (select max(v.n) from ${s}.payload_version v where v.job_seq = j.seq) as last
       from u join ${s}.job j on j.id = u.id where j.payload <> u.payload),
-    first as (insert into ${s}.payload_version (job_seq, n, payload, at) select seq, 0, before, created_at from was where last is null),
+    first as (insert into ${s}.payload_version (job_seq, n, payload, at, generation)
+      select seq, 0, before, created_at, 1 from was where last is null),
     next as (
-      insert into ${s}.payload_version (job_seq, n, payload, at, actor, redrive, why)
-      select seq, coalesce(last, 0) + 1, payload, at, actor, redrive, why from was)
+      insert into ${s}.payload_version (job_seq, n, payload, at, generation, actor, redrive, why)
+      select seq, coalesce(last, 0) + 1, payload, at, next_run, actor, redrive, why from was)
     update ${s}.job j set payload = was.payload from was where j.seq = was.seq`,
   };
   return async (ask, versions) => {
@@ -202,44 +205,64 @@ const COPIED = [
   "release",
 ];
 
-/** A claim deletes the row of `waiting`, and so does this: of the two, one gets the job. */
-function recaller(s: string, waker: Waker): OfGroup<DeadTarget, RecallAnswer> {
+/**
+ * Takes back what `mayRecall` allows. A claim deletes the row of `waiting`, and so does this: of the two, one gets the job. A
+ * producer that replaces the payload deletes it too, so that the payload compared here is the one that the job still has.
+ */
+function recaller(s: string, waker: Waker): OfGroup<RecallTarget, RecallAnswer> {
   const copied = COPIED.join(", ");
   const take = {
     name: "recall",
-    text: `with u as (select * from unnest($1::text[], $2::int[]) with ordinality as u (id, generation, n)),
+    text: `with u as (
+      select * from unnest($1::text[], $2::int[], $3::text[], $4::int[]) with ordinality as u (id, generation, was, place, n)),
     held as (
       delete from ${s}.waiting w using u, ${s}.job j
       where j.id = u.id and j.state = 'queued' and j.generation = u.generation + 1 and j.releases = 0
         and w.lane = j.lane and w.run_at = j.run_at and w.seq = j.seq
+        and (u.was is null or u.was = encode(sha256(convert_to(j.payload, 'UTF8')), 'hex'))
         and exists (select from ${s}.dead_letter d where d.job_seq = j.seq and d.generation = u.generation)
         and not exists (select from ${s}.attempt a where a.job_seq = j.seq and a.generation = j.generation)
-      returning w.seq, u.n),
+      returning w.seq, u.n, u.place),
     done as (
       update ${s}.job j set state = 'dead', finished_at = ${NOW}, expires_at = ${NOW} + j.keep_dead_ms, updated_at = ${NOW}
-      from held where j.seq = held.seq returning j.seq, j.generation, j.expires_at, held.n),
+      from held where j.seq = held.seq returning j.seq, j.generation, j.expires_at, held.n, held.place),
     marked as (
       update ${s}.dead_letter d set outcome = 'recalled', outcome_at = ${NOW} from done
       where d.job_seq = done.seq and d.generation = done.generation - 1
-      returning d.job_seq, d.redrive, done.n, ${COPIED.map((column) => `d.${column}`).join(", ")}, done.generation),
+      returning d.job_seq, d.redrive, done.n, done.place, ${COPIED.map((column) => `d.${column}`).join(", ")}, done.generation),
     buried as (
-      insert into ${s}.dead_letter (job_seq, generation, ${copied}) select job_seq, generation, ${copied} from marked order by n),
+      insert into ${s}.dead_letter (job_seq, generation, ${copied}) select job_seq, generation, ${copied} from marked order by place),
     ended as (${noteEnded(s, "dead", "done")}),
     places as (delete from ${s}.place p using done where p.seq = done.seq returning p.seq),
     told as materialized (select ${waker.notify} from places limit 1),
     ${tickLetters(s, "recalled", "marked")},
-    ${tickRuns(s, NOBODY, { recalled: "true" }, "marked")}
-    select array_agg(n), (select count(*) from told) from done`,
+    ${tickRuns(s, NO_HOLDER, { recalled: "true" }, "marked")}
+    select array_agg(n), (select count(*) from told), ${NOW} from done`,
   };
-  const refuse = refuser<DeadTarget>(s);
+  const refuse = refuser<RecallTarget>(s);
+  const addPayloads = payloadWriter(s);
   return async (ask, targets) => {
     const group = inIdOrder(targets);
     const [row] = await ask(
       take,
       group.map(({ id }) => id),
       group.map(({ generation }) => generation),
+      group.map(({ repair }) => repair?.was ?? null),
+      // Locked by id, like all writers do, but buried in the order in which the caller named them.
+      group.map((target) => targets.indexOf(target)),
     );
-    return refuse(ask, group, (row?.[0] ?? []) as number[], "recalled");
+    const done = (row?.[0] ?? []) as number[];
+    const at = row?.[2] as number;
+    const recalled = done.map((place) => group[place - 1] as RecallTarget);
+    await addPayloads(
+      ask,
+      recalled.flatMap(({ id, repair }) => {
+        if (!repair) return [];
+        const { payload, actor, why } = repair;
+        return [{ id, payload, at, actor, redrive: null, why }];
+      }),
+    );
+    return refuse(ask, group, done, "recalled");
   };
 }
 

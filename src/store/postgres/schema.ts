@@ -15,7 +15,7 @@ import { within } from "../counters.ts";
 import { JOB_COLUMNS } from "../columns.ts";
 import { type Migration, withAdded } from "../migrations.ts";
 import { postgresDialect, time } from "./dialect.ts";
-import { counts, recovery } from "./recovery-tables.ts";
+import { counts, payloads, recovery } from "./recovery-tables.ts";
 import { views } from "./views.ts";
 
 const oneOf = (column: string, values: readonly string[]): string =>
@@ -308,6 +308,7 @@ const STEPS: readonly Migration<(schema: string) => string>[] = [
     readableBy: 1,
   },
   { sql: (s) => [recovery, eventTables, counts].map((part) => part(s)).join(""), readableBy: 1 },
+  { sql: payloads, readableBy: 1 },
 ];
 
 /** The same with the columns that versions add to the jobs. */

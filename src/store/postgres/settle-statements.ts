@@ -6,7 +6,7 @@
 import { NO_WORKER } from "../causes.ts";
 import { TERM_COLUMNS } from "../columns.ts";
 import { HISTORY_TAIL } from "../verbs.ts";
-import { releaseOf, tickFailures } from "./causes.ts";
+import { tickFailures } from "./causes.ts";
 import { noteEnded, PLACE, toQueue } from "./columns.ts";
 import { freeKeys, NOW, noteStarted, waitsAtMost } from "./context.ts";
 import type { PostgresStatement } from "./driver.ts";
@@ -21,12 +21,15 @@ const LEASE = "j.seq = u.seq and j.epoch = u.epoch - 1 and (select workers from 
 const RUN = `epoch = u.epoch, worker = (select workers from held)[u.claim], started_at = (select times from held)[u.claim],
   updated_at = ${NOW}`;
 
-/** The leases, and more columns with their types; then the worker that settles, and how far its runs have started. */
-function given(s: string, columns: Readonly<Record<string, string>>): string {
+/**
+ * The leases, and more columns with their types; then the worker that settles, and how far its runs have started. `more`
+ * is what else is read of each claim.
+ */
+function given(s: string, columns: Readonly<Record<string, string>>, more = ""): string {
   const names = Object.keys(columns);
   const types = ["bigint", "bigint", "int", ...Object.values(columns)];
   const arrays = types.map((type, at) => `$${at + 2}::${type}[]`);
-  return `held as (select array_agg(c.worker order by k.n) as workers, array_agg(c.at order by k.n) as times
+  return `held as (select array_agg(c.worker order by k.n) as workers, array_agg(c.at order by k.n) as times${more}
         from unnest($1::text[]) with ordinality as k (nonce, n)
         left join lateral (select worker, at from ${s}.claim where nonce = k.nonce order by at desc limit 1) c on true where ${waitsAtMost(WAIT_MS)}),
       u as (select * from unnest(${arrays.join(", ")}) with ordinality as u (${["seq", "epoch", "claim", ...names, "n"].join(", ")})),
@@ -42,7 +45,18 @@ const BLAME = {
   message: "text",
   stack: "text",
   fingerprint: "text",
+  // True where failure and stack are those of the first job, and are not sent again: in an outage most are alike.
+  alike: "boolean",
 };
+/** The release of the worker of each claim, looked up once for all its jobs; a worker stays in its table as long as it holds one. */
+const releases = (s: string): string =>
+  `, array_agg((select w.release from ${s}.worker w where w.id = c.worker) order by k.n) as releases`;
+
+/** A column of the failures, from the first job where this one's is alike. */
+function ofFirst(name: "failure" | "stack", columns: Readonly<Record<string, string>>): string {
+  const parameter = `$${5 + Object.keys(columns).indexOf(name)}`;
+  return `case when u.alike then (${parameter}::text[])[1] else u.${name} end`;
+}
 
 /** Whether a statement also writes the terms by which its runs were judged. */
 interface Says {
@@ -81,10 +95,13 @@ const record = (s: string, delay: string): string => `history as (
   insert into ${s}.attempt (job_seq, generation, epoch, attempt, worker, started_at, ended_at, delay_ms, error_class,
     error_name, error_message, error_stack, failure, release)
   select seq, generation, epoch, attempts, worker, started_at, ${NOW}, ${delay}, class, name, message, stack, failure,
-    ${releaseOf(s, "done")} from done)`;
+    release from done)`;
 
-const DONE = `${PLACE}, j.expires_at, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, u.failure, u.class, u.name, u.message, u.stack, u.fingerprint`;
-const CHARGED = `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = u.failure,
+const doneBy = (columns: Readonly<Record<string, string>>): string =>
+  `${PLACE}, j.expires_at, j.generation, j.crashes, j.max_attempts, j.worker, j.started_at, j.cancel_requested, u.n, j.failure,
+  u.class, u.name, u.message, ${ofFirst("stack", columns)} as stack, u.fingerprint, (select releases from held)[u.claim] as release`;
+const chargedBy = (columns: Readonly<Record<string, string>>): string =>
+  `attempts = j.attempts + u.attempts, crashes = j.crashes + u.crashes, failure = ${ofFirst("failure", columns)},
   error_message = u.message, ${RUN}`;
 /** Jobs with more records of history than are kept, if they have one for every claim. */
 const LONG = `array_agg(seq) filter (where epoch > ${HISTORY_TAIL + 1})`;
@@ -203,27 +220,27 @@ function blameStatements(s: string, wake: string, says: Says) {
   return {
     retry: named(
       `retry${says.name}`,
-      `with ${given(s, retryColumns)},
-      done as (update ${s}.job j set ${CHARGED}, ${BATCH_MOST}, ${STOPPED(says)}${says.set},
+      `with ${given(s, retryColumns, releases(s))},
+      done as (update ${s}.job j set ${chargedBy(retryColumns)}, ${BATCH_MOST}, ${STOPPED(says)}${says.set},
           lane = case when j.cancel_requested then j.lane else j.lane - j.lane % 4 + u.kind end,
           last_delay_ms = case when j.cancel_requested then j.last_delay_ms else u.delay end
-        from u where ${LEASE} returning ${DONE}, u.delay),
+        from u where ${LEASE} returning ${doneBy(retryColumns)}, u.delay),
       ${tickFailures(s, "retry", settlingWorker(retryColumns))},
       ${record(s, "delay")}, ${waits(s, "not cancel_requested")}, ${ended(s, "cancelled", "cancel_requested")}
       select ${NOW}, array_agg(n), ${LONG}${wake} from done`,
     ),
     dead: named(
       `dead${says.name}`,
-      `with ${given(s, deadColumns)},
-      done as (update ${s}.job j set ${CHARGED}, state = 'dead', finished_at = ${NOW}, expires_at = ${says.dead}${says.set}
-        from u where ${LEASE} returning ${DONE}, u.place, u.reason),
+      `with ${given(s, deadColumns, releases(s))},
+      done as (update ${s}.job j set ${chargedBy(deadColumns)}, state = 'dead', finished_at = ${NOW}, expires_at = ${says.dead}${says.set}
+        from u where ${LEASE} returning ${doneBy(deadColumns)}, u.place, u.reason),
       ${tickFailures(s, "dead", settlingWorker(deadColumns))},
       ${record(s, "null::bigint")}, ${ended(s, "dead")},
       buried as (
         insert into ${s}.dead_letter (job_seq, generation, type, reason, error_class, error_name, error_message, error_stack,
           fingerprint, attempts, crashes, max_attempts, died_at, failure, release)
         select d.seq, d.generation, coalesce(l.type, ''), d.reason, d.class, d.name, d.message, d.stack, d.fingerprint,
-          d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure, ${releaseOf(s, "d")}
+          d.attempts, d.crashes, d.max_attempts, ${NOW}, d.failure, d.release
         from done d left join lateral (select type from ${s}.lane where base = d.lane - d.lane % 4 limit 1) l on true
         order by d.place
         on conflict (job_seq, generation) do update set reason = excluded.reason, error_class = excluded.error_class,

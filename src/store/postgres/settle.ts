@@ -263,15 +263,19 @@ const COLUMNS: {
 
 function blame(group: readonly Settlement[]): Parameter[] {
   const failures = group.map(({ verdict }) => (verdict as Of<"retry" | "dead">).failure);
+  const texts = failures.map(failureText);
+  const stacks = failures.map(stackOf);
+  const alike = texts.map((text, at) => at > 0 && text === texts[0] && stacks[at] === stacks[0]);
   return [
     each<"retry" | "dead", number>(group, ({ charge }) => charge.attempts),
     each<"retry" | "dead", number>(group, ({ charge }) => charge.crashes),
-    failures.map(failureText),
+    texts.map((text, at) => (alike[at] ? null : text)),
     failures.map((failure) => failure.class),
     failures.map((failure) => plainText(failure.name)),
     failures.map((failure) => plainText(failure.message)),
-    failures.map((failure) => stackOf(failure)),
+    stacks.map((stack, at) => (alike[at] ? null : stack)),
     failures.map((failure) => plainText(failure.fingerprint)),
+    alike,
   ];
 }
 

@@ -48,7 +48,7 @@ export function groupClaimText(s: string): string {
 }
 
 /** Places of columns in what a claim answers. */
-const [LANE, SEQ, NOW_AT, REST, KEEP_AT] = [7, 8, 9, 10, 11] as const;
+const [LANE, SEQ, NOW_AT, REST, KEEP_AT, TRACE] = [7, 8, 9, 10, 11, 12] as const;
 
 /** Notes the claim of what is `taken`, and reads its jobs. Lanes come by their numbers, so that the turn of each is found fast. */
 function claimOf(s: string, taken: string): string {
@@ -59,7 +59,8 @@ function claimOf(s: string, taken: string): string {
       select $1, $7, $8::bigint, $2::bigint, ${NOW}, array_agg(seq), array_agg(epoch + 1)
       from (select * from taken order by ($10::int[])[width_bucket(lane, $4::bigint[])], run_at, seq) as in_order having count(*) > 0)
     select j.id, j.payload, j.epoch + 1, j.run_at, nullif(j.due_at, j.run_at), nullif(j.created_at, j.run_at), j.max_attempts,
-      j.lane, j.seq, case when j.seq = (select min(seq) from taken) then ${NOW} end, ${rest(s)}, ${keepText("j.keep_ms", "j.keep_dead_ms")}
+      j.lane, j.seq, case when j.seq = (select min(seq) from taken) then ${NOW} end, ${rest(s)}, ${keepText("j.keep_ms", "j.keep_dead_ms")},
+      j.trace
     from ${s}.job j where j.seq = any(array(select seq from taken))`;
 }
 
@@ -178,6 +179,7 @@ function claimedJob(row: PostgresValue[], claim: ClaimRequest, of: Belonging, at
   job.createdAt = (row[5] as number | null) ?? runAt;
   job.updatedAt = job.startedAt = now;
   job.maxAttempts = row[6] as number;
+  job.trace = row[TRACE] as string | null;
   if (row[REST] !== null) {
     const [version, limited, maxCrashes, ...more] = JSON.parse(row[REST] as string) as [number, boolean, number];
     Object.assign(job, { version, limited, maxCrashes });

@@ -1,4 +1,4 @@
-// Counts by cause and by type on SQLite.
+// Counts by cause and by type on SQLite, and the figures for monitors.
 import {
   CAUSE_COUNTS,
   CAUSES_MOST,
@@ -8,56 +8,61 @@ import {
   minuteOf,
   OTHER_CAUSES,
 } from "../../core/flow.ts";
-import type { Failure } from "../../core/job.ts";
 import {
   ADD_CAUSE,
-  addCounts,
   CAUSE_COLUMNS,
-  CAUSE_TICKS,
+  causeCount,
+  causeFromRows,
   causeList,
+  causesByNote,
+  causesFrom,
   countedLive,
-  FLOW_TICKS,
-  foldedRows,
-  FOLDS,
-  FORGET,
-  idleCauses,
+  lettersByType,
+  oldestLetter,
+  rareCauses,
+  shareOf,
   sightingsText,
   summedCauses,
-  tickColumns,
-  type TickTable,
   trendList,
+  trendPoints,
 } from "../cause-queries.ts";
 import {
   type Cause,
   type CauseChanges,
   causeCursor,
   type CauseQuery,
-  namesOfCause,
   type RecountAnswer,
   type RecountRequest,
-  type TrendQuery,
 } from "../causes.ts";
+import {
+  addCounts,
+  CAUSE_TICKS,
+  FLOW_TICKS,
+  foldedRows,
+  foldedWhere,
+  TICK_TABLES,
+  tickColumns,
+  type TickTable,
+} from "../tick-tables.ts";
 import type { Value } from "../columns.ts";
-import { SQLITE } from "./dialect.ts";
-import { addRedriveSums, foldedTicks, REDRIVE_FOLD, REDRIVE_FORGET, TICK_COLUMNS } from "../redrive-queries.ts";
-import { failureFromText } from "../rows.ts";
-import type { Page } from "../store.ts";
+import type { DueCount, Page } from "../store.ts";
 import type { Verbs } from "../verbs.ts";
+import { SQLITE } from "./dialect.ts";
 import type { SqliteDatabase } from "./driver.ts";
+import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 
 const marks = (count: number): string => Array(count).fill("?").join(", ");
 
-const insertText = (table: TickTable): string => {
-  const columns = tickColumns(table);
-  return `insert into ${table.name} (${columns.join(", ")}) values (${marks(columns.length)}) ${addCounts(table)}`;
-};
+/** The statement that adds a row of counts. */
+export const addTick = (table: TickTable): string =>
+  `insert into ${table.name} (${tickColumns(table)}) values (${marks(table.of.length + 2 + table.counts.length)}) ${addCounts(table)}`;
 
 /** Writes what one write has changed of causes. */
 export type Ticker = (changes: CauseChanges, holder: string, now: number) => void;
 
 /** The counts of causes, for the verbs that change dead letters. */
 export function ticker(db: SqliteDatabase): Ticker {
-  const insert = db.prepare(insertText(CAUSE_TICKS));
+  const insert = db.prepare(addTick(CAUSE_TICKS));
   return (changes, holder, now) => {
     for (const { fingerprint, type, release, ...counts } of changes.all())
       insert.run(fingerprint, type, release, minuteOf(now), holder, ...CAUSE_COUNTS.map((count) => counts[count]));
@@ -82,14 +87,17 @@ export function causeVerbs(
   db: SqliteDatabase,
   clock: () => number,
 ): Pick<Verbs, "addFlow" | "causes" | "trend" | "fold" | "recount"> {
-  const add = db.prepare(insertText(FLOW_TICKS));
+  const add = db.prepare(addTick(FLOW_TICKS));
   return {
     addFlow({ holder, counts }) {
       const minute = minuteOf(clock());
       for (const each of counts) add.run(each.type, minute, holder, ...FLOW_COUNTS.map((count) => each[count]));
     },
     causes: lister(db),
-    trend: (query) => trend(db, query),
+    trend(query) {
+      const { text, values } = trendList(SQLITE, query);
+      return trendPoints(query, db.prepare(text).all(...values));
+    },
     fold: folder(db, clock),
     recount: recounter(db),
   };
@@ -99,22 +107,9 @@ function lister(db: SqliteDatabase): (query: CauseQuery) => Page<Cause> {
   const sightings = db.prepare(sightingsText(SQLITE, "fingerprint = ?"));
   const newest = db.prepare("select failure from dead_letter where fingerprint = ? order by seq desc limit 1");
   const whole = (row: readonly Value[]): Cause => {
-    const [fingerprint, live, deaths, failures, firstAt, lastAt] = row as [
-      string,
-      number,
-      number,
-      number,
-      number | null,
-      number | null,
-    ];
-    const seen = sightings.all(fingerprint, fingerprint) as [string, string, string, number | null, number][];
-    const names = namesOfCause(
-      seen.map(([, type, release, lastAt, failed]) => ({ fingerprint, type, release, lastAt, failures: failed })),
-    );
+    const [fingerprint = null] = row;
     const [letter] = newest.all(fingerprint);
-    const failure = letter ? (failureFromText(letter[0] as string, null) as Failure) : null;
-    const sample = failure && { name: failure.name, message: failure.message };
-    return { fingerprint, live, deaths, failures, firstAt, lastAt, ...names, sample };
+    return causeFromRows(row, sightings.all(fingerprint, fingerprint), (letter?.[0] ?? null) as string | null);
   };
   return (query) => {
     const { text, values } = causeList(SQLITE, query);
@@ -124,75 +119,40 @@ function lister(db: SqliteDatabase): (query: CauseQuery) => Page<Cause> {
   };
 }
 
-function trend(db: SqliteDatabase, query: TrendQuery): ReturnType<Verbs["trend"]> {
-  const { text, values } = trendList(SQLITE, query);
-  const names: readonly string[] = query.fingerprint === undefined ? FLOW_COUNTS : CAUSE_COUNTS;
-  return db
-    .prepare(text)
-    .all(...values)
-    .map(([at, ...counts]) => ({
-      at: at as number,
-      counts: Object.fromEntries(names.map((name, index) => [name, counts[index] as number])),
-    }));
-}
-
-const CHOSEN = "rowid in (select value from json_each(?))";
-
-/** Folds rows of one table, at most so many of each kind; answers how many it took at most. */
+/** Folds rows of one table, at most so many by each step; answers how many it took at most. */
 function tableFolder(db: SqliteDatabase, table: TickTable): (by: Folding, limit: number) => number {
-  const { name } = table;
-  const into = `insert into ${name} (${tickColumns(table).join(", ")})`;
-  const chosen = `${name} where ${CHOSEN}`;
+  const { name, time } = table;
+  const chosen = `${name} where rowid in (select value from json_each(?))`;
   const forget = db.prepare(`delete from ${chosen}`);
-  const summed = `insert into cause (${CAUSE_COLUMNS.join(", ")}) ${summedCauses(chosen)} ${ADD_CAUSE}`;
-  const sum = table === CAUSE_TICKS ? db.prepare(summed) : null;
-  const find = (where: string): string =>
-    `select rowid from ${name} where ${where} and minute < ? order by minute limit ?`;
-  const folds = FOLDS.map(({ cut, size, where }) => ({
-    cut,
-    find: db.prepare(find(where)),
-    merge: db.prepare(`${into} ${foldedRows(table, size, chosen)} ${addCounts(table)}`),
-    isFirst: size === null,
-  }));
-  const old = db.prepare(find(FORGET.where));
+  const folds = table.folds.map((step) => {
+    const { cut, isOpen, to } = step;
+    const into =
+      to && `insert into ${name} (${tickColumns(table)}) ${foldedRows(table, to, chosen)} ${addCounts(table)}`;
+    const summed = `insert into cause (${CAUSE_COLUMNS.join(", ")}) ${summedCauses(chosen)} ${ADD_CAUSE}`;
+    return {
+      cut,
+      find: db.prepare(
+        `select rowid from ${name} where ${foldedWhere(table, step)} and ${time} < ? order by ${time} limit ?`,
+      ),
+      writes: [...(into ? [into] : []), ...(isOpen && table === CAUSE_TICKS ? [summed] : [])].map((text) =>
+        db.prepare(text),
+      ),
+    };
+  });
   return (by, limit) => {
     let most = 0;
-    for (const { cut, find: rows, merge, isFirst } of folds) {
-      const found = rows.all(by[cut], limit).map(([row]) => row);
+    for (const { cut, find, writes } of folds) {
+      const found = find.all(by[cut], limit).map(([row]) => row);
       most = Math.max(most, found.length);
       if (found.length === 0) continue;
-      const list = JSON.stringify(found);
-      merge.run(list);
-      if (isFirst) sum?.run(list);
-      forget.run(list);
+      for (const statement of [...writes, forget]) statement.run(JSON.stringify(found));
     }
-    const found = old.all(by[FORGET.cut], limit).map(([row]) => row);
-    if (found.length > 0) forget.run(JSON.stringify(found));
-    return Math.max(most, found.length);
-  };
-}
-
-/** Folds the ticks of redrive runs; answers how many it took at most. */
-function runFolder(db: SqliteDatabase): (by: Folding, limit: number) => number {
-  const find = (where: string): string =>
-    `select rowid from redrive_tick where ${where} and at < ? order by at limit ?`;
-  const [young, old] = [REDRIVE_FOLD, REDRIVE_FORGET].map(({ where }) => db.prepare(find(where)));
-  const chosen = `redrive_tick where ${CHOSEN}`;
-  const merge = db.prepare(
-    `insert into redrive_tick (${TICK_COLUMNS.join(", ")}) ${foldedTicks(chosen)} ${addRedriveSums()}`,
-  );
-  const forget = db.prepare(`delete from ${chosen}`);
-  return (by, limit) => {
-    const folded = young?.all(by[REDRIVE_FOLD.cut], limit).map(([row]) => row) ?? [];
-    if (folded.length > 0) merge.run(JSON.stringify(folded));
-    const gone = [...folded, ...(old?.all(by[REDRIVE_FORGET.cut], limit).map(([row]) => row) ?? [])];
-    if (gone.length > 0) forget.run(JSON.stringify(gone));
-    return folded.length;
+    return most;
   };
 }
 
 function folder(db: SqliteDatabase, clock: () => number): Verbs["fold"] {
-  const tables = [tableFolder(db, CAUSE_TICKS), tableFolder(db, FLOW_TICKS), runFolder(db)];
+  const tables = TICK_TABLES.map((table) => tableFolder(db, table));
   const foldRare = rareFolder(db);
   return ({ limit }) => {
     const by = foldingAt(clock());
@@ -204,11 +164,8 @@ function folder(db: SqliteDatabase, clock: () => number): Verbs["fold"] {
 /** Counts rare idle causes together, where there are too many; true if there are still too many. */
 function rareFolder(db: SqliteDatabase): (idleBefore: number, limit: number) => boolean {
   const rows = db.prepare("select count(*) from cause");
-  const count = db.prepare("select count(distinct fingerprint) from cause");
-  const rare = db.prepare(
-    `select fingerprint from cause where fingerprint in (${idleCauses(SQLITE)}) and fingerprint <> '${OTHER_CAUSES}'
-     group by fingerprint having coalesce(max(last_at), 0) < ? order by sum(failures), coalesce(max(last_at), 0), fingerprint limit ?`,
-  );
+  const count = db.prepare(causeCount(SQLITE));
+  const rare = db.prepare(rareCauses(SQLITE));
   const named = "where fingerprint in (select value from json_each(?))";
   const counts = CAUSE_TICKS.counts.join(", ");
   const sums = db.prepare(
@@ -216,7 +173,7 @@ function rareFolder(db: SqliteDatabase): (idleBefore: number, limit: number) => 
      from cause ${named} ${ADD_CAUSE}`,
   );
   const ticks = db.prepare(
-    `insert into cause_tick (${tickColumns(CAUSE_TICKS).join(", ")}) select '${OTHER_CAUSES}', type, '', minute, holder, ${counts}
+    `insert into cause_tick (${tickColumns(CAUSE_TICKS)}) select '${OTHER_CAUSES}', type, '', minute, holder, ${counts}
      from cause_tick ${named} ${addCounts(CAUSE_TICKS)}`,
   );
   const forget = ["cause", "cause_tick"].map((table) => db.prepare(`delete from ${table} ${named}`));
@@ -265,5 +222,53 @@ function recounter(db: SqliteDatabase): (request: RecountRequest) => RecountAnsw
       mended += mend(name);
     }
     return { mended, next: next.all(last, last)[0]?.[0] === null ? null : last };
+  };
+}
+
+/** Numbers of damaged rows can be larger than JavaScript reads; they are cut to this. */
+const MOST = Number.MAX_SAFE_INTEGER;
+
+/** The verb that answers what monitors ask. */
+export function figuresVerb(
+  db: SqliteDatabase,
+  numbers: Pick<SqliteLaneNumbers, "belonging">,
+  clock: () => number,
+): Pick<Verbs, "figures"> {
+  // The head of the next lane is one step down the index, however many jobs lie between.
+  const head = db.prepare(
+    `select max(min(lane, ${MOST}), -${MOST}), max(min(run_at, ${MOST}), 0) from job
+     where state = 'queued' and lane > ? order by lane, run_at limit 1`,
+  );
+  const count = db.prepare(
+    `select count(*) from (select 1 from job where state = 'queued' and lane = ? and run_at <= ? limit ?)`,
+  );
+  const byType = db.prepare(lettersByType(SQLITE));
+  const byNote = db.prepare(causesByNote(SQLITE));
+  const oldest = db.prepare(oldestLetter(SQLITE));
+  return {
+    figures({ lanes, jobs, letters, notes }) {
+      const now = clock();
+      const heads: [lane: number, runAt: number][] = [];
+      for (let [last, seen] = [-1, 0]; seen < lanes; seen += 1) {
+        const [found] = head.all(last) as [number, number][];
+        if (!found) break;
+        [last] = found;
+        if (found[1] <= now) heads.push(found);
+      }
+      const share = shareOf(jobs, heads.length);
+      const due = heads.flatMap(([lane, headRunAt]): DueCount[] => {
+        const belonging = numbers.belonging(lane);
+        if (!belonging) return [];
+        const { type, queue, service, tenant } = belonging;
+        return [{ type, queue, service, tenant, headRunAt, jobs: count.all(lane, now, share)[0]?.[0] as number }];
+      });
+      return {
+        due,
+        letters: (byType.all() as [string, number][]).map(([type, live]) => ({ type, count: live })),
+        oldestLetterAt: (oldest.all(letters)[0]?.[0] as number | null | undefined) ?? null,
+        ...causesFrom(byNote.all(notes) as [string | null, number][]),
+        now,
+      };
+    },
   };
 }

@@ -12,7 +12,7 @@ import {
   letterList,
   type LetterWords,
 } from "../list-queries.ts";
-import type { DeadLetterQuery, LetterFilter, Reach, Tally } from "../store.ts";
+import type { DeadLetterQuery, LetterFilter, LetterRange, Reach, Tally } from "../store.ts";
 import { SQLITE } from "./dialect.ts";
 import { tallyOf } from "../tally.ts";
 import type { Verbs } from "../verbs.ts";
@@ -34,6 +34,7 @@ const WORDS: LetterWords = {
   isAside: `j.state = 'dead' and j.state <> 'queued' and j.expires_at = ${LATEST_INSTANT}`,
   withHolder: `left join job_key k on k.type = d.type and k.key = j.key and k.job_id <> j.id left join job o on o.id = k.job_id`,
   holder: "k.job_id, o.state",
+  unindexed: (column) => `+${column}`,
 };
 
 /** The verbs about dead letters. */
@@ -65,7 +66,7 @@ function boundOf(db: SqliteDatabase, query: DeadLetterQuery | (LetterFilter & Re
 }
 
 /** Reads the groups first, then texts, only for the listed causes. */
-function tally(db: SqliteDatabase, filter: LetterFilter & Reach): Tally {
+function tally(db: SqliteDatabase, filter: LetterFilter & Reach & LetterRange): Tally {
   const bound = boundOf(db, filter);
   const { text, values } = letterGroups(WORDS, filter, bound);
   const failure = db.prepare("select failure from dead_letter where seq = ?");

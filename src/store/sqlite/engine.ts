@@ -5,7 +5,7 @@ import { isRedriveError, RedriveError } from "../../core/errors.ts";
 import { otherOwner } from "../../system/trusted-file.ts";
 import { newerNotice } from "../migrations.ts";
 import { type Verb, VERBS } from "../verb-facts.ts";
-import { causeVerbs } from "./causes.ts";
+import { causeVerbs, figuresVerb } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { controlVerbs } from "./control.ts";
 import { deadLetterVerbs } from "./dead-letters.ts";
@@ -89,22 +89,7 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
   if (options.readOnly) db.exec("pragma query_only = on");
   const [look, begin, commit] = ["begin", "begin immediate", "commit"].map((text) => db.prepare(text)) as Begins;
   const one = ({ verb, args }: Request): unknown => (verbs[verb] as (...given: readonly unknown[]) => unknown)(...args);
-  /** Some answers take several statements, and other processes may write in between. */
-  const inOnePicture = (group: readonly Request[]): Reply[] => {
-    look.run();
-    try {
-      guard();
-      const replies = group.map((request) => ({ value: one(request) }));
-      commit.run();
-      return replies;
-    } catch (error) {
-      rollback(db);
-      throw error;
-    }
-  };
-  const together = (group: readonly Request[]): Reply[] => {
-    if (group.every(({ verb }) => VERBS[verb].reads)) return retry(() => inOnePicture(group));
-    retry(() => begin.run());
+  const inside = (group: readonly Request[]): Reply[] => {
     try {
       guard();
       const replies = group.map((request) => ({ value: one(request) }));
@@ -115,6 +100,17 @@ function prepareEngine(db: SqliteDatabase, retry: Retry, options: EngineOptions)
       rollback(db);
       throw error;
     }
+  };
+  const together = (group: readonly Request[]): Reply[] => {
+    if (group.every(({ verb }) => VERBS[verb].reads)) {
+      // In a transaction too: some answers take several statements, and other processes may write in between.
+      return retry(() => {
+        look.run();
+        return inside(group);
+      });
+    }
+    retry(() => begin.run());
+    return inside(group);
   };
   return {
     carryOut(group) {
@@ -150,6 +146,7 @@ function verbsOf(db: SqliteDatabase, lanes: ReturnType<typeof openLaneNumbers>, 
     ...cellVerbs(db, clock),
     ...eventVerbs(db, clock),
     ...causeVerbs(db, clock),
+    ...figuresVerb(db, lanes, clock),
   };
 }
 

@@ -9,7 +9,19 @@ import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { unlessBroken } from "./quarantine.ts";
 import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
 
-const COLUMNS = ["id", "lane", "run_at", "due_at", "created_at", "updated_at", "limited", "version", "key", "payload"];
+const COLUMNS = [
+  "id",
+  "lane",
+  "run_at",
+  "due_at",
+  "created_at",
+  "updated_at",
+  "limited",
+  "version",
+  "key",
+  "payload",
+  "trace",
+];
 const INSERT = `insert into job (state, ${[...COLUMNS, ...TERM_COLUMNS].join(", ")}) values`;
 const ROW = `('queued', ${[...COLUMNS, ...TERM_COLUMNS].map(() => "?").join(", ")})`;
 /**
@@ -37,9 +49,9 @@ export function enqueuer(
     return same ? { kind: "duplicate", id, state: same[0] as State } : null;
   };
   const rowOf = (job: NewJob, now: number): Value[] => {
-    const { id, version, key, payload } = job;
+    const { id, version, key, payload, trace } = job;
     const [lane, due] = [lanes.intern(job), dueAt(job, now)];
-    return [id, lane, due, due, now, now, Number(job.limited), version, key, payload, ...termValues(job)];
+    return [id, lane, due, due, now, now, Number(job.limited), version, key, payload, trace, ...termValues(job)];
   };
   const one = (job: NewJob, now: number): EnqueueAnswer => {
     const { id, key } = job;
@@ -79,7 +91,7 @@ export function enqueuer(
 function pushRow(values: Value[], flat: readonly Value[], at: number, lane: number, now: number): void {
   const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
   const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
-  values.push(of("id"), lane, due, due, now, now, of("limited"), of("version"), null, of("payload"));
+  values.push(of("id"), lane, due, due, now, now, of("limited"), of("version"), null, of("payload"), of("trace"));
   for (let place = at + NEW_JOB.terms; place < at + NEW_JOB_WIDTH; place++) values.push(flat[place] as Value);
 }
 
@@ -105,8 +117,14 @@ function keyKeeper(db: SqliteDatabase, lanes: SqliteLaneNumbers): KeyKeeper {
   );
   // The lanes of one belonging are four adjacent numbers; the job keeps its kind.
   const replace = db.prepare(
-    `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, limited = ?, ${SET_TERMS},
+    `update job set lane = ? + abs(lane % 4), payload = ?, version = ?, limited = ?, trace = ?, ${SET_TERMS},
        run_at = coalesce(?, run_at), due_at = coalesce(?, due_at), updated_at = ?, placed = case when placed = ? then placed end where id = ?`,
+  );
+  // Only jobs that were repaired have versions.
+  const note = db.prepare(
+    `insert into payload_version (job_seq, n, payload, at, generation)
+     select j.seq, max(v.n) + 1, j.payload, ?, j.generation from job j join payload_version v on v.job_seq = j.seq
+     where j.id = ? group by j.seq`,
   );
   const take: KeyKeeper["take"] = ({ type, key, digest }, id, now) => void write.run(type, key, id, digest, now);
   return {
@@ -122,8 +140,9 @@ function keyKeeper(db: SqliteDatabase, lanes: SqliteLaneNumbers): KeyKeeper {
       const due = job.unique === "debounce" ? dueAt(job, now) : null;
       const lane = lanes.intern(job);
       const placed = keepsPlace(job) ? lanes.groupOf(lane) : null;
-      const body = [job.payload, job.version, Number(job.limited), ...termValues(job)];
+      const body = [job.payload, job.version, Number(job.limited), job.trace, ...termValues(job)];
       replace.run(lane, ...body, due, due, now, placed, id);
+      note.run(now, id);
       take(job, id, now);
       return { kind: "replaced", id };
     },

@@ -1,4 +1,5 @@
 // The numbers of lanes on SQLite: interned once, cached, never changed, and never reused.
+import { belongingAt } from "../rows.ts";
 import type { Belonging } from "../../core/job.ts";
 import { firstLane, laneName, laneOfKind } from "../../core/lane.ts";
 import type { GroupKey } from "../store.ts";
@@ -125,20 +126,8 @@ function laneTable(db: SqliteDatabase, clock: () => number): LaneTable {
     },
     read(base) {
       const [row] = read.all(base);
-      return row && { belonging: belongingAt(row, 0), groupN: row[7] as number | null };
+      return row && { belonging: belongingAt(row), groupN: row[7] as number | null };
     },
-  };
-}
-
-function belongingAt(flat: readonly Value[], at: number): Belonging {
-  return {
-    type: flat[at] as string,
-    queue: flat[at + 1] as string,
-    service: flat[at + 2] as string | null,
-    tenant: flat[at + 3] as string | null,
-    group: flat[at + 4] as string | null,
-    groupConcurrency: flat[at + 5] as number | null,
-    priority: flat[at + 6] as number,
   };
 }
 

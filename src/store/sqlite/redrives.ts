@@ -1,14 +1,15 @@
 // Sends dead letters back to work, takes back those that no worker has taken, and counts what became of them, on SQLite.
 import type { LetterOutcome, State } from "../../core/job.ts";
 import { LANE_KINDS } from "../../core/lane.ts";
-import { outcomeAfter, REDRIVE_SUMS, type RedrivenEnd } from "../../core/recovery/outcome.ts";
+import { mayRecall, outcomeAfter, REDRIVE_SUMS, type RedrivenEnd } from "../../core/recovery/outcome.ts";
 import { CauseChanges, NO_WORKER } from "../causes.ts";
 import { RedriveChanges, redriveTickOf } from "../dead-letters.ts";
-import type { NewPayload } from "../payload-versions.ts";
-import { addRedriveSums, countsFromRows, redriveCountsText, TICK_COLUMNS } from "../redrive-queries.ts";
-import type { DeadTarget, RecallAnswer, RedriveAnswer, RedriveRequest } from "../store.ts";
+import { type NewPayload, payloadHash } from "../payloads.ts";
+import { countsFromRows, redriveCountsText } from "../redrive-queries.ts";
+import type { RecallAnswer, RecallTarget, RedriveAnswer, RedriveRequest } from "../store.ts";
+import { REDRIVE_TICKS } from "../tick-tables.ts";
 import type { Verbs } from "../verbs.ts";
-import { ticker } from "./causes.ts";
+import { addTick, ticker } from "./causes.ts";
 import { cellVerbs } from "./cells.ts";
 import { SQLITE } from "./dialect.ts";
 import type { SqliteDatabase } from "./driver.ts";
@@ -75,12 +76,13 @@ function sender(db: SqliteDatabase): One<RedriveRequest, RedriveAnswer> {
 /** Gives jobs another payload and keeps the one before; a payload that is the present one changes nothing. */
 export function payloadWriter(db: SqliteDatabase): (id: string, version: NewPayload) => void {
   const first = db.prepare(
-    `insert into payload_version (job_seq, n, payload, at) select seq, 0, payload, created_at from job
+    `insert into payload_version (job_seq, n, payload, at, generation) select seq, 0, payload, created_at, 1 from job
      where id = ? and payload <> ? on conflict do nothing`,
   );
   const next = db.prepare(
-    `insert into payload_version (job_seq, n, payload, at, actor, redrive, why)
-     select seq, (select max(n) + 1 from payload_version where job_seq = job.seq), ?, ?, ?, ?, ? from job
+    `insert into payload_version (job_seq, n, payload, at, generation, actor, redrive, why)
+     select seq, (select max(n) + 1 from payload_version where job_seq = job.seq), ?, ?,
+       case state when 'dead' then generation + 1 else generation end, ?, ?, ? from job
      where id = ? and payload <> ?`,
   );
   const write = db.prepare("update job set payload = ? where id = ?");
@@ -93,14 +95,16 @@ export function payloadWriter(db: SqliteDatabase): (id: string, version: NewPayl
 const COPIED = `type, reason, error_class, fingerprint, attempts, crashes, max_attempts, died_at, error_name, error_message,
   error_stack, failure, release`;
 
-function recaller(db: SqliteDatabase): One<DeadTarget, RecallAnswer> {
-  const exists = db.prepare("select 1 from job where id = ?");
-  // A run of this generation was handed back, or has a record; one that goes on is no waiting job.
+function recaller(db: SqliteDatabase): One<RecallTarget, RecallAnswer> {
+  const find = db.prepare(
+    `select j.state, j.generation, j.releases, exists (select 1 from attempt a where a.job_seq = j.seq and a.generation = j.generation),
+       d.fingerprint, d.type, coalesce(d.release, ''), d.redrive
+     from job j left join dead_letter d on d.job_seq = j.seq and d.generation = ? where j.id = ?`,
+  );
+  const payloadOf = db.prepare("select payload from job where id = ?");
+  const addPayload = payloadWriter(db);
   const end = db.prepare(
-    `update job set state = 'dead', placed = null, finished_at = ?, expires_at = ? + keep_dead_ms, updated_at = ?
-     where id = ? and state = 'queued' and generation = ? and releases = 0
-       and exists (select 1 from dead_letter d where d.job_seq = job.seq and d.generation = job.generation - 1)
-       and not exists (select 1 from attempt a where a.job_seq = job.seq and a.generation = job.generation)`,
+    `update job set state = 'dead', placed = null, finished_at = ?, expires_at = ? + keep_dead_ms, updated_at = ? where id = ?`,
   );
   const bury = db.prepare(
     `insert into dead_letter (job_seq, generation, ${COPIED}) select job_seq, generation + 1, ${COPIED} from dead_letter
@@ -108,14 +112,28 @@ function recaller(db: SqliteDatabase): One<DeadTarget, RecallAnswer> {
   );
   const mark = db.prepare(
     `update dead_letter set outcome = 'recalled', outcome_at = ? where job_seq = (select seq from job where id = ?)
-       and generation = ? returning fingerprint, type, coalesce(release, ''), redrive`,
+       and generation = ?`,
   );
-  return ({ id, generation }, now, causes, runs) => {
-    if (end.run(now, now, now, id, generation + 1) === 0) return exists.all(id).length > 0 ? "refused" : "missing";
+  return ({ id, generation, repair }, now, causes, runs) => {
+    const [row] = find.all(generation, id) as [
+      State,
+      number,
+      number,
+      number,
+      string | null,
+      string,
+      string,
+      string | null,
+    ][];
+    if (!row) return "missing";
+    const [state, present, releases, hasRun, fingerprint, type, release, redrive] = row;
+    const job = { state, generation: present, releases };
+    if (fingerprint === null || !mayRecall(job, generation, hasRun === 1)) return "refused";
+    if (repair && payloadHash(payloadOf.all(id)[0]?.[0] as string) !== repair.was) return "refused";
+    end.run(now, now, now, id);
+    if (repair) addPayload(id, { ...repair, at: now, redrive: null });
     bury.run(id, generation);
-    const [row] = mark.all(now, id, generation) as [string, string, string, string | null][];
-    if (!row) return "recalled";
-    const [fingerprint, type, release, redrive] = row;
+    mark.run(now, id, generation);
     causes.add({ fingerprint, type, release }, { redriven: -1 });
     runs.add(redrive, { recalled: 1 });
     return "recalled";
@@ -124,9 +142,7 @@ function recaller(db: SqliteDatabase): One<DeadTarget, RecallAnswer> {
 
 /** Writes what one write has counted of redrive runs. */
 export function runCounter(db: SqliteDatabase): (runs: RedriveChanges, holder: string, now: number) => void {
-  const add = db.prepare(
-    `insert into redrive_tick (${TICK_COLUMNS.join(", ")}) values (${TICK_COLUMNS.map(() => "?").join(", ")}) ${addRedriveSums()}`,
-  );
+  const add = db.prepare(addTick(REDRIVE_TICKS));
   return (runs, holder, now) => {
     for (const [redrive, sums] of runs.all())
       add.run(redrive, redriveTickOf(now), holder, ...REDRIVE_SUMS.map((count) => sums[count]));

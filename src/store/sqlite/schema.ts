@@ -245,6 +245,12 @@ create table payload_version (
 ) strict;
 `;
 
+/** Which runs get a payload: null where a program of version 2 wrote it. */
+const PAYLOADS = `
+-- The first generation of the job whose runs get it.
+alter table payload_version add column generation integer;
+`;
+
 /** What happened, and who did it: rows are added and, when they are old, deleted, and never changed. */
 const EVENTS = `
 create table event (
@@ -328,6 +334,7 @@ insert into cause select fingerprint, type, '', count(*), count(*), count(redriv
 const STEPS: readonly Migration<string>[] = [
   { sql: TABLES, readableBy: 1 },
   { sql: [RECOVERY, EVENTS, COUNTS].join(""), readableBy: 1 },
+  { sql: PAYLOADS, readableBy: 1 },
 ];
 
 /** The same with the columns that versions add to the jobs. */

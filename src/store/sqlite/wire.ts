@@ -46,7 +46,7 @@ export function packNewJobs(jobs: readonly NewJob[]): Value[] {
   for (const job of jobs) {
     flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.group, job.groupConcurrency, job.priority);
     flat.push(job.key, job.digest, job.payload, job.runAt, job.delayMs, job.version);
-    flat.push(job.key === null ? null : job.unique, Number(job.limited));
+    flat.push(job.key === null ? null : job.unique, Number(job.limited), job.trace);
     pushTerms(flat, job);
   }
   return flat;
@@ -62,7 +62,8 @@ export const NEW_JOB = {
   delayMs: 12,
   version: 13,
   limited: 15,
-  terms: 16,
+  trace: 16,
+  terms: 17,
 } as const;
 
 /** How many values a new job has in `packNewJobs`. */
@@ -87,6 +88,7 @@ export function newJobAt(flat: readonly Value[], at: number): NewJob {
     version: flat[at + 13] as number,
     unique: (flat[at + 14] ?? "key") as UniqueMode,
     limited: flat[at + 15] === 1,
+    trace: flat[at + NEW_JOB.trace] as string | null,
     ...termsAt(flat, at + NEW_JOB.terms),
   };
 }
@@ -101,7 +103,7 @@ export interface ClaimWire {
 
 /** The columns a claim reads of every job; not those that all its jobs share. */
 export const CLAIM_COLUMNS = `seq, id, payload, epoch, run_at, due_at, created_at, max_attempts, max_crashes, version, limited,
-  ${keepText("keep_ms", "keep_dead_ms")}`;
+  ${keepText("keep_ms", "keep_dead_ms")}, trace`;
 
 /** Columns that most jobs have never used; read only where PLAIN is false. */
 export const CLAIM_REST = `${restColumns("job", "attempt")}, ${lastStack("job")}`;
@@ -110,9 +112,9 @@ export const CLAIM_REST = `${restColumns("job", "attempt")}, ${lastStack("job")}
 export const PLAIN = isPlainJob();
 
 /** How many of them are sent unchanged: all after its number. */
-export const CLAIM_COUNT = 11;
+export const CLAIM_COUNT = 12;
 
-/** How many values a claimed job has on the wire: id to keep times, its lane, and its CLAIM_REST or null. */
+/** How many values a claimed job has on the wire: id to trace, its lane, and its CLAIM_REST or null. */
 export const CLAIM_WIDTH = CLAIM_COUNT + 2;
 
 /** Claimed jobs from the wire, in the order in which they were taken. */
@@ -134,6 +136,7 @@ export function unpackClaim(request: ClaimRequest, wire: ClaimWire): ClaimedJob[
     job.maxCrashes = flat[at + 7] as number;
     job.version = flat[at + 8] as number;
     job.limited = flat[at + 9] === 1;
+    job.trace = flat[at + 11] as string | null;
     const rest = flat[at + CLAIM_COUNT + 1] as readonly Value[] | null;
     if (rest !== null) putRest(job, rest);
     jobs.push(job);

@@ -113,22 +113,39 @@ describe("a safe rate", () => {
 describe("a plan is refused", () => {
   const plan = planned({}, { open: [{ service: "stripe", state: "open" }] });
 
-  it.each<[string, { count?: number; open?: string[] }, number, string | null]>([
+  it.each<[string, { count?: number; come?: number; open?: string[] }, number, string | null]>([
     ["not when nothing has changed", {}, 1_000, null],
     ["not at 15 minutes", {}, 901_000, null],
     ["after 15 minutes", {}, 901_001, "it is 15m old, and good for 15m"],
     ["not when five letters have gone", { count: 95 }, 1_000, null],
-    ["when six have", { count: 94 }, 1_000, "100 dead letters matched then, and 94 match now"],
-    ["when six have come", { count: 106 }, 1_000, "100 dead letters matched then, and 106 match now"],
+    [
+      "when six have",
+      { count: 94 },
+      1_000,
+      "100 dead letters matched then; 6 of them are gone, and 0 others have come",
+    ],
+    [
+      "when six have come",
+      { come: 6 },
+      1_000,
+      "100 dead letters matched then; 0 of them are gone, and 6 others have come",
+    ],
+    ["not when others have come for two", { count: 98, come: 2 }, 1_000, null],
+    [
+      "when others have come for five",
+      { count: 95, come: 1 },
+      1_000,
+      "100 dead letters matched then; 5 of them are gone, and 1 other has come",
+    ],
     ["not for a breaker that was open then", { open: ["stripe"] }, 1_000, null],
     ["for one that has opened since", { open: ["stripe", "mailer"] }, 1_000, "the breaker of mailer has opened since"],
   ])("%s", (_, facts, now, why) => {
-    expect(staleness(plan, { count: 100, open: [], ...facts }, now)).toBe(why);
+    expect(staleness(plan, { count: 100, come: 0, open: [], ...facts }, now)).toBe(why);
   });
 
   it("only beyond 5 % of many", () => {
     const many = planned({ count: 10_000 });
-    expect(staleness(many, { count: 9_500, open: [] }, 1_000)).toBeNull();
-    expect(staleness(many, { count: 9_499, open: [] }, 1_000)).not.toBeNull();
+    expect(staleness(many, { count: 9_500, come: 0, open: [] }, 1_000)).toBeNull();
+    expect(staleness(many, { count: 9_499, come: 0, open: [] }, 1_000)).not.toBeNull();
   });
 });

@@ -55,7 +55,7 @@ function hot(s: string): Readonly<Record<string, readonly [text: string, values:
   const leases = `${texts(2)}, ${numbers(LEASES)}, ${numbers(LEASES)}, ${ints(LEASES)}`;
   const lanes = 3;
   const quotas = `${numbers(lanes, (n) => n * 4)}, ${ints(lanes)}`;
-  const blame = `${ints(LEASES)}, ${ints(LEASES)}${`, ${texts(LEASES)}`.repeat(6)}`;
+  const blame = `${ints(LEASES)}, ${ints(LEASES)}${`, ${texts(LEASES)}`.repeat(6)}, ${list(LEASES, (n) => String(n > 1), "boolean")}`;
   return {
     claim: [
       claimText(s),

@@ -80,6 +80,8 @@ describe("with 200,000 waiting retries", () => {
     await client.query(
       `insert into waiting (lane, run_at, seq, job_id) select lane, run_at, seq, id from job where attempts = 1`,
     );
+    // The blocks that the server's own upkeep reads would count as ours.
+    for (const table of ["job", "waiting"]) await client.query(`alter table ${table} set (autovacuum_enabled = false)`);
     await client.query("analyze job; analyze waiting");
     expect(await ask("select count(*)::int from runs where status = 'pending_retry'")).toEqual([[200_000]]);
     expect((await ask(PENDING)).map(([id]) => id).slice(0, 2)).toEqual(["copy-1:1.2", "copy-2:1.2"]);

@@ -80,6 +80,15 @@ describe("a list of dead letters", () => {
     [{ limit: 5, sort: "enqueued", cursor: "1.1.1" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
     [{ limit: 5, sort: "enqueued", redriven: true }, /SEARCH d USING INDEX \w+ \(\(job_seq,generation\)>\(\?,\?\)\)/],
     [{ limit: 5, sort: "enqueued", fingerprint: "f" }, /INDEX dead_letter_open \(fingerprint=\? AND job_seq>\?\)/],
+    [
+      { limit: 5, sort: "enqueued", fingerprint: "f", type: "t" },
+      /INDEX dead_letter_open \(fingerprint=\? AND job_seq>\?\)/,
+    ],
+    [{ limit: 5, sort: "enqueued", type: "t" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", class: "timeout" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", tenant: "x" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", service: "s" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", from: 1, until: 2 }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
   ])("%j comes in the order of an index", async (query, index) => {
     const { plansOf, db } = await watched();
     const verbs = deadLetterVerbs(db);

@@ -1,5 +1,5 @@
 // The history checker: reads events once, in their order, then the final dump, and reports every rule of the
-// guarantees (R1 to R20) that was broken. It knows nothing of the workload. R18 is about stores that fail over; the
+// guarantees (R1 to R21) that was broken. It knows nothing of the workload. R18 is about stores that fail over; the
 // stores here do not.
 import { Conservation } from "./conservation.ts";
 import type { FinalDump, HistoryEvent, Report } from "./event.ts";
@@ -11,7 +11,8 @@ import { Intake } from "./intake.ts";
 import { settleDoubts } from "./keys.ts";
 import { findRun, Ledger, type Track } from "./ledger.ts";
 import { onClaimed, onSettled, onSettleHeard, onSettleSent, onSettleUnheard, onStale } from "./leases.ts";
-import { onCancel, onObserved, onRecall, onRedrive, onRemove, onReschedule } from "./operations.ts";
+import { onCancel, onObserved, onRecall, onRedrive, onRemove, onRepair, onReschedule } from "./operations.ts";
+import { RedriveRuns } from "./redrive-runs.ts";
 import { noteStarted, noteTried, onContact, onExcused, onListed } from "./presence.ts";
 
 /** True for an answer that is given when its write is on disk; one that found nothing to write says nothing. */
@@ -34,6 +35,7 @@ export class Checker {
   readonly #holds = new Holds(this.#ledger);
   readonly #conservation = new Conservation(this.#ledger);
   readonly #inHand = new InHand(this.#ledger);
+  readonly #redriveRuns = new RedriveRuns(this.#ledger);
 
   read(event: HistoryEvent): void {
     this.#ledger.totals.events++;
@@ -48,6 +50,7 @@ export class Checker {
     checkDump(this.#ledger, this.#conservation, dump);
     checkStaff(this.#ledger, dump);
     this.#holds.finish(dump);
+    this.#redriveRuns.finish(dump);
     let jobs = 0;
     for (const track of this.#ledger.jobs.values()) if (track.asked) jobs++;
     return { violations: this.#ledger.violations, jobs, ...this.#ledger.totals };
@@ -72,9 +75,13 @@ export class Checker {
       case "cancel":
         return onCancel(this.#ledger, track, event);
       case "redrive":
+        this.#redriveRuns.onSent(event);
         return onRedrive(this.#ledger, track, event);
       case "recall":
+        this.#redriveRuns.onRecalled(event);
         return onRecall(this.#ledger, track, event);
+      case "repair":
+        return onRepair(track, event);
       case "reschedule":
         return onReschedule(track, event);
       case "observe":
@@ -101,6 +108,9 @@ export class Checker {
         return this.#conservation.onPurge(event);
       case "count":
         return this.#conservation.onCount(event);
+      case "record":
+      case "redrive":
+        return this.#redriveRuns.onRecord(event);
       case "breaker":
         return this.#holds.breakers.onChange(event);
       case "mark":

@@ -24,6 +24,8 @@ export type Op =
   | "expired"
   | "gone"
   | "breaker"
+  | "record"
+  | "repair"
   | "count"
   | "observe"
   | "mark";
@@ -71,6 +73,8 @@ export interface HistoryEvent {
   readonly ticket: number;
   readonly startedThrough: number;
   readonly started: boolean;
+  /** The redrive run that a letter is sent by, or whose record is written. */
+  readonly run: string | null;
   /** What a settle charges. */
   readonly charge: number;
   readonly crash: number;
@@ -116,6 +120,7 @@ export function makeEvent(seq: number, since: number, actor: string, op: Op, pha
     ticket: -1,
     startedThrough: -1,
     started: false,
+    run: null,
     charge: -1,
     crash: -1,
     delayMs: -1,
@@ -145,20 +150,34 @@ export interface FinalJob {
   readonly payloadHash: number;
 }
 
+/** A redrive run as the store was found to hold it at the end. */
+export interface FinalRun {
+  readonly id: string;
+  /** Letters that it has sent, and that were recalled, by its counts. */
+  readonly sent: number;
+  readonly recalled: number;
+  /** What is left of them by its counts, and its letters without an outcome. */
+  readonly left: number;
+  readonly pending: number;
+  /** Letters without an outcome whose jobs have ended. */
+  readonly unheard: number;
+  /** Letters that it has not sent although it is complete. */
+  readonly missed: readonly string[];
+}
+
 /** What the store was found to hold at the end. */
 export interface FinalDump {
   readonly jobs: Iterable<FinalJob>;
   readonly letters: Iterable<{ readonly job: string; readonly generation: number; readonly redriven: boolean }>;
   readonly workers: Iterable<{ readonly id: string; readonly leaseEnd: number; readonly running: number }>;
   readonly storeTime: number;
-  /** What is left of the jobs that a redrive run has sent by its counts, and the letters of it without an outcome. */
-  readonly redrive?: { readonly left: number; readonly pending: number };
+  readonly redrives?: readonly FinalRun[];
   /** True when faults ended long enough ago that everything must have come to its end. */
   readonly drained: boolean;
 }
 
 /** A rule of the guarantees, or of what an audit found; R18 is about stores that fail over and has no history yet. */
-export type Rule = `R${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 19 | 20}`;
+export type Rule = `R${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 19 | 20 | 21}`;
 
 /** Something that must not have happened. */
 export interface Violation {

@@ -23,9 +23,6 @@ export function checkDump(ledger: Ledger, conservation: Conservation, dump: Fina
     if (job.state === "dead") dead.set(job.id, job.generation);
   }
   checkLetters(ledger, dump, dead);
-  const { redrive } = dump;
-  if (redrive && redrive.left !== redrive.pending)
-    ledger.flag("R16", `a redrive run counts ${redrive.left} pending jobs, ${redrive.pending} letters are`, null);
   checkMissing(ledger, conservation);
   for (const worker of dump.workers) {
     if (dump.drained && worker.running > 0 && worker.leaseEnd < dump.storeTime) {

@@ -80,6 +80,17 @@ export function onReschedule(track: Track, event: HistoryEvent): void {
   if (event.phase === "ok" && event.answer === "changed") noteMoved(track, event);
 }
 
+/** Another payload for a dead job: one that was refused was never there. */
+export function onRepair(track: Track, event: HistoryEvent): void {
+  const { seq, since, payloadHash: hash } = event;
+  // Without an answer it may have it, and may have any other.
+  if (event.phase === "invoke") track.bodies = [...track.bodies, { hash, since: seq, at: Number.POSITIVE_INFINITY }];
+  const isDone = event.phase === "ok" && event.answer === "repaired";
+  const isRefused = event.phase === "fail" || (event.phase === "ok" && !isDone);
+  if (isDone) track.bodies = track.bodies.map((body) => (body.since === since ? { hash, since, at: seq } : body));
+  if (isRefused) track.bodies = track.bodies.filter((body) => body.since !== since);
+}
+
 /** A removal by its id, sent or answered. */
 export function onRemove(track: Track, event: HistoryEvent): void {
   if (event.phase === "invoke") track.removes++;

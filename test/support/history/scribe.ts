@@ -3,7 +3,8 @@
 import type { NewJob } from "../../../src/core/new-job.ts";
 import type { JobKeep } from "../../../src/core/job.ts";
 import { recordFrom } from "../../../src/core/service-record.ts";
-import type { Retention, Store } from "../../../src/store/store.ts";
+import { RUN_CELLS, runFrom } from "../../../src/core/recovery/run.ts";
+import type { CellChange, Retention, Store } from "../../../src/store/store.ts";
 import type { Verb } from "../../../src/store/verb-facts.ts";
 import { type HistoryEvent, hashText, type Kept, type Line, makeEvent, type Op, type Phase } from "./event.ts";
 
@@ -174,7 +175,32 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   },
   redrive: {
     op: "redrive",
-    sent: ([requests]) => requests.map(({ id, generation, delayMs }) => ({ job: id, generation, delayMs })),
+    // The record of a run comes last: it is written together with what is sent, or not at all.
+    sent: ([requests, fence]) => [
+      ...requests.map(({ id, generation, delayMs, redrive = null }) => {
+        return { job: id, generation, delayMs, run: redrive, ticket: fence?.version ?? -1 };
+      }),
+      ...(fence ? recordLines([fence]) : []),
+    ],
+    answered: ([requests], answers, sent) => [
+      ...answers.map((answer, i) => ({ ...sent[i], answer })),
+      ...sent.slice(requests.length).map((line, i) => {
+        return { ...line, of: requests.length + i, ...(answers.includes("fenced") && { phase: "fail" as const }) };
+      }),
+    ],
+  },
+  setCells: {
+    op: "record",
+    sent: ([changes]) => recordLines(changes),
+    answered: ([changes], written, sent) => {
+      const places = changes.flatMap((change, place) => (recordLines([change]).length > 0 ? [place] : []));
+      return sent.map((line, i) => ({ ...line, ...(!written[places[i] ?? 0] && { phase: "fail" as const }) }));
+    },
+  },
+  repair: {
+    op: "repair",
+    sent: ([changes]) =>
+      changes.map(({ id, generation, payload }) => ({ job: id, generation, payloadHash: hashText(payload) })),
     answered: (_args, answers, sent) => answers.map((answer, i) => ({ ...sent[i], answer })),
   },
   recall: {
@@ -210,6 +236,15 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
   },
   count: { op: "count", sent: () => [{}], answered: (_args, counts) => [{ counts }] },
 };
+
+/** The records of redrive runs among changes of cells; the cell without a name lists them. */
+function recordLines(changes: readonly CellChange[]): Line[] {
+  return changes.flatMap(({ kind, name, version, value }) => {
+    if (kind !== RUN_CELLS || name === "") return [];
+    const state = value === null ? "deleted" : runFrom(value)?.state;
+    return state === undefined ? [] : [{ run: name, ticket: version ?? -1, answer: state }];
+  });
+}
 
 /** What a key means; null where there is none, or where it is one job for each key. */
 function modeOf(key: string | null, { unique }: Pick<NewJob, "unique">): string | null {

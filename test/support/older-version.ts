@@ -1,28 +1,29 @@
-// Processes of version 1 of the schema, for proofs of an upgrade: the library as that version left it, unpacked from
-// test/fixtures/version-1.tgz. So a proof needs no history of the repository and no old release from a registry.
+// Processes of an older version of the schema, for proofs of an upgrade: the library as that version left it, unpacked from
+// test/fixtures/version-N.tgz. So a proof needs no history of the repository and no old release from a registry.
 import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { onTestFinished } from "vitest";
+import type { FrozenVersion } from "./fixtures.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const PROGRAM = at("version-1-process.mjs");
+const PROGRAM = at("older-version-process.mjs");
 
-/** The address of the library of version 1; gone with the test. */
-export function versionOneLibrary(): string {
+/** The address of the library of a version; gone with the test. */
+export function olderLibrary(version: FrozenVersion): string {
   // Below node_modules, so that packages are found from there.
   const cache = at("../../node_modules/.cache");
   mkdirSync(cache, { recursive: true });
-  const folder = mkdtempSync(join(cache, "redrive-version-1-"));
+  const folder = mkdtempSync(join(cache, `redrive-version-${version}-`));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const { status, stderr } = spawnSync("tar", ["-xzf", at("../fixtures/version-1.tgz"), "-C", folder]);
-  if (status !== 0) throw new Error(`tar did not unpack version 1: ${String(stderr)}`);
+  const { status, stderr } = spawnSync("tar", ["-xzf", at(`../fixtures/version-${version}.tgz`), "-C", folder]);
+  if (status !== 0) throw new Error(`tar did not unpack version ${version}: ${String(stderr)}`);
   return pathToFileURL(join(folder, "dist", "index.js")).href;
 }
 
-/** A process of version 1. */
+/** A process of an older version. */
 export interface OldProcess {
   /** Says something to it. */
   say(message: "stop" | "retry"): void;
@@ -30,7 +31,7 @@ export interface OldProcess {
   answer<T>(field: string): Promise<T>;
 }
 
-/** Starts a process of version 1 on a store; it ends with the test at the latest. */
+/** Starts a process of an older version on a store; it ends with the test at the latest. */
 export function startOld(library: string, url: string, role: "fill" | "work", numbers: object): OldProcess {
   const args = [library, url, role, JSON.stringify(numbers)];
   const child: ChildProcess = fork(PROGRAM, args, { execArgv: [], stdio: "inherit" });
@@ -47,7 +48,7 @@ export function startOld(library: string, url: string, role: "fill" | "work", nu
         const next = once(child, "message").then(() => null);
         const code = await Promise.race([next, isOver.then((ended) => ({ ended }))]);
         if (code !== null && !said.some((message) => field in message))
-          throw new Error(`The process of version 1 ended with ${code.ended} and did not say ${field}.`);
+          throw new Error(`The process of the older version ended with ${code.ended} and did not say ${field}.`);
       }
     },
   };

@@ -1,5 +1,5 @@
-// A program of version 1: it fills a store, or it works on one until its parent says stop. It loads the library as that
-// version left it (test/fixtures/version-1.tgz). Arguments: the address of that library, the URL of the store, the role
+// A program of an older version: it fills a store, or it works on one until its parent says stop. It loads the library as
+// that version left it (test/fixtures/version-N.tgz). Arguments: the address of that library, the URL of the store, the role
 // (`fill` or `work`) and its numbers as JSON. It answers its parent with one message when it is done.
 const [library, url, role, numbers] = process.argv.slice(2);
 const { createRedrive, defineJob, PermanentError } = await import(library);

@@ -1,4 +1,0 @@
-// The version of the package, for `--version`; a test compares it with package.json.
-
-/** The version of the package. */
-export const VERSION = "0.1.0";
