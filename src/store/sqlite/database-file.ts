@@ -4,7 +4,7 @@ import { RedriveError } from "../../core/errors.ts";
 import { type SqliteDatabase, openDatabase } from "./driver.ts";
 import { refuseForeign } from "./file.ts";
 import type { MigrationPlan, SchemaVersion } from "../migrations.ts";
-import { findSchema, migrationPlan } from "./migrate.ts";
+import { lookForSchema, migrationPlan } from "./migrate.ts";
 
 /** Reads from the file; throws `store_unavailable` where that is not possible. */
 export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
@@ -24,7 +24,7 @@ export function lookInto<T>(path: string, look: (db: SqliteDatabase) => T): T {
 
 /** What a migration of the file would do; an empty file and a missing one are of version 0. */
 export function filePlan(path: string): MigrationPlan {
-  return migrationPlan(existsSync(path) ? lookInto(path, findSchema) : EMPTY);
+  return migrationPlan(existsSync(path) ? lookInto(path, lookForSchema) : EMPTY);
 }
 
 const EMPTY: SchemaVersion = { version: 0, readableBy: 0 };

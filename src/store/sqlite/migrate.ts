@@ -25,17 +25,38 @@ const LEDGER = `create table migration (
 
 const STORE = "The database";
 
+/** Reads several facts as of one moment: another process may migrate the file between two statements. */
+function asOfOneMoment<T>(db: SqliteDatabase, read: () => T): T {
+  db.exec("begin");
+  try {
+    return read();
+  } finally {
+    rollback(db);
+  }
+}
+
 /** Refuses a file that contains another program's tables. */
 export function checkOwner(db: SqliteDatabase): void {
-  const id = db.prepare("pragma application_id").all()[0]?.[0];
-  if (id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0) return;
+  const isOurs = asOfOneMoment(db, () => {
+    const id = db.prepare("pragma application_id").all()[0]?.[0];
+    return id === APPLICATION_ID || db.prepare("select 1 from sqlite_master limit 1").all().length === 0;
+  });
+  if (isOurs) return;
   throw new RedriveError(
     "store_unusable",
     "The database file belongs to another program. Use a separate file for Redrive.",
   );
 }
 
-/** The version of the schema in a file, and by whom it is readable; refuses a file that names two versions. */
+/** The schema of a file that other processes may be migrating. */
+export function lookForSchema(db: SqliteDatabase): SchemaVersion {
+  return asOfOneMoment(db, () => findSchema(db));
+}
+
+/**
+ * The version of the schema in a file, and by whom it is readable; refuses a file that names two versions. Its reads
+ * belong together: call it inside a transaction.
+ */
 export function findSchema(db: SqliteDatabase): SchemaVersion {
   const version = db.prepare("pragma user_version").all()[0]?.[0] as number;
   const hasLedger = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'migration'").all();
@@ -66,7 +87,7 @@ export function migrationPlan(found: SchemaVersion, migrations = MIGRATIONS): Mi
 
 /** Brings the schema up to date; refuses one that this program must leave alone. */
 export function migrate(db: SqliteDatabase, migrations = MIGRATIONS): void {
-  if (checkOpening(findSchema(db), migrations.length, STORE) !== "migrate") return;
+  if (checkOpening(lookForSchema(db), migrations.length, STORE) !== "migrate") return;
   db.exec("begin immediate");
   try {
     // Read again under the lock: another process may have been quicker, and newer.

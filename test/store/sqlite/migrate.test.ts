@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openDatabase, type SqliteDatabase } from "../../../src/store/sqlite/driver.ts";
 import { createInlineSqliteStore } from "../../../src/store/sqlite/inline.ts";
-import { findSchema, migrationPlan } from "../../../src/store/sqlite/migrate.ts";
+import { checkOwner, findSchema, lookForSchema, migrate, migrationPlan } from "../../../src/store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../../../src/store/sqlite/schema.ts";
 import { createBench } from "../../support/cli.ts";
 import { connect, reader, testPath } from "../../support/database-file.ts";
@@ -94,7 +94,7 @@ describe("the plan for a file", () => {
     expect([code, out]).toEqual([
       0,
       expect.stringMatching(
-        /warning +schema +version 3, newer than version 2 of this redrive, which may use it\n +→ update/,
+        /warning +schema +version 4, newer than version 3 of this redrive, which may use it\n +→ update/,
       ),
     ]);
   });
@@ -147,5 +147,37 @@ describe("a file that names two versions of its schema", () => {
     expect({ code, out, err }).toEqual({ code: 3, out: "", err: expect.stringContaining(said) });
     expect(() => openAt(path)).toThrow(said);
     expect(picture(path)).toEqual(before);
+  });
+});
+
+describe("a file that another process migrates", () => {
+  /** Runs `check` on an empty file, which another process migrates right after the statement `first` was read. */
+  function between(first: string, check: (db: SqliteDatabase) => void): unknown {
+    const path = testPath();
+    byHand(path, (db) => db.exec("pragma journal_mode = wal"));
+    return byHand(path, (db) => {
+      const prepare = (sql: string) => {
+        const statement = db.prepare(sql);
+        if (sql !== first) return statement;
+        return {
+          ...statement,
+          all: () => {
+            const rows = statement.all();
+            byHand(path, (other) => migrate(other));
+            return rows;
+          },
+        };
+      };
+      check({ ...db, prepare });
+      return db.prepare("pragma user_version").all()[0]?.[0];
+    });
+  }
+
+  it("between the two reads of its version names one version", () => {
+    expect(between("pragma user_version", (db) => migrationPlan(lookForSchema(db)))).toBe(VERSION);
+  });
+
+  it("between the two reads of its owner is not another program's", () => {
+    expect(between("pragma application_id", checkOwner)).toBe(VERSION);
   });
 });
