@@ -81,7 +81,7 @@ export async function balance(redrive: Redrive, run: Run): Promise<Check[]> {
     checkCalls(run, details, calls),
     checkAnswers(run, jobs, calls),
     checkWaits([...details.values()]),
-    checkClock(calls),
+    checkClock(details, calls),
     await checkOutput(run, jobs),
     checkKill(run),
   ];
@@ -216,15 +216,20 @@ function checkWaits(details: readonly JobDetails[]): Check {
   };
 }
 
-/** By the API's clock: base × 2^retry between two tries of a record, and as long as a 429 asked for. */
-function checkClock(calls: ReadonlyMap<string, readonly Call[]>): Check {
+/**
+ * By the API's clock: base × 2^retry between two tries of a record, and as long as a 429 asked for. Only after answers that
+ * the worker heard: a call that ran out of time may have reached the API late, and nobody read what it asked for.
+ */
+function checkClock(details: ReadonlyMap<string, JobDetails>, calls: ReadonlyMap<string, readonly Call[]>): Check {
   let gaps = 0;
   let short = 0;
-  for (const journal of calls.values()) {
+  for (const [id, journal] of calls) {
+    const late = (details.get(id)?.history ?? []).filter(({ failure }) => failure.class === "timeout");
     for (const [at, call] of journal.entries()) {
       const before = journal[at - 1];
       // The same try again: its worker was killed.
       if (!before || before.attempt === call.attempt) continue;
+      if (late.some(({ attempt }) => attempt === before.attempt)) continue;
       const least = before.status === 429 ? RETRY_AFTER_SECONDS * 1_000 : BASE_MS * 2 ** (before.attempt - 1);
       gaps += 1;
       if (call.at - before.at < least) short += 1;

@@ -1,11 +1,10 @@
-// Repairs on the command line, in processes of their own on both stores: bytes that come back, letters that do not fit, and
+// Repairs on the command line on both stores: bytes that come back, letters that do not fit, and
 // bad input, which is one line, the right exit code, and writes nothing.
 import { readFileSync } from "node:fs";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { Redrive } from "../../src/index.ts";
 import { importBuilt } from "../support/built.ts";
-import { type Bench, createBench } from "../support/cli.ts";
-import { startCli } from "../support/cli-processes.ts";
+import { type Bench, createBench, type Outcome, RESTING_LOOP } from "../support/cli.ts";
 import { testSchema } from "../support/postgres-queue.ts";
 
 const { createRedrive, defineJob, PermanentError } = await importBuilt<typeof import("../../src/index.ts")>("index.js");
@@ -29,16 +28,9 @@ interface Scene {
   readonly bench: Bench;
   readonly redrive: Redrive;
   readonly ids: readonly string[];
-  /** Runs the command line in a process of its own. */
   run(args: readonly string[], options?: { actor?: string; stdin?: string }): Promise<Outcome>;
   /** All payloads, states, versions and repairs in the event log. */
   picture(): Promise<unknown>;
-}
-
-interface Outcome {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
 }
 
 async function withDead(store: string, bench: Bench, payloads: readonly string[]): Promise<Scene> {
@@ -52,11 +44,9 @@ async function withDead(store: string, bench: Bench, payloads: readonly string[]
     bench,
     redrive,
     ids,
-    async run(args, { actor = "ada", stdin = "" } = {}) {
+    run(args, { actor = "ada", stdin = "" } = {}) {
       const flags = ["--store", store, ...(args[1] === "retry" ? [] : ["--jobs", "jobs.mjs"])];
-      const { child, text, ended } = startCli(bench, [...args, ...flags], { REDRIVE_ACTOR: actor });
-      child.stdin?.end(stdin);
-      return { ...(await ended), ...text };
+      return bench.run([...args, ...flags], { env: { REDRIVE_ACTOR: actor }, stdin });
     },
     async picture() {
       const { items } = await redrive.events({ limit: 200 });
@@ -135,7 +125,7 @@ describe.each<[string, (bench: Bench) => string]>([
     bench.write(
       "fix.mjs",
       `import { appendFileSync } from "node:fs";
-       export default ({ cents }) => { appendFileSync("calls.txt", cents + " "); return { cents: cents + 1 }; };`,
+       export default ({ cents }) => { appendFileSync(${JSON.stringify(`${bench.folder}/calls.txt`)}, cents + " "); return { cents: cents + 1 }; };`,
     );
     expect(await run(["dlq", "repair", "--all", "--with", "fix.mjs"])).toMatchObject({
       code: 0,
@@ -159,7 +149,7 @@ describe.each<[string, (bench: Bench) => string]>([
 
   it("a bad recipe is one line with what to do, and writes nothing", async () => {
     const scene = await open(['{"cents":1}', '{"cents":2}', ODD]);
-    const wait = name === "sqlite" ? "() => { for (;;); }" : "() => new Promise(() => setInterval(() => 0, 1e6))";
+    const wait = name === "sqlite" ? `() => { ${RESTING_LOOP} }` : "() => new Promise(() => setInterval(() => 0, 1e6))";
     const second = { throws: `(() => { throw new Error("no way"); })()`, nothing: "undefined", loops: `(${wait})()` };
     for (const [file, made] of Object.entries(second))
       scene.bench.write(`${file}.mjs`, `export default ({ cents }) => cents === 2 ? ${made} : { cents: 9 };`);

@@ -106,6 +106,9 @@ export function createBench(): Bench {
   };
 }
 
+/** A loop of user code that never gives the thread back, and hardly uses the processor meanwhile. */
+export const RESTING_LOOP = "for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);";
+
 /** Job types of every temper, as a user writes them. */
 export const JOBS_TS = `
 import { defineJob, fixed, PermanentError } from "redrive";
