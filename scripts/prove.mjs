@@ -17,6 +17,8 @@
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
+//   model [--runs N]                                          random commands on the memory store and on every other
+//   examples                                                  every example on SQLite and on Postgres
 //   bench                                                     every benchmark in short
 //   timed                                                     what only a clock can judge: rates, shares, latencies
 //   steady [--runs N] [--busy N] [-- …]                       the test command again and again beside busy loops
@@ -71,6 +73,9 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
+  model     --runs N                the same random commands on the memory store and on every other, N sequences each
+                                    (from a fresh seed; without N the first 240 on SQLite and 40 on Postgres)
+  examples                          every example as a user runs it, on SQLite and on Postgres
   bench                             every row of every benchmark, in short: nothing crashes
   timed                             rates, shares and latencies in real time (test/**/*.timed.ts), on a quiet machine
   steady    --runs N --busy N       the test command N times in a row (default 5) beside N busy loops (default 2);
@@ -109,6 +114,8 @@ const INCLUDED = {
   classes: ["test/core/prove-classes.ts"],
   triage: ["test/operate/prove-triage.ts"],
   upgrade: ["test/store/upgrade.test.ts"],
+  model: ["test/conformance/model.test.ts"],
+  examples: ["test/examples/*.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
 };
@@ -126,6 +133,8 @@ const SUBJECTS = {
   triage: NOTHING,
   upgrade,
   checker: NOTHING,
+  model,
+  examples: NOTHING,
   bench: NOTHING,
   timed: NOTHING,
 };
@@ -173,6 +182,11 @@ function metrics(args) {
     REDRIVE_PROVE_JOBS: whole("--jobs", values.jobs ?? "10000"),
     REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "10"),
   };
+}
+
+function model(args) {
+  const { values } = parseArgs({ args, options: { runs: { type: "string" } } });
+  return values.runs === undefined ? {} : { RUNS: whole("--runs", values.runs) };
 }
 
 function corpus(args) {

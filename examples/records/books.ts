@@ -218,7 +218,7 @@ function checkWaits(details: readonly JobDetails[]): Check {
 
 /**
  * By the API's clock: base × 2^retry between two tries of a record, and as long as a 429 asked for. Only after answers that
- * the worker heard: a call that ran out of time may have reached the API late, and nobody read what it asked for.
+ * the worker heard: a call that ran out of time may have reached the API late, and the worker did not read what it asked for.
  */
 function checkClock(details: ReadonlyMap<string, JobDetails>, calls: ReadonlyMap<string, readonly Call[]>): Check {
   let gaps = 0;

@@ -38,41 +38,48 @@ async function node(...args: string[]): Promise<{ readonly code: number | null; 
   return { code, output };
 }
 
+/** Whether a pause catches a run in flight is chance; nothing else may be found. */
+function expectNothingFound(code: number | null, output: string): void {
+  const [found = ""] = output.split(/^chaos \w+ /m);
+  expect(["", `${NOT_TRIED}\n`], output).toContain(found);
+  expect(code, output).toBe(found === "" ? 0 : 1);
+  const [, kept = ""] = /are kept in (\S+)/.exec(output) ?? [];
+  if (kept.includes("redrive-chaos-")) rmSync(kept, { recursive: true, force: true });
+}
+
 describe.skipIf(process.platform === "win32")("npm run prove -- chaos", { timeout: PATIENCE_MS }, () => {
-  it("finds nothing lost and nothing completed twice through 3 kills, 3 pauses and a step of the clock", async () => {
-    const faults = ["--kills", "3", "--pauses", "3", "--clock-steps", "1", "--seed", "7"];
-    const { code, output } = await chaos("--store", "sqlite", ...faults);
-    expect(output).toMatch(/ 3 kills, 3 pauses, 1 clock steps, 0 lost, 0 double-acked, [1-9]\d* stale refused, /);
+  // Real processes: whether one of the pauses catches a run in flight is chance, so it may be tried again.
+  it("finds nothing lost and nothing completed twice through 2 kills, 3 pauses and a step of the clock", {
+    retry: 3,
+  }, async () => {
+    const faults = ["--kills", "2", "--pauses", "3", "--clock-steps", "1", "--seed", "2"];
+    const { code, output } = await chaos("--store", "sqlite", "--workers", "3", ...faults);
+    expect(output).toMatch(/ 2 kills, 3 pauses, 1 clock steps, 0 lost, 0 double-acked, [1-9]\d* stale refused, /);
     expect(code, output).toBe(0);
   });
 
   it("finds the same on a server that is killed, behind a network that fails", async () => {
-    const faults = ["--kills", "2", "--pauses", "2", "--clock-steps", "1", "--seed", "9"];
-    const server = ["--server-kills", "1", "--proxy-faults", "6"];
+    const faults = ["--kills", "1", "--pauses", "1", "--clock-steps", "1", "--seed", "3"];
+    const server = ["--server-kills", "1", "--proxy-faults", "3"];
     const { code, output } = await chaos("--store", "postgres", "--workers", "3", ...faults, ...server);
     expect(output).toMatch(
-      / 2 kills, 2 pauses, 1 clock steps, 1 server kills, 2 ended backends, 2 resets, 2 silences, 2 lost answers, 0 lost, 0 double-acked, /,
+      / 1 kills, 1 pauses, 1 clock steps, 1 server kills, 1 ended backends, 1 resets, 1 silences, 1 lost answers, 0 lost, 0 double-acked, /,
     );
     expect(output).toMatch(/ all busy again within \d+\.\d s .* Node \d.*, Postgres 18\..*, pg 8\./);
-    // Whether one of two pauses catches a run in flight is chance; nothing else may be found.
-    const [found = ""] = output.split("chaos postgres ");
-    expect(["", `${NOT_TRIED}\n`], output).toContain(found);
-    expect(code, output).toBe(found === "" ? 0 : 1);
-    const [, kept = ""] = /are kept in (\S+)/.exec(output) ?? [];
-    if (kept.includes("redrive-chaos-")) rmSync(kept, { recursive: true, force: true });
+    expectNothingFound(code, output);
   });
 
-  // Real processes: whether one of three pauses catches a run in flight is chance, so it may be tried again.
+  // As above.
   it("fails on actors that lose jobs and ignore the fence, and keeps their histories", { retry: 3 }, async () => {
-    const args = ["--store", "sqlite", "--kills", "1", "--pauses", "3", "--clock-steps", "0", "--seed", "8"];
-    const { code, output } = await chaos(...args, "--sabotage", "forgetful,unfenced");
+    const args = ["--store", "sqlite", "--kills", "1", "--pauses", "2", "--clock-steps", "0", "--seed", "2"];
+    const { code, output } = await chaos(...args, "--workers", "3", "--sabotage", "forgetful,unfenced");
     const [, kept = ""] = /are kept in (\S+)/.exec(output) ?? [];
     try {
       expect(code, output).toBe(1);
       expect(output).toMatch(/^R1 job \S+: confirmed, but lost$/m);
       expect(output).toMatch(/^R5 job \S+: run \d+ ended twice under one lease$/m);
       expect(output).toContain(NOT_TRIED);
-      expect(output).toContain(`npm run prove -- chaos ${args.join(" ")} --workers 4 --sabotage forgetful,unfenced`);
+      expect(output).toContain(`npm run prove -- chaos ${args.join(" ")} --workers 3 --sabotage forgetful,unfenced`);
       const again = await chaos("--judge", kept);
       expect(again.code, again.output).toBe(1);
       expect(again.output).toMatch(/^R1 job \S+: confirmed, but lost$/m);

@@ -1,5 +1,5 @@
 // The same random commands on the memory store and on another: same answers, same errors, same contents after each.
-// RUNS=5000 runs longer, from a fresh seed; a failure prints seed and path, and SEED=… REPLAY=path runs it again.
+// `npm run prove -- model` runs longer, RUNS=5000 so many from a fresh seed; a failure prints seed and path, and SEED=… REPLAY=path runs it again.
 import fc from "fast-check";
 import { describe, expect, inject, it } from "vitest";
 import { isRedriveError } from "../../src/core/errors.ts";
@@ -140,12 +140,13 @@ const openSqlite: Open = async (clock) => {
 
 type Row = [name: string, open: Open, runs: number];
 const OLD = inject("postgres15");
+const isProving = process.env["REDRIVE_PROVE"] === "model";
 
 describe.each([
-  ["sqlite", openSqlite, 240],
-  ["postgres 18", (clock) => postgresWorld(inject("postgres18"), clock), 40],
+  ["sqlite", openSqlite, isProving ? 240 : 120],
+  ["postgres 18", (clock) => postgresWorld(inject("postgres18"), clock), isProving ? 40 : 25],
   // The same first ones: what may differ is how that version goes about a statement.
-  ...(OLD === null ? [] : [["postgres 15", (clock) => postgresWorld(OLD, clock), 10] satisfies Row]),
+  ...(OLD === null ? [] : [["postgres 15", (clock) => postgresWorld(OLD, clock), isProving ? 40 : 6] satisfies Row]),
 ] satisfies Row[])("memory and %s", (_name, open, runs) => {
   const numRuns = Number(RUNS ?? runs);
   it(`agree on ${numRuns} random sequences`, { timeout: 120_000 + numRuns * 10_000 }, async () => {

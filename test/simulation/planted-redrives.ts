@@ -7,7 +7,7 @@ export const BAD_REDRIVES: readonly BadStore[] = [
     name: "a redrive writes the record of its run whatever version it has",
     rules: ["R21"],
     within: 60,
-    foundBy: 3,
+    foundBy: 2,
     settings: { runs: true },
     wrap: (store) => ({
       ...store,
@@ -36,6 +36,7 @@ export const DRIVER_DEFECTS: readonly Defect[] = [
     name: "a driver sends letters apart from the record of its run",
     rules: ["R21"],
     within: 10,
+    foundBy: 2,
     plant: async () => ({
       settings: { runs: true },
       sabotage: (store) => ({

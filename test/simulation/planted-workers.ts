@@ -21,6 +21,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a dead letter is written in two steps",
     rules: ["R8"],
     within: 20,
+    foundBy: 4,
     plant: async () => deadLetterInTwoSteps(),
   },
   {
@@ -36,7 +37,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a reaper waits for a lease of its own, not for that of the worker it judges",
     rules: ["R9"],
     within: 60,
-    foundBy: 5,
+    foundBy: 2,
     plant: () =>
       replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
         reap: (options, evidence) =>
@@ -47,7 +48,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a reaper does not notice that the clock of the store has stepped ahead",
     rules: ["R9"],
     within: 100,
-    foundBy: 14,
+    foundBy: 21,
     plant: async () => ({
       settings: { clockSteps: 6 },
       ...(await replaced<Reaper>("../../src/upkeep/expired-runs.ts", ({ reap }) => ({
@@ -59,7 +60,6 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a run that has ended and is not settled does not count as held",
     rules: ["R19"],
     within: 40,
-    foundBy: 3,
     plant: () =>
       replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
         InFlight: class extends InFlight {
@@ -88,14 +88,14 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker claims without looking whether a breaker has opened since it planned",
     rules: ["R10"],
     within: 60,
-    foundBy: 12,
+    foundBy: 7,
     plant: async () => ({ settings: { fragile: true, workers: 8 }, wrap: (store) => unguarded(store) }),
   },
   {
     name: "a breaker stays half-open where the next config has fewer probes",
     rules: ["R20"],
     within: 60,
-    foundBy: 9,
+    foundBy: 24,
     plant: async () => ({
       settings: { fragile: true, deploys: true },
       ...(await replaced<RecordModule>("../../src/core/service-record.ts", ({ mayProbe }) => ({
@@ -136,7 +136,6 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "what is only fetched ahead counts as started",
     rules: ["R7"],
     within: 10,
-    foundBy: 2,
     plant: () =>
       replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
         InFlight: class extends InFlight {
@@ -152,7 +151,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "a worker that was given up goes on with the runs of its old id",
     rules: ["R9"],
     within: 100,
-    foundBy: 11,
+    foundBy: 31,
     plant: async () => ({
       settings: { longRuns: 0.5 },
       ...(await replaced<HandsModule>("../../src/worker/in-flight.ts", ({ InFlight }) => ({
@@ -180,6 +179,7 @@ export const WORKER_DEFECTS: readonly Defect[] = [
     name: "the jobs of a claim without an answer are not handed back",
     rules: ["R15"],
     within: 60,
+    foundBy: 5,
     plant: async () => ({ sabotage: (store) => ({ ...store, held: async () => [] }) }),
   },
   {

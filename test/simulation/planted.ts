@@ -55,7 +55,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "a heartbeat renews a worker that was given up",
     rules: ["R9"],
     within: 20,
-    foundBy: 7,
+    foundBy: 12,
     wrap: (store) => ({ ...store, beat: async (beat) => ({ ...(await store.beat(beat)), alive: true }) }),
   },
   {
@@ -180,7 +180,7 @@ const BAD_STORES: readonly BadStore[] = [
     name: "one generation is redriven twice",
     rules: ["R14"],
     within: 60,
-    foundBy: 9,
+    foundBy: 11,
     wrap(store) {
       return {
         ...store,
@@ -237,7 +237,6 @@ const BAD_STORES: readonly BadStore[] = [
     name: "every lost run counts as started",
     rules: ["R7"],
     within: 10,
-    foundBy: 2,
     wrap: (store) => ({
       ...store,
       expired: async (request) => (await store.expired(request)).map((run) => ({ ...run, started: true })),

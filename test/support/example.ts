@@ -8,6 +8,9 @@ import { afterAll } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
+/** The stores an example runs on: `npm run prove -- examples` takes both, the test command the one it has by default. */
+export const STORES = process.env["REDRIVE_PROVE"] === "examples" ? ["SQLite", "Postgres"] : ["SQLite"];
+
 /** How a process ended. */
 export interface Ended {
   readonly code: number | null;
