@@ -9,7 +9,7 @@ import { openDatabase } from "../src/store/sqlite/driver.ts";
 import { type Bench, createBench } from "./support/cli.ts";
 
 const page = readFileSync(new URL("../docs/guides/records.md", import.meta.url), "utf8");
-const QUIET = { REDRIVE_LOG: "error" };
+const QUIET = { REDRIVE_LOG: "silent" };
 
 /** The blocks of a language, in their order. */
 function blocks(language: string): string[] {

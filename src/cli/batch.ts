@@ -8,6 +8,7 @@ import type { Job } from "../core/job.ts";
 import { redactJson } from "../core/redact.ts";
 import { createRedrive } from "../redrive.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
+import type { Log } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import { zeroCounts } from "../report/reporter.ts";
 import { atMost } from "../worker/wind-down.ts";
@@ -69,7 +70,8 @@ async function batch(session: Session, command: readonly string[], flags: Flags)
   const { store } = await session.open();
   const { state: begun, isResumed } = await beginRun(store, plan);
   const job = batchJob(plan, begun);
-  const { log, config } = session;
+  const { config } = session;
+  const log = withoutLetters(session.log);
   const redrive = await createRedrive({ store, jobs: [job], services: config.services, log });
   if (isResumed) session.say(`resuming run ${begun.run} of ${plan.name}`);
   if (begun.maxRetries !== plan.maxRetries)
@@ -228,6 +230,14 @@ function summary({ items }: BatchPlan, state: BatchState, books: BatchBooks, ms:
     `first pass ${formatDuration(firstPassMs)}, retries ${formatDuration(retryMs)} (${share} % of the time)`,
     "",
   ].join("\n");
+}
+
+/** The log without its lines about dead letters: the last lines of a run report the items that failed. */
+function withoutLetters(log: Log): Log {
+  const error: Log["error"] = (fields, message) => {
+    if (!(Object.hasOwn(fields, "class") && Object.hasOwn(fields, "reason"))) log.error(fields, message);
+  };
+  return { ...log, error };
 }
 
 const SHOWN = 20;

@@ -114,6 +114,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./metrics.ts"),
   },
   {
+    name: "monitoring",
+    summary: "print the Grafana board and the alert rules for Prometheus",
+    load: () => import("./monitoring.ts"),
+  },
+  {
     name: "migrate",
     takes: "[options]",
     summary: "create the store, or upgrade its schema",

@@ -30,9 +30,9 @@ With --input or --query every record becomes a job of the type, under its id.
 Known ids are skipped and counted, so the same file can be fed again. --output
 gets a line for every record of the input that is done, now or earlier, by this
 process or by another worker (drain waits for its runs), and for every other job
-that this call finished; "missing" counts lost results. The log reports only
-dead jobs and runs that drain waits for, unless REDRIVE_LOG=info. With --json or
---output -, what your jobs print on stdout goes to stderr.
+that this call finished; "missing" counts lost results. The log reports failed
+tries, dead jobs and runs that drain waits for, unless REDRIVE_LOG sets another
+level. With --json or --output -, what your jobs print on stdout goes to stderr.
 
 Environment: MAX_RETRIES (attempts after the first), for types that set none.
 Only \`worker\` reads MAX_RETRY_ATTEMPTS and RETRY_DELAY_SECONDS.`;

@@ -19,7 +19,8 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     await program.parseAsync(asFlag(argv, program), { from: "user" });
     return code;
   } catch (error) {
-    return complain(withCommands(error, program, argv), io, asksForJson(argv));
+    const isJsonLog = asksForJsonLog(argv, io.env);
+    return complain(withCommands(error, program, argv), { ...io, isJsonLog }, asksForJson(argv));
   }
 }
 
@@ -32,6 +33,14 @@ export function ownArguments(argv: readonly string[]): readonly string[] {
 /** True where the call asks for JSON. */
 export function asksForJson(argv: readonly string[]): boolean {
   return ownArguments(argv).includes("--json");
+}
+
+/** True where log lines are JSON; a wrong format is refused elsewhere. */
+export function asksForJsonLog(argv: readonly string[], { REDRIVE_LOG_FORMAT: set = "" }: Io["env"]): boolean {
+  const ours = ownArguments(argv);
+  const at = ours.findLastIndex((word) => word === "--log" || word.startsWith("--log="));
+  if (at === -1) return set.toLowerCase() === "json";
+  return (ours[at]?.startsWith("--log=") ? ours[at].slice("--log=".length) : ours[at + 1])?.toLowerCase() === "json";
 }
 
 /**

@@ -3,7 +3,7 @@ import { basename, relative } from "node:path";
 import { printToStderr, put } from "../system/output.ts";
 import { EXIT } from "./exit.ts";
 import { type Sink, STOP_SIGNALS, type StopSignal } from "./io.ts";
-import { asksForJson, ownArguments, run } from "./main.ts";
+import { asksForJson, asksForJsonLog, ownArguments, run } from "./main.ts";
 import { watchEnd } from "./process-end.ts";
 
 /** Runs the command line of this process and ends it with the exit code. */
@@ -14,7 +14,10 @@ export async function main(): Promise<void> {
   if (isOurStdout(argv)) printToStderr();
   const { env } = process;
   // A document on stdout that has begun cannot become an error document.
-  const end = watchEnd({ stdout, stderr, env }, () => asksForJson(argv) && !stdout.hasWritten);
+  const end = watchEnd(
+    { stdout, stderr, env, isJsonLog: asksForJsonLog(argv, env) },
+    () => asksForJson(argv) && !stdout.hasWritten,
+  );
   const done = await run(argv, {
     stdout,
     stderr,

@@ -45,11 +45,13 @@ export function emptyProgram(io: Io): Command {
     .option("--json", "print one JSON document on stdout, secrets included")
     .option("--redact", "with --json: mask values that look like secrets")
     .option("--quiet", "no progress and no summary; results are still printed")
+    .option("--log <format>", "form of log lines: text, or json for one object a line (REDRIVE_LOG_FORMAT)")
     .version(VERSION, "-V, --version", "show the version")
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .addHelpText("after", EXIT_HELP)
     .addHelpText("after", "\nLogs go to stderr; REDRIVE_LOG=debug|info|warn|error|silent sets the level.")
+    .addHelpText("after", "A failed try is a warning, a dead letter an error.")
     .addHelpText("after", "The event log names who acts by REDRIVE_ACTOR, or by user and host.")
     .configureHelp({
       showGlobalOptions: true,

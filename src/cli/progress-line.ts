@@ -12,6 +12,9 @@ export interface ProgressLine {
   say(line: string): void;
 }
 
+/** No line, for a log that programs read. */
+export const NO_PROGRESS: ProgressLine = { show: () => () => undefined, say: () => undefined };
+
 const EVERY_MS = 200;
 const CLEAR = control("\r\u001b[2K");
 

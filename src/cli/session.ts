@@ -16,11 +16,11 @@ import type { Store } from "../store/store.ts";
 import type { Log, LogLevel } from "../system/log.ts";
 import { put } from "../system/output.ts";
 import { realSystem } from "../system/real.ts";
-import { cliLog, levelFrom } from "./cli-log.ts";
+import { cliJsonLog, cliLog, formatFrom, levelFrom } from "./cli-log.ts";
 import { type Config, findConfig, NO_CONFIG } from "../config/find-config.ts";
 import type { Io } from "./io.ts";
 import { type Paint, paintFor } from "./paint.ts";
-import { openProgressLine, type ProgressLine } from "./progress-line.ts";
+import { NO_PROGRESS, openProgressLine, type ProgressLine } from "./progress-line.ts";
 import { masked, quoted, safeLine } from "../core/safe-text.ts";
 import { storeAddress } from "../config/store-address.ts";
 import { DEFAULT_STORE } from "../core/store-urls.ts";
@@ -33,6 +33,8 @@ export interface GlobalOptions {
   /** Masks values that look like secrets in the JSON answer. */
   readonly redact?: boolean;
   readonly quiet?: boolean;
+  /** The form of log lines. */
+  readonly log?: string;
 }
 
 /** What a queue is opened with. */
@@ -79,11 +81,14 @@ export interface Session {
 export async function openSession(io: Io, options: GlobalOptions, level: LogLevel = "warn"): Promise<Session> {
   const { json = false, quiet = false, redact = false } = options;
   const wanted = levelFrom(io.env) ?? (quiet ? "error" : level);
+  const isJsonLog = formatFrom(io.env, options.log) === "json";
   const file = findConfig(options.config, io.cwd);
   const config = file === null ? NO_CONFIG : await (await import("../config/load-config.ts")).loadConfig(file);
   const address = addressOf(options.store, io, config);
-  const progress = openProgressLine(io);
-  const log = cliLog(io, wanted, (line) => progress.say(line));
+  const progress = isJsonLog ? NO_PROGRESS : openProgressLine(io);
+  const log = isJsonLog ? cliJsonLog(io, wanted) : cliLog(io, wanted, (line) => progress.say(line));
+  // What a command says of itself is a line of the log, whatever the level of the log.
+  const spoken = isJsonLog ? cliJsonLog(io, "info") : null;
   const queue = openings({ address, config, log }, actorFrom(io));
   const show = showing(io, { json, redact });
   return {
@@ -103,7 +108,11 @@ export async function openSession(io: Io, options: GlobalOptions, level: LogLeve
       if (json || !quiet) show(document, text);
     },
     suggest: (command) => [io.program, command, ...placeFlags(options)].join(" "),
-    say: (line) => void (quiet || progress.say(`${line}\n`)),
+    say(line) {
+      if (quiet) return;
+      if (spoken) spoken.info({}, line);
+      else progress.say(`${line}\n`);
+    },
   };
 }
 

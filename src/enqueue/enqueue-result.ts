@@ -6,6 +6,7 @@ import { invalid } from "../core/options.ts";
 import type { FlowMeter } from "../store/flow-meter.ts";
 import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
+import { aboutJob } from "../report/about-job.ts";
 import type { Events } from "../report/events.ts";
 import type { Meter } from "../report/meter.ts";
 
@@ -52,7 +53,7 @@ export function enqueueResult({ log, events, flow, meter }: Teller, job: NewJob,
     throw new RedriveError("conflict", message, { details: { id, type, key } });
   }
   if (kind === "duplicate" && answer.state === "dead")
-    log?.warn({ job: id, type, key }, "the job with this key is dead: redrive it, or enqueue under another key");
+    log?.warn(aboutJob({ ...job, id }), "the job with this key is dead: redrive it, or enqueue under another key");
   if (kind === "created") {
     events?.emit({ kind: "job.enqueued", id, type });
     flow?.add(type, "enqueued");

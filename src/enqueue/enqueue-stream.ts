@@ -126,7 +126,9 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
   const teller = tx === undefined ? parts : { ...parts, events: null };
   let count = 0;
   const write = async (jobs: readonly NewJob[], before: Promise<void>): Promise<void> => {
+    let written = jobs;
     const send = (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => {
+      written = sent;
       const checked = asChecked(sent);
       return tx === undefined ? patiently(() => to.enqueue(checked)) : to.enqueue(checked);
     };
@@ -135,7 +137,7 @@ function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<nev
     count += jobs.length;
     const enqueued = answers.flatMap((answer, at) => {
       total[COUNTED[answer.kind]] += 1;
-      const job = jobs[at] as NewJob;
+      const job = written[at] as NewJob;
       if (answer.kind === "conflict") teller.meter?.enqueued(job.type, "conflict");
       return answer.kind === "conflict" ? [] : [enqueueResult(teller, job, answer)];
     });

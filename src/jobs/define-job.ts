@@ -54,7 +54,7 @@ export interface JobContext {
    * writes with an older one.
    */
   readonly lease: Lease;
-  /** The log of this Redrive. */
+  /** The log of this Redrive, with the id and the type of the job and the id of its trace in each line. */
   readonly log: Log;
   /**
    * Stores the progress of the run: any value that JSON can carry. Rejects with `lease_lost` once the run has lost its

@@ -126,7 +126,7 @@ const FIELD = {
 } as const;
 
 /** The log level of each kind of verdict. */
-const LEVEL = { complete: "debug", release: "debug", cancel: "info", retry: "info", dead: "warn" } as const;
+const LEVEL = { complete: "debug", release: "debug", cancel: "info", retry: "warn", dead: "error" } as const;
 
 /** When a run was claimed, began and ended, on the monotonic clock. */
 export interface RunTimes {
@@ -181,7 +181,8 @@ export function openReporter(options: {
     meter?.ran(job, verdict, times);
     if (flow) measure(flow, job, verdict.kind, times);
     describe(log, job, verdict, times?.trace);
-    if (verdict.kind === "dead") callOnDead(definitions.get(job.type), settledJob(job, verdict, now()), log);
+    if (verdict.kind === "dead")
+      callOnDead(definitions.get(job.type), settledJob(job, verdict, now()), log, times?.trace);
     events.emit(new JobEvent(`job.${field}`, job, verdict, now));
   };
 }
@@ -217,7 +218,7 @@ class JobEvent {
 
 function describe(log: Log, job: Job, verdict: Verdict, trace: RunTimes["trace"]): void {
   const level = LEVEL[verdict.kind];
-  if (level !== "warn" && !isLogged(log, level)) return;
+  if ((level === "debug" || level === "info") && !isLogged(log, level)) return;
   const about = aboutJob(job, trace);
   if (verdict.kind === "complete") log.debug(about, `completed (attempt ${job.attempts + 1}/${job.maxAttempts})`);
   if (verdict.kind === "release") log.debug({ ...about, reason: verdict.reason }, "released uncharged");
@@ -227,12 +228,12 @@ function describe(log: Log, job: Job, verdict: Verdict, trace: RunTimes["trace"]
   const attempts = job.attempts + charge.attempts;
   const what = `${failure.name}: ${failure.message} (attempt ${attempts}/${job.maxAttempts})`;
   if (verdict.kind === "retry") {
-    log.info(
+    log.warn(
       { ...about, class: failure.class, severity: failure.severity },
       `${what}, requeueing for attempt ${attempts + 1} in ${waitText(job.type, verdict.delayMs)}`,
     );
   } else {
-    log.warn(
+    log.error(
       { ...about, class: failure.class, severity: failure.severity, reason: verdict.reason },
       `${what}, moved to the dead letter queue`,
     );
@@ -240,10 +241,10 @@ function describe(log: Log, job: Job, verdict: Verdict, trace: RunTimes["trace"]
 }
 
 /** Calls the user's hook; an error in it must not harm the worker. */
-function callOnDead(definition: JobDefinition | undefined, job: Job, log: Log): void {
+function callOnDead(definition: JobDefinition | undefined, job: Job, log: Log, trace: RunTimes["trace"]): void {
   if (!definition?.onDead) return;
   const failed = (error: unknown): void =>
-    log.error({ ...aboutJob(job), error: textOf(error) }, `onDead of ${job.type} failed`);
+    log.error({ ...aboutJob(job, trace), error: textOf(error) }, `onDead of ${job.type} failed`);
   try {
     Promise.resolve(definition.onDead(job)).catch(failed);
   } catch (error) {

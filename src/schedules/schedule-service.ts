@@ -11,6 +11,7 @@ import { asChecked } from "../store/checked-jobs.ts";
 import { cancelJobs } from "../enqueue/cancel-jobs.ts";
 import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import { aboutJob } from "../report/about-job.ts";
 import type { Events } from "../report/events.ts";
 import type { Traces } from "../report/traces.ts";
 import { type KnownTypes, SCHEDULE_CELLS, scheduledJob, tickId, typesByName } from "./schedule-jobs.ts";
@@ -255,12 +256,17 @@ class Scheduler {
   async #enqueue(jobs: readonly NewJob[]): Promise<void> {
     if (jobs.length === 0) return;
     const { store, traces } = this.#options;
-    const write = (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => store.enqueue(asChecked(sent));
+    let written = jobs;
+    const write = (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => {
+      written = sent;
+      return store.enqueue(asChecked(sent));
+    };
     const answers = await (traces ? traces.send(jobs, write, { isScheduled: true }) : write(jobs));
     answers.forEach(({ kind, id }, at) => {
-      const { type, key } = jobs[at] as NewJob;
+      const job = written[at] as NewJob;
+      const { type } = job;
       if (kind !== "created") return;
-      this.#options.log.debug({ job: id, type, key }, "a schedule made a job");
+      this.#options.log.debug(aboutJob({ ...job, id }), "a schedule made a job");
       this.#options.events.emit({ kind: "job.enqueued", id, type });
       this.#options.flow?.add(type, "enqueued");
     });

@@ -1,5 +1,8 @@
-// Logs: any logger with the shape of pino's fits; one that writes plain lines to stderr is included.
+// Logs: any logger with the shape of pino's fits; two that write to stderr are included, one with plain lines and one with
+// JSON.
+import { hostname } from "node:os";
 import { isSecretName, redactJson } from "../core/redact.ts";
+import { masked } from "../core/safe-text.ts";
 import { putLog, shownAs } from "./output.ts";
 
 /** A logger; pino and loggers like it fit. */
@@ -37,6 +40,33 @@ export function lineLog(level: LogLevel, write: (line: string) => void = putLog)
     write(shownAs("line", `${name.padEnd(5)} ${text}\n`));
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), isLevelEnabled };
+}
+
+/** The numbers that pino gives the levels. */
+const PINO_LEVELS = { debug: 20, info: 30, warn: 40, error: 50 } as const;
+/** Names that every line has. A field of the same name is written with `_` behind it. */
+const RESERVED: ReadonlySet<string> = new Set(["level", "time", "pid", "hostname", "msg"]);
+
+/** A logger that writes one JSON object a line, as pino does; secrets are masked. */
+export function jsonLog(level: LogLevel, now: () => number, write: (line: string) => void): Log {
+  const from = LOG_LEVELS.indexOf(level);
+  const isLevelEnabled = (name: string): boolean => LOG_LEVELS.indexOf(name as LogLevel) >= from;
+  const at = (name: keyof typeof PINO_LEVELS) => (fields: object, message: string) => {
+    if (!isLevelEnabled(name)) return;
+    const head = { level: PINO_LEVELS[name], time: now(), pid: process.pid, hostname: hostname() };
+    const [given, said] = typeof fields === "string" ? [{}, fields] : [fields ?? {}, message];
+    write(`${shownAs("json", redactJson(jsonLine(head, given, masked(String(said)))))}\n`);
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), isLevelEnabled };
+}
+
+function jsonLine(head: object, fields: object, msg: string): string {
+  try {
+    const named = Object.entries(fields).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]);
+    return JSON.stringify({ ...head, ...Object.fromEntries(named), msg }, inJson);
+  } catch {
+    return JSON.stringify({ ...head, fields: "(not shown: reading them failed)", msg });
+  }
 }
 
 /** Fields as `name=value`. A log never throws, so no job fails because of a log line. */

@@ -14,6 +14,7 @@ import {
   tellReturned,
 } from "../jobs/batch-handler.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
+import { aboutBatch, logAbout } from "../report/about-job.ts";
 import { type ExecutorOptions, judgeThrown, makeReady, outcomeOfStop, settle } from "./executor.ts";
 import { type Fetched, isAgain } from "./batch-forming.ts";
 import { abortError, itemOf, Run, type StopReason } from "./run.ts";
@@ -93,16 +94,17 @@ export class BatchRun {
     const items = await this.#items(runs);
     if (items.length === 0) return noOutcome();
     this.#arm();
-    log.info({ type: definition.type, jobs: items.length }, `processing a batch of ${items.length}`);
+    const trace = runs[0]?.trace ?? null;
+    const about = aboutBatch(definition.type, items.length, trace);
+    log.info(about, `processing a batch of ${items.length}`);
     const context: BatchContext = {
       signal: this.#controller.signal,
-      log,
+      log: logAbout(log, about),
       started: (id) => void this.#started.add(id),
       ...outcomeWords((id, outcome) => this.#hear(id, outcome)),
     };
     try {
       const { run } = definition.batch as BatchSettings;
-      const trace = runs[0]?.trace ?? null;
       const returned = await (trace ? trace.within(() => run(items, context)) : run(items, context));
       await tellReturned(returned, items, (id, outcome) => this.#hear(id, outcome));
     } catch (error) {
@@ -256,7 +258,7 @@ export class BatchRun {
     const why = blamed.kind === "failed" ? `${blamed.failure.name}: ${blamed.failure.message}` : blamed.kind;
     const jobs = suspects.length;
     this.#options.log.warn(
-      { type: this.definition.type, jobs },
+      aboutBatch(this.definition.type, jobs, suspects[0]?.trace ?? null),
       `the outcome of ${jobs} jobs of a batch is unknown (${why}); ${then}, and no attempt is charged`,
     );
   }

@@ -5,6 +5,7 @@ import type { Job, Lease } from "../core/job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
 import { encodePayload, encodeResult } from "../core/payload.ts";
 import { type JobContext, snooze } from "../jobs/define-job.ts";
+import { aboutJob, logAbout } from "../report/about-job.ts";
 import type { Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { Run } from "./run.ts";
@@ -21,7 +22,7 @@ export class RunContext implements JobContext {
   }
 
   get log(): Log {
-    return this.#parts.log;
+    return logAbout(this.#parts.log, aboutJob(this.#run.job, this.#run.trace));
   }
 
   /** Bound, because handlers often destructure their context. */

@@ -15,7 +15,7 @@ import { defineJob } from "redrive";
 export const enrich = defineJob("enrich", { run: ({ name }) => ({ upper: String(name).toUpperCase() }) });
 `;
 const RECORD = '{"id":1,"name":"ada"}\n';
-const QUIET = { REDRIVE_LOG: "error" };
+const QUIET = { REDRIVE_LOG: "silent" };
 const NO_STDIN = { stdin: (async function* () {})() };
 
 describe("an input", () => {

@@ -11,7 +11,7 @@ const JOBS = `
 import { defineJob } from "redrive";
 export const enrich = defineJob("enrich", { run: ({ name }) => ({ upper: String(name).toUpperCase() }) });
 `;
-const QUIET = { REDRIVE_LOG: "error" };
+const QUIET = { REDRIVE_LOG: "silent" };
 
 function withJobs(): Bench {
   const bench = createBench();

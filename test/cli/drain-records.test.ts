@@ -13,7 +13,7 @@ export const enrich = defineJob("enrich", { preset: "records", run(record, { att
   return { upper: String(record.name).toUpperCase() };
 } });
 `;
-const QUIET = { REDRIVE_LOG: "error" };
+const QUIET = { REDRIVE_LOG: "silent" };
 
 function withJobs(): Bench {
   const bench = createBench();
@@ -99,13 +99,19 @@ describe("drain --input", () => {
     );
   });
 
-  it("logs what died, and not every record", async () => {
+  it("logs what failed and what died, and not every record", async () => {
     const bench = withJobs();
     const stdin = '{"id":1,"name":"ada"}\n{"id":2,"name":"gone"}\n{"id":3,"name":"late"}\n';
     const call = ["drain", "--jobs", "jobs.mjs", "--input", "-"];
     const { err } = await bench.run(call, { stdin });
-    expect(err.trim().split("\n")).toEqual([
+    expect(
+      err
+        .trim()
+        .split("\n")
+        .toSorted((a, b) => a.slice(25).localeCompare(b.slice(25))),
+    ).toEqual([
       expect.stringContaining("no such customer (attempt 1/6), moved to the dead"),
+      expect.stringContaining("api down (attempt 1/6), requeueing"),
     ]);
     // Fed again, the dead one is a number and no news.
     const again = await bench.run(call, { stdin });

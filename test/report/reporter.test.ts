@@ -21,11 +21,11 @@ describe("the log", () => {
     await bench.until(() => worker.counts.dead === 1);
     expect(lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
       "info processing (attempt 1/3)",
-      "info Error: no such file (attempt 1/3), requeueing for attempt 2 in 5s",
+      "warn Error: no such file (attempt 1/3), requeueing for attempt 2 in 5s",
       "info processing (attempt 2/3)",
-      "info Error: no such file (attempt 2/3), requeueing for attempt 3 in 5s",
+      "warn Error: no such file (attempt 2/3), requeueing for attempt 3 in 5s",
       "info processing (attempt 3/3)",
-      "warn Error: no such file (attempt 3/3), moved to the dead letter queue",
+      "error Error: no such file (attempt 3/3), moved to the dead letter queue",
     ]);
   });
 
