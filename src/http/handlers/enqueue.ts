@@ -75,9 +75,10 @@ function answers(call: Call<"jobs.enqueue">): ReadableStream<Uint8Array> {
         throw error;
       }
     },
-    async cancel() {
+    cancel() {
       leave();
-      await chunks.return(undefined);
+      // Not awaited: it may wait for a line that never comes.
+      void chunks.return(undefined).catch(() => undefined);
     },
   });
 }
