@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { apiPage, contextPage, eventsPage } from "./docs-api.mjs";
 import { cliPage } from "./docs-cli.mjs";
+import { httpPage, pathsFile } from "./docs-http.mjs";
 import { optionsPage } from "./docs-options.mjs";
 import { exportsOf, readTypes } from "./declarations.mjs";
 import { roomsTable } from "./rooms.mjs";
@@ -55,6 +56,9 @@ async function makePages() {
   const types = readTypes(join(root, "src"));
   const mute = new Set();
   const silent = (name) => mute.add(name);
+  const [{ PREFIX, ROUTES }, { openApi }, { STATUS }] = await Promise.all(
+    ["routes", "openapi", "http-error"].map((name) => import(`../dist/http/${name}.js`)),
+  );
   const { values } = exportsOf(join(root, "src/index.ts"));
   const pages = new Map([
     ["docs/reference/options.md", optionsPage(types, silent)],
@@ -62,6 +66,8 @@ async function makePages() {
     ["docs/reference/context.md", contextPage(types, silent)],
     ["docs/reference/events.md", eventsPage(types, silent)],
     ["docs/reference/cli.md", await cliPage(run)],
+    ["docs/reference/http.md", httpPage(ROUTES, openApi, PREFIX, STATUS)],
+    ["src/http/paths.ts", pathsFile(ROUTES)],
     [ARCHITECTURE, withRooms(readFileSync(join(root, ARCHITECTURE), "utf8"))],
   ]);
 

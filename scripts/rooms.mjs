@@ -22,6 +22,7 @@ export const ROOMS = [
   ["records", "a stream of records through one job type"],
   ["config", "the files of users: job modules, config files, store URLs"],
   ["redrive", "the root: puts the library together and chooses a store"],
+  ["http", "`redrive/http`: the library over HTTP, its routes, rights and client"],
   ["batch-command", "the passes and rounds of `redrive batch`"],
   ["testing", "`redrive/testing`: a queue on a clock that tests turn"],
   ["cli", "the command line"],

@@ -6,7 +6,7 @@ import { pausesInForce } from "../core/holding.ts";
 import type { Job } from "../core/job.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { PAGE } from "../enqueue/paging.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import type { Pause, Store } from "../store/store.ts";
 import { hostId, isAlive } from "../system/processes.ts";

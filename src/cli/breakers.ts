@@ -5,8 +5,8 @@ import { JOB_BOUNDS } from "../core/new-job.ts";
 import { didYouMean } from "../core/options.ts";
 import { RedriveError } from "../core/errors.ts";
 import type { BreakerView } from "../operate/breakers.ts";
-import { isoTime } from "../operate/json-form.ts";
-import type { Redrive } from "../redrive.ts";
+import { breakerForm } from "../operate/view-forms.ts";
+import type { Redrive } from "../redrive-api.ts";
 import { type Cli, defined, examples, textual, whyFlag, whyOf } from "./command.ts";
 import { stateStyle } from "./paint.ts";
 import { safeLine } from "../core/safe-text.ts";
@@ -83,18 +83,6 @@ async function tell(session: Session, { store }: Redrive, view: BreakerView): Pr
   const by = view.state === "isolated" && view.until === null ? " until it is closed by hand" : "";
   const word = BREAKER_WORDS[view.state];
   session.answer(breakerForm(view), () => `The breaker of ${view.service} is ${word}${by}${until}${ramp}.\n`);
-}
-
-/** A breaker as it appears outside. */
-export function breakerForm(view: BreakerView): object {
-  return {
-    ...view,
-    since: view.since === 0 ? null : isoTime(view.since),
-    until: isoTime(view.until),
-    holdUntil: isoTime(view.holdUntil),
-    rampUntil: isoTime(view.rampUntil),
-    sick: view.sick.map(({ worker, until }) => ({ worker, until: isoTime(until) })),
-  };
 }
 
 function breakersTable(views: readonly BreakerView[], now: number, session: Session): string {

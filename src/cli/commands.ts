@@ -39,6 +39,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import("./worker.ts"),
   },
   {
+    name: "up",
+    takes: "[options]",
+    summary: "serve the HTTP API and the dashboard, and run jobs, in one process",
+    load: () => import("./up.ts"),
+  },
+  {
     name: "drain",
     takes: "[options]",
     summary: "run all due jobs, wait for those due soon, then exit",
@@ -113,6 +119,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "print the gauges of the fleet for Prometheus, or serve them on a port",
     load: () => import("./metrics.ts"),
   },
+  { name: "tokens", summary: "make, list and revoke tokens of the HTTP API", load: () => import("./tokens.ts") },
   {
     name: "monitoring",
     summary: "print the Grafana board and the alert rules for Prometheus",

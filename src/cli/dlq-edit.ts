@@ -11,7 +11,7 @@ import { safeLine } from "../core/safe-text.ts";
 import { isoTime, rawJson } from "../operate/json-form.ts";
 import { type EditAnswer, undoFor } from "../operate/edit.ts";
 import { checkedPayload, type Known } from "../operate/repair-letters.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import { openEditedFile } from "../system/editor.ts";
 import { put } from "../system/output.ts";
 import { type Cli, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";

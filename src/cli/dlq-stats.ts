@@ -6,7 +6,7 @@ import { lookAt, lookedText } from "./look.ts";
 import { noMatchHint } from "./no-match-hint.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
-import { isoTime } from "../operate/json-form.ts";
+import { tallyForm } from "../operate/view-forms.ts";
 import { cutTo, widthOf } from "./table.ts";
 import { bar, counted } from "./format.ts";
 
@@ -25,16 +25,6 @@ export async function dlqStats(session: Session, flags: Flags): Promise<void> {
   session.show(tallyForm(tally), () => (tally.total === 0 ? none : tallyText(tally, session)));
   if (tally.seenTo === undefined || session.json) return;
   session.say(`${lookedText(flags, "dead letter", tally.seenTo, now)} There may be more: add --look-at 1000000`);
-}
-
-/** A tally as it appears outside. */
-export function tallyForm(tally: Tally): object {
-  const causes = tally.causes.map((cause) => ({
-    ...cause,
-    firstAt: isoTime(cause.firstAt),
-    lastAt: isoTime(cause.lastAt),
-  }));
-  return { ...tally, causes, ...(tally.seenTo !== undefined && { seenTo: isoTime(tally.seenTo) }) };
 }
 
 function tallyText(tally: Tally, session: Session): string {

@@ -1,7 +1,7 @@
 // `redrive dlq triage`: what to do about the dead letters of each cause, why, and the command to run next.
 import type { Command } from "commander";
 import { safeLine } from "../core/safe-text.ts";
-import { isoTime } from "../operate/json-form.ts";
+import { triageForm } from "../operate/view-forms.ts";
 import { triageCauses, type TriagedCause } from "../operate/triage.ts";
 import { type Cli, defined, examples, numeric, textual } from "./command.ts";
 import { counted, grouped } from "./format.ts";
@@ -46,19 +46,8 @@ function nextOf({ advice, cause: { fingerprint } }: TriagedCause, session: Sessi
 }
 
 function formOf(found: TriagedCause, session: Session): object {
-  const { cause, advice, reason, facts } = found;
-  const { firstAt, lastAt, boutAt, now } = facts;
-  const times = { firstAt: isoTime(firstAt), lastAt: isoTime(lastAt), boutAt: isoTime(boutAt), now: isoTime(now) };
-  const service = facts.service && { ...facts.service, closedAt: isoTime(facts.service.closedAt) };
-  return {
-    fingerprint: cause.fingerprint,
-    advice,
-    reason,
-    command: nextOf(found, session),
-    dead: cause.dead,
-    types: cause.types,
-    facts: { ...facts, ...times, service },
-  };
+  const { fingerprint, advice, reason, ...rest } = triageForm(found) as Record<string, unknown>;
+  return { fingerprint, advice, reason, command: nextOf(found, session), ...rest };
 }
 
 /** The table, with the command to run next under each line. */

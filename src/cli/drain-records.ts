@@ -4,7 +4,7 @@ import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import type { RecordsSummary } from "../records/process-records.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { type Flags, textual } from "./command.ts";
 import { formatOf, idIn, openInput, type PlacedRecord, recordsOf } from "./records-in.ts";

@@ -6,7 +6,7 @@ import { heldJobs, unservedJobs } from "../operate/due-work.ts";
 import { type Alert, alertsFrom, resolveAlerts } from "../core/alerts.ts";
 import { type RecordsSummary, countRetries, successRateOf } from "../records/process-records.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { WorkerCounts } from "../report/reporter.ts";
 import { type Cli, examples, type Flags, textual } from "./command.ts";
 import { drainInto, drainRecords, missingText, recordsText } from "./drain-records.ts";

@@ -5,7 +5,7 @@ import type { PolicyOptions } from "../core/policy.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { checkJobOf, type EnqueueOptions, type KnownType, payloadOfText } from "../enqueue/new-jobs.ts";
 import type { EnqueuedJob } from "../enqueue/enqueue-result.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import { EXIT } from "./exit.ts";
 import type { StopSignal } from "./io.ts";
 import { badLine, linesOf, type NumberedLine } from "./ndjson.ts";

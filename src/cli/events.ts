@@ -6,8 +6,8 @@ import { fieldsFrom } from "../core/options.ts";
 import { masked } from "../core/safe-text.ts";
 import { type EventFilter } from "../operate/event-log.ts";
 import { instantOf } from "../enqueue/new-jobs.ts";
-import { isoTime, rawJson } from "../operate/json-form.ts";
-import type { Redrive } from "../redrive.ts";
+import { eventForm } from "../operate/view-forms.ts";
+import type { Redrive } from "../redrive-api.ts";
 import { type Cli, defined, examples, type Flags, numeric, textual } from "./command.ts";
 import { shortTime } from "./format.ts";
 import { stateStyle } from "./paint.ts";
@@ -54,12 +54,6 @@ async function filterOf(flags: Flags, { store }: Redrive): Promise<EventFilter> 
     cursor: textual(flags.cursor) ?? null,
     ...defined({ kind: textual(flags.kind), actor: textual(flags.actor), subject: textual(flags.subject), from }),
   };
-}
-
-/** An event as it appears outside. */
-function eventForm({ at, value, ...event }: LoggedEvent): object {
-  const { seq, ...rest } = event;
-  return { seq, at: isoTime(at), ...rest, value: rawJson(value) };
 }
 
 type Result = Exclude<ActionStep, "intent"> | "unknown";

@@ -1,7 +1,7 @@
 // Jobs that people name by their own key instead of by an id.
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { safeLine } from "../core/safe-text.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { Session } from "./session.ts";
 import { withWholeId } from "./whole-ids.ts";
 

@@ -1,6 +1,6 @@
 // `redrive jobs explain`: why a job is not running; each reason with what happens next and when.
 import type { Reason } from "../core/explain.ts";
-import { isoTime } from "../operate/json-form.ts";
+import { explanationForm } from "../operate/view-forms.ts";
 import { stateStyle } from "./paint.ts";
 import { masked, safeLine } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
@@ -13,7 +13,7 @@ export async function explainToPeople(session: Session, name: string): Promise<v
   const explanation = await byIdOrKey(session, redrive, name, (found) => redrive.jobs.explain(found));
   const { now } = await redrive.store.control();
   const { id, state, summary, reasons } = explanation;
-  const form = { ...explanation, reasons: reasons.map((reason) => ({ ...reason, at: isoTime(reason.at) })) };
+  const form = explanationForm(explanation);
   session.show(form, () => {
     const style = stateStyle(state);
     const word = style ? session.paint(style, state) : state;

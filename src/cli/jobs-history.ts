@@ -1,7 +1,7 @@
 // `redrive jobs history`: every run of one job with its retries.
 import { formatDuration } from "../core/duration.ts";
 import type { RunRecord } from "../core/run-record.ts";
-import { isoTime } from "../operate/json-form.ts";
+import { runRecordForm } from "../operate/view-forms.ts";
 import { stateStyle } from "./paint.ts";
 import { masked } from "../core/safe-text.ts";
 import type { Session } from "./session.ts";
@@ -14,17 +14,7 @@ export async function showHistory(session: Session, id: string): Promise<void> {
   const redrive = await session.openExisting();
   const runs = await byIdOrKey(session, redrive, id, (found) => redrive.runs.history(found));
   const { now } = await redrive.store.control();
-  session.show({ items: runs.map(runForm) }, () => historyTable(runs, now, session));
-}
-
-function runForm(run: RunRecord): object {
-  const { nextRetryAt, startedAt, completedAt } = run;
-  return {
-    ...run,
-    nextRetryAt: isoTime(nextRetryAt),
-    startedAt: isoTime(startedAt),
-    completedAt: isoTime(completedAt),
-  };
+  session.show({ items: runs.map(runRecordForm) }, () => historyTable(runs, now, session));
 }
 
 const COLUMNS: readonly Column[] = [

@@ -1,7 +1,7 @@
 // `redrive limits`: shows the rate limits, retry budgets and weights that workers are configured with, and what is
 // left.
 import { formatDuration } from "../core/duration.ts";
-import { isoTime } from "../operate/json-form.ts";
+import { limitForm } from "../operate/view-forms.ts";
 import type { LimitView } from "../operate/limit-views.ts";
 import { type Cli, examples } from "./command.ts";
 import type { Session } from "./session.ts";
@@ -19,10 +19,6 @@ export function register(cli: Cli): void {
       views.length === 0 ? "No worker has declared a limit.\n" : limitsTable(views, now, session),
     );
   });
-}
-
-function limitForm({ rate, ...view }: LimitView): object {
-  return { ...view, rate: rate && { ...rate, nextAt: isoTime(rate.nextAt) } };
 }
 
 const COLUMNS: readonly Column[] = [

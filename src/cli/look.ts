@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { LOOK_AT } from "../enqueue/paging.ts";
 import { safeLine } from "../core/safe-text.ts";
-import { isoTime } from "../operate/json-form.ts";
 import type { Page } from "../store/store.ts";
 import { type Flags, numeric } from "./command.ts";
 import { counted, relativeTime } from "./format.ts";
@@ -15,11 +14,6 @@ export function lookFlag(command: Command, what: string): Command {
 
 /** The value of the flag. */
 export const lookAt = (flags: Flags): number => numeric(flags.lookAt) ?? LOOK_AT;
-
-/** The cursor of a page and how far it has looked, as scripts see it. */
-export function pageForm({ next, seenTo }: Page<unknown>): object {
-  return { next, ...(seenTo !== undefined && { seenTo: isoTime(seenTo) }) };
-}
 
 /** `Looked at 10,000 jobs, back to 2h ago.` */
 export function lookedText(flags: Flags, one: string, seenTo: number, now: number): string {

@@ -1,7 +1,7 @@
 // The message for filters that match no dead letter or no job: which filters, and which values may have been meant.
 import { didYouMean } from "../core/options.ts";
 import { LOOK_AT } from "../enqueue/paging.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { Flags } from "./command.ts";
 
 const OF_JOBS = ["state", "type", "queue", "key", "class", "reason", "service", "tenant"];

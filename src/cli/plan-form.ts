@@ -1,32 +1,9 @@
-// The plan of a redrive for people and for scripts.
+// The plan of a redrive for people.
 import { formatDuration } from "../core/duration.ts";
 import type { RedrivePlan } from "../core/recovery/plan.ts";
 import { safeLine } from "../core/safe-text.ts";
-import { isoTime } from "../operate/json-form.ts";
 import { counted, grouped, shortTime } from "./format.ts";
 import type { Session } from "./session.ts";
-
-/** A plan as JSON for callers. */
-export function planForm(plan: RedrivePlan): object {
-  const { id, count, toSend, warnings, rate, durationMs, facts, proves, by } = plan;
-  const { types, services, tenants, groups } = facts;
-  return {
-    id,
-    count,
-    toSend,
-    warnings,
-    expiresAt: isoTime(plan.expiresAt),
-    rate,
-    rateBecause: plan.rateBecause,
-    durationMs,
-    types,
-    services,
-    tenants,
-    groups,
-    proves,
-    by,
-  };
-}
 
 /** A plan for people, in lines of up to 80 columns. */
 export function planText(plan: RedrivePlan, session: Session): string {

@@ -7,7 +7,8 @@ import type { RedriveSelection } from "../operate/redrive-selection.ts";
 import { type Cli, defined, examples, type Flags, numeric, textual } from "./command.ts";
 import { definitions, jobFiles, JOBS_FLAG } from "./job-files.ts";
 import { noMatchHint } from "./no-match-hint.ts";
-import { planForm, planText } from "./plan-form.ts";
+import { planForm } from "../operate/view-forms.ts";
+import { planText } from "./plan-form.ts";
 
 const NOTES = `
 A plan changes no job. It is good for 15 minutes, and \`start\` refuses it when

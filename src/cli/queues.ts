@@ -5,7 +5,8 @@ import { checkName, checkText, JOB_BOUNDS } from "../core/new-job.ts";
 import { didYouMean, invalid } from "../core/options.ts";
 import { isoTime } from "../operate/json-form.ts";
 import type { QueueView } from "../operate/queue-views.ts";
-import type { Redrive } from "../redrive.ts";
+import { pauseForm, queueForm } from "../operate/view-forms.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { Pause, PauseTarget } from "../store/store.ts";
 import { type Cli, defined, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";
 import { EXIT } from "./exit.ts";
@@ -103,14 +104,6 @@ async function unknownQueue(redrive: Redrive, queue: string): Promise<string | n
   if (known.includes(queue) || (await redrive.jobs.list({ queue, limit: 1 })).items.length > 0) return null;
   const hint = didYouMean(queue, known);
   return `No worker or job knows a queue ${JSON.stringify(queue)}${hint === "" ? "." : `; ${hint}`} It was paused anyway.`;
-}
-
-function queueForm({ name, paused, types }: QueueView): object {
-  return { name, paused: paused && { ...paused, until: isoTime(paused.until) }, types };
-}
-
-function pauseForm({ kind, name, from, until, reason }: Pause): object {
-  return { kind, name, since: isoTime(from), until: isoTime(until), reason };
 }
 
 function queuesTable(views: readonly QueueView[], now: number, session: Session): string {

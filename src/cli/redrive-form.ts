@@ -1,49 +1,11 @@
-// A redrive run for people and for scripts: its JSON form, its progress line and its last words.
+// A redrive run for people: its progress line and its last words.
 import { formatDuration } from "../core/duration.ts";
 import { RUN_STATES } from "../core/recovery/run.ts";
 import { safeLine } from "../core/safe-text.ts";
-import { isoTime } from "../operate/json-form.ts";
 import type { RedriveRunView } from "../operate/redrive-views.ts";
 import { EXIT } from "./exit.ts";
 import { counted, grouped } from "./format.ts";
 import type { Session } from "./session.ts";
-
-/** The figures that scripts rely on. */
-export function runForm({ id, state, counts, reason }: RedriveRunView): object {
-  const { sent, completed, failed, recalled, left } = counts;
-  return { id, state, sent, completed, failed, recalled, left, reason };
-}
-
-/** The run with all that is known about it. */
-export function wholeRunForm(run: RedriveRunView): object {
-  const { counts, plan, selection, count, toSend, by, why, steps, step, rate, tolerate, superseded, waits, newDeaths } =
-    run;
-  const { cancelled, gone, pending, byOthers } = counts;
-  return {
-    ...runForm(run),
-    cancelled,
-    gone,
-    pending,
-    byOthers,
-    newDeaths,
-    waits,
-    waitsUntil: isoTime(run.waitsUntil),
-    plan,
-    count,
-    toSend,
-    selection,
-    steps,
-    step,
-    rate,
-    judgeWithinMs: run.judgeWithinMs,
-    tolerate,
-    superseded,
-    by,
-    why,
-    startedAt: isoTime(run.startedAt),
-    endedAt: isoTime(run.endedAt),
-  };
-}
 
 /** The exit code at the end of a run: 0 only if it completed. */
 export function runExit({ state }: Pick<RedriveRunView, "state">): number {

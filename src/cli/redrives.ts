@@ -9,8 +9,9 @@ import type { RedriveRunView } from "../operate/redrive-views.ts";
 import { type Cli, defined, examples, numeric, textual, whyFlag, whyOf } from "./command.ts";
 import { bar, fullTime, grouped, relativeTime } from "./format.ts";
 import { stateStyle } from "./paint.ts";
-import { planForm, planText, rateText, stepsText } from "./plan-form.ts";
-import { booksText, runForm, stepText, wholeRunForm } from "./redrive-form.ts";
+import { planForm, runForm, wholeRunForm } from "../operate/view-forms.ts";
+import { planText, rateText, stepsText } from "./plan-form.ts";
+import { booksText, stepText } from "./redrive-form.ts";
 import type { Session } from "./session.ts";
 import { tableOf } from "./table.ts";
 

@@ -1,17 +1,10 @@
-// Schedules and upkeep as a table and as JSON.
+// Schedules and upkeep as a table.
 import { formatDuration } from "../core/duration.ts";
-import { isoTime, rawJson } from "../operate/json-form.ts";
 import type { AnyScheduleView } from "../schedules/schedule-views.ts";
 import { stateStyle } from "./paint.ts";
 import type { Session } from "./session.ts";
 import { type Column, tableText } from "./table.ts";
 import { relativeTime } from "./format.ts";
-
-/** A row of the list as JSON. */
-export function scheduleForm(view: AnyScheduleView): object {
-  const times = { lastAt: isoTime(view.lastAt), nextAt: isoTime(view.nextAt) };
-  return view.kind === "schedule" ? { ...view, ...times, input: rawJson(view.input) } : { ...view, ...times };
-}
 
 const COLUMNS: readonly Column[] = [
   { title: "NAME", least: 12 },

@@ -6,7 +6,7 @@ import { typesByName } from "../schedules/schedule-jobs.ts";
 import type { ScheduleOptions } from "../schedules/schedule-options.ts";
 import type { ScheduleView } from "../schedules/schedule-views.ts";
 import { checkSchedule } from "../schedules/schedules.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import {
   type Cli,
   defined,
@@ -21,7 +21,8 @@ import {
 } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { safeLine } from "../core/safe-text.ts";
-import { scheduleForm, schedulesTable, zonedTime } from "./schedules-table.ts";
+import { scheduleForm } from "../operate/view-forms.ts";
+import { schedulesTable, zonedTime } from "./schedules-table.ts";
 import type { Session } from "./session.ts";
 import { relativeTime } from "./format.ts";
 import { definitions, jobFiles, JOBS_FLAG } from "./job-files.ts";

@@ -9,7 +9,7 @@ import { openStore } from "../open-store.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { jsonText } from "../operate/json-form.ts";
 import type { Producer } from "../enqueue/producer.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { Traces } from "../report/traces.ts";
 import type { StoreAddress } from "../store/inspection.ts";
 import type { Store } from "../store/store.ts";

@@ -3,12 +3,13 @@
 import { RedriveError } from "../core/errors.ts";
 import { invalid } from "../core/options.ts";
 import { definitions } from "./job-files.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { RedriveStartOptions } from "../operate/redrive-selection.ts";
 import type { RedriveRunView } from "../operate/redrive-views.ts";
 import { type Cli, collected, defined, examples, type Flags, numeric, textual, whyFlag, whyOf } from "./command.ts";
 import { EXIT } from "./exit.ts";
-import { endText, progressText, runExit, runForm, stepText } from "./redrive-form.ts";
+import { runForm } from "../operate/view-forms.ts";
+import { endText, progressText, runExit, stepText } from "./redrive-form.ts";
 import type { Session } from "./session.ts";
 import { listen } from "./supervise.ts";
 import { defaultsOf, workerOptions } from "./worker-flags.ts";

@@ -1,6 +1,6 @@
 // `redrive stuck`: lists and ends runs that exceed their limit.
 import { formatDuration } from "../core/duration.ts";
-import { isoTime } from "../operate/json-form.ts";
+import { stuckForm } from "../operate/view-forms.ts";
 import type { StuckFilter, StuckRun } from "../operate/stuck.ts";
 import { type Cli, defined, examples, type Flags, textual, whyFlag, whyOf } from "./command.ts";
 import type { Command } from "commander";
@@ -58,10 +58,6 @@ function filterFlags(command: Command): Command {
 
 function filterOf(flags: Flags): StuckFilter {
   return defined({ olderThan: textual(flags.olderThan), type: textual(flags.type) }) as StuckFilter;
-}
-
-function stuckForm(run: StuckRun): object {
-  return { ...run, startedAt: isoTime(run.startedAt), retryAt: isoTime(run.retryAt) };
 }
 
 const COLUMNS: readonly Column[] = [

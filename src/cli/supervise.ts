@@ -5,7 +5,7 @@
 //           ── signal, or spent ──► stopping ────► 130, 143 or 75
 //                                   ── signal ───► the same, at once and without the store if need be
 import type { Duration } from "../core/duration.ts";
-import type { Redrive } from "../redrive.ts";
+import type { Redrive } from "../redrive-api.ts";
 import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { realSystem } from "../system/real.ts";
 import { EXIT } from "./exit.ts";

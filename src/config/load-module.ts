@@ -69,11 +69,14 @@ async function loadTransformed(path: string, finds: ReturnType<typeof findsRedri
   return jiti.import<Record<string, unknown>>(path);
 }
 
+/** Subpaths that no job file needs: a server loads packages that jobs must not wait for. */
+const LEFT_OUT = ["./package.json", "./http"];
+
 /** `redrive` and its subpaths as package.json names them; one whose driver is not installed is left out. */
 async function ourModules(): Promise<Record<string, unknown>> {
   const { exports } = own("redrive/package.json") as { readonly exports: Readonly<Record<string, unknown>> };
   const modules: Record<string, unknown> = {};
-  for (const subpath of Object.keys(exports).filter((each) => each !== "./package.json")) {
+  for (const subpath of Object.keys(exports).filter((each) => !LEFT_OUT.includes(each))) {
     const name = `redrive${subpath.slice(1)}`;
     const module: unknown = await import(pathToFileURL(own.resolve(name)).href).catch(() => null);
     if (module !== null) modules[name] = module;

@@ -175,7 +175,7 @@ function isOnItsOwn({ key, group }: NewJob): boolean {
 const KEY_TRIES = 40;
 
 /** Tries a chunk until its keys are free; nothing of it is written before that. */
-async function patiently<T>(write: () => Promise<T>): Promise<T> {
+export async function patiently<T>(write: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await write();

@@ -1,4 +1,5 @@
 // Enqueues jobs: single calls that share writes, and streams in chunks.
+import type { RedriveError } from "../core/errors.ts";
 import { checkText, type NewJob } from "../core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
@@ -8,6 +9,7 @@ import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
+import { enqueueEach, type JobToEnqueue } from "./enqueue-each.ts";
 import { type EnqueueManyOptions, enqueueStream, type EnqueueSummary } from "./enqueue-stream.ts";
 import { type EnqueuedJob, enqueueResult, withinOf } from "./enqueue-result.ts";
 import { openEnqueuer } from "./enqueuer.ts";
@@ -55,6 +57,8 @@ export interface Producer {
     records: AsyncIterable<NewRecord>,
     onChunk: (jobs: readonly EnqueuedJob[], soFar: EnqueueSummary) => void,
   ): Promise<EnqueueSummary>;
+  /** Writes jobs of any types in one write, each answered on its own. */
+  enqueueEach(jobs: readonly JobToEnqueue[]): Promise<(EnqueuedJob | RedriveError)[]>;
   idle(): Promise<void>;
 }
 
@@ -129,6 +133,7 @@ export function openProducer(parts: ProducerParts): Producer {
             ? checkPayloadText(record.text, maxPayloadBytes)
             : encodePayload(record.value, maxPayloadBytes),
       }),
+    enqueueEach: (jobs) => enqueueEach({ ...parts, known, newId: system.jobId }, jobs),
     idle: () => enqueuer.idle(),
   };
 }

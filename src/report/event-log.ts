@@ -45,11 +45,15 @@ export function openEventLog({
   store,
   actor,
   log,
+  request,
 }: {
   readonly store: Pick<Store, "record">;
   readonly actor: string;
   readonly log: Log;
+  /** The request that every action through it belongs to; its number stands in the details of each row. */
+  readonly request?: string | undefined;
 }): EventLog {
+  const asked = request === undefined ? {} : { request };
   return {
     actor,
     async act<T>(
@@ -59,10 +63,12 @@ export function openEventLog({
       if (why !== undefined) checkWhy(why);
       if (isEmpty) return work();
       const about = { kind, actor, why: (why as string | undefined) ?? null, subject };
-      const [intent = null] = await store.record([{ ...about, value: eventValue({ step: "intent", ...details }) }]);
+      const [intent = null] = await store.record([
+        { ...about, value: eventValue({ step: "intent", ...details, ...asked }) },
+      ]);
       const end = async (step: ActionStep, rest: object): Promise<void> => {
         try {
-          await store.record([{ ...about, intent, value: eventValue({ step, ...rest }) }]);
+          await store.record([{ ...about, intent, value: eventValue({ step, ...rest, ...asked }) }]);
         } catch (error) {
           const what = `${kind} is ${step}, but the event log has no outcome for its intent ${intent}`;
           log.warn({ kind, subject, intent, error: textOf(error) }, what);

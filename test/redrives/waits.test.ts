@@ -1,7 +1,7 @@
 // What a redrive run waits for, on real stores and virtual time: for hours it sends nothing more than it may, its
 // record says why in the form that `redrives show` prints, and it goes on once the reason is gone.
 import { describe, expect, inject, it } from "vitest";
-import { wholeRunForm } from "../../src/cli/redrive-form.ts";
+import { wholeRunForm } from "../../src/operate/view-forms.ts";
 import { openBreakers } from "../../src/operate/breakers.ts";
 import { openEventLog } from "../../src/report/event-log.ts";
 import { NO_LIMITS } from "../../src/services/holding.ts";

@@ -20,8 +20,8 @@ export type Longer = Readonly<Record<string, { readonly lines: number; readonly 
 const FILE_LINES = 400;
 const FUNCTION_LINES = 60;
 
-/** Rooms that may use packages: drivers in a store, loaders in config, and the command line. */
-const MAY_USE_PACKAGES = ["config", "cli"];
+/** Rooms that may use packages: drivers in a store, loaders in config, the server and the command line. */
+const MAY_USE_PACKAGES = ["config", "http", "cli"];
 /** Files elsewhere that load a package when it is first needed; that importing redrive does not is a test of its own. */
 const LOADS_LATER: Readonly<Record<string, string>> = {
   "src/schedules/cron.ts": "croner",
