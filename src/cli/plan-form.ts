@@ -17,8 +17,9 @@ export function planText(plan: RedrivePlan, session: Session): string {
   const lines: readonly (readonly [string, string])[] = [
     ["died", first === last ? `${first}` : `${first} to ${last}`],
     ["of", aboutLetters(plan)],
+    ["", facts.looked < facts.count ? `of the first ${grouped(facts.looked)}; the others are counted` : ""],
     ...plan.warnings.map(({ text }) => ["!", text] as const),
-    ["sends", `${grouped(plan.toSend)}: ${steps}`],
+    ["sends", `${facts.looked < facts.count ? "at most " : ""}${grouped(plan.toSend)}: ${steps}`],
     ["rate", `${rateText(plan.rate)} (${plan.rateBecause}): about ${formatDuration(plan.durationMs)}`],
     ["proves", proves.length === 0 ? "" : `${proves.map(proofText).join(", ")} (95 % confidence)`],
   ];

@@ -1,5 +1,5 @@
-// Makes the plan of a redrive: walks through all letters that it means, in flat memory, and reads what the fleet says
-// about their services and types.
+// Makes the plan of a redrive: looks at the letters that it means, at most at the first 10,000 unless a limit or a patch
+// needs all, counts the others, and reads what the fleet says about their services and types.
 import { pausesOf, type Holding } from "../core/holding.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { HOUR } from "../core/flow.ts";
@@ -13,6 +13,7 @@ import type { Limits } from "../core/service.ts";
 import { everyItem, PAGE } from "../enqueue/paging.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { isMisfit, validated } from "../jobs/schema.ts";
+import { countLetters, LOOKED_MOST } from "./letter-counts.ts";
 import { holdingFrom, livingAmong, settingsFrom } from "../services/holding.ts";
 import type { Store } from "../store/store.ts";
 import { type LetterWalk, walkLetters } from "../upkeep/redrive-letters.ts";
@@ -44,7 +45,7 @@ const GROUP_PAGES = 10;
 /** Hours of the past in which a busy one is looked for. */
 const HOURS = 7 * 24;
 
-/** Walks through the letters of a selection. */
+/** Looks at the letters of a selection, and counts them. */
 export async function gatherLetters(
   source: PlanSource,
   asked: AskedSelection,
@@ -54,10 +55,12 @@ export async function gatherLetters(
   const sum = new LetterSum();
   const fits = patch === null ? null : fittingBy(source.jobs, patch);
   const misfits: string[] = [];
-  const { limit = Number.POSITIVE_INFINITY } = selection;
+  // The end of a limit has to be found, and every patched payload checked.
+  const isBounded = selection.limit === undefined && patch === null;
+  const most = isBounded ? LOOKED_MOST : (selection.limit ?? Number.POSITIVE_INFINITY);
   let cursor: string | null = null;
-  for (let more = true; more && sum.count < limit; more = cursor !== null) {
-    const left = Math.min(PAGE, limit - sum.count);
+  for (let more = true; more && sum.looked < most; more = cursor !== null) {
+    const left = Math.min(PAGE, most - sum.looked);
     const page: LetterWalk = await walkLetters(source.store, selection, {
       cursor,
       limit: left,
@@ -71,9 +74,23 @@ export async function gatherLetters(
     }
     cursor = page.next;
   }
-  // Letters behind the limit were not looked at.
-  const planned = cursor === null || selection.ids ? selection : { ...selection, upTo: cursor };
-  return { selection: planned, facts: await sum.facts(source.store), misfits, samples: sum.samples };
+  const { samples } = sum;
+  const facts = await sum.facts(source.store);
+  if (cursor === null || selection.ids) return { selection, facts, misfits, samples };
+  // Letters behind the limit are not of the run.
+  if (!isBounded) return { selection: { ...selection, upTo: cursor }, facts, misfits, samples };
+  return { selection, facts: await withOthers(source.store, selection, facts, now), misfits, samples };
+}
+
+/** The facts about the first letters, with the number of all and the death of the newest. */
+async function withOthers(store: Store, selection: FrozenSelection, facts: PlanFacts, now: number): Promise<PlanFacts> {
+  const query = { ...filterOf(selection), limit: 1, lookAt: LOOKED_MOST, payloads: false };
+  const [{ count }, { items }] = await Promise.all([
+    countLetters(store, selection, now, null),
+    store.deadLetters(query),
+  ]);
+  const lastDiedAt = Math.max(facts.lastDiedAt ?? 0, items[0]?.diedAt ?? 0);
+  return { ...facts, count: Math.max(facts.count, count), lastDiedAt };
 }
 
 async function frozen(store: Store, asked: AskedSelection, now: number): Promise<FrozenSelection> {
@@ -88,7 +105,7 @@ async function frozen(store: Store, asked: AskedSelection, now: number): Promise
 }
 
 class LetterSum {
-  count = 0;
+  looked = 0;
   readonly samples: Belonging[] = [];
   readonly #types = new Map<string, number>();
   readonly #services = new Map<string, number>();
@@ -102,7 +119,7 @@ class LetterSum {
 
   add({ job, diedAt, supersededBy }: DeadLetter): void {
     const { type, service, tenant, group, queue } = job;
-    this.count += 1;
+    this.looked += 1;
     addTo(this.#types, type);
     if (service !== null) addTo(this.#services, service);
     if (tenant !== null && this.#tenants.size < NAMES_MOST) this.#tenants.add(tenant);
@@ -119,7 +136,8 @@ class LetterSum {
 
   async facts(store: Store): Promise<PlanFacts> {
     return {
-      count: this.count,
+      count: this.looked,
+      looked: this.looked,
       types: Object.fromEntries(this.#types),
       services: Object.fromEntries(this.#services),
       tenants: this.#tenants.size,

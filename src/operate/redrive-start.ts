@@ -13,7 +13,7 @@ import {
 } from "../core/recovery/plan.ts";
 import { begunRun, isOpenRun, type RedriveRun, RUN_CELLS } from "../core/recovery/run.ts";
 import { newPlanId, runIdOf } from "../core/recovery/run-id.ts";
-import { type FrozenSelection, mayOverlap, selectionText } from "../core/recovery/selection.ts";
+import { mayOverlap, selectionText } from "../core/recovery/selection.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { readHolding } from "../services/holding.ts";
 import type { Store } from "../store/store.ts";
@@ -26,6 +26,7 @@ import {
   type StoredRun,
   writeUnlisted,
 } from "../upkeep/run-cells.ts";
+import { countLetters } from "./letter-counts.ts";
 import { gatherFleet, gatherLetters, openAmong } from "./redrive-plans.ts";
 import { checkRunId, type RedriveParts } from "./redrive-changes.ts";
 import {
@@ -169,19 +170,23 @@ async function refuseStale({ store, limits }: RedriveParts, plan: RedrivePlan, n
   const { started } = plan;
   if (started !== null)
     throw refusedStart(plan.id, `it was started before, as ${started}; look at that run, or plan again`);
-  const [count, holding] = await Promise.all([countOf(store, plan.selection), readHolding(store, limits)]);
+  const [count, holding] = await Promise.all([countOf(store, plan), readHolding(store, limits)]);
   const open = openAmong(Object.keys(plan.facts.services), holding).map(({ service }) => service);
   const why = staleness(plan, { ...count, open }, now);
   if (why !== null) throw refusedStart(plan.id, `${why}; plan again`);
 }
 
 /** How many letters of a plan match still, and how many others match now. */
-async function countOf(store: Store, selection: FrozenSelection): Promise<Pick<StartFacts, "count" | "come">> {
+async function countOf(
+  store: Store,
+  { selection, facts, at }: RedrivePlan,
+): Promise<Pick<StartFacts, "count" | "come">> {
   const { ids } = selection;
   if (ids) {
     const { letters } = await walkLetters(store, selection, { cursor: null, limit: ids.length, payloads: false });
     return { count: letters.length, come: 0 };
   }
+  if (facts.looked < facts.count) return countLetters(store, selection, at, facts.count);
   const { through: _, ...all } = rangeOf(selection);
   const { total: count } = await store.tally(rangeOf(selection));
   return { count, come: Math.max(0, (await store.tally(all)).total - count) };

@@ -53,7 +53,7 @@ export function runRecordForm(run: RunRecord): object {
 /** The plan of a redrive. */
 export function planForm(plan: RedrivePlan): object {
   const { id, count, toSend, warnings, rate, durationMs, facts, proves, by } = plan;
-  const { types, services, tenants, groups } = facts;
+  const { looked, types, services, tenants, groups } = facts;
   return {
     id,
     count,
@@ -63,6 +63,7 @@ export function planForm(plan: RedrivePlan): object {
     rate,
     rateBecause: plan.rateBecause,
     durationMs,
+    looked,
     types,
     services,
     tenants,

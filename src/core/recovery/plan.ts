@@ -29,6 +29,8 @@ export interface PlanWarning {
 export interface PlanFacts {
   /** Letters that match. */
   readonly count: number;
+  /** Letters that were looked at one by one, the first in the order of enqueue; what follows is said of these. */
+  readonly looked: number;
   /** Letters by the type of their jobs. */
   readonly types: Readonly<Record<string, number>>;
   /** Letters by service, of those that have one. */
@@ -43,7 +45,7 @@ export interface PlanFacts {
   readonly superseded: Readonly<Partial<Record<State | "gone", number>>>;
   /** When the first of them died; null where there are none. */
   readonly firstDiedAt: number | null;
-  /** When the last of them died. */
+  /** When the newest letter died, of all that match. */
   readonly lastDiedAt: number | null;
 }
 
@@ -79,7 +81,7 @@ export interface RedrivePlan {
   readonly selection: FrozenSelection;
   /** Letters that match. */
   readonly count: number;
-  /** Letters that are sent. */
+  /** Letters that are sent; at most so many where not all were looked at. */
   readonly toSend: number;
   /** What was found about them. */
   readonly facts: PlanFacts;
@@ -202,7 +204,8 @@ export function lastBusyHour(hours: readonly { readonly completed: number }[]): 
 function warningsOf(facts: PlanFacts, fleet: FleetFacts, superseded: boolean): PlanWarning[] {
   const newer = supersededCount(facts);
   const { completed = 0 } = facts.superseded;
-  const { groups, groupsRanOn } = facts;
+  const { groups, groupsRanOn, looked, count } = facts;
+  const among = looked < count ? ` of the first ${looked}` : "";
   const { open, pauses, misfits, isServed } = fleet;
   const about = (kind: string, count: number, text: string): PlanWarning[] =>
     count > 0 ? [{ kind, count, text }] : [];
@@ -210,7 +213,7 @@ function warningsOf(facts: PlanFacts, fleet: FleetFacts, superseded: boolean): P
     ...about(
       "superseded",
       newer,
-      `${letters(newer)} ${newer === 1 ? "has" : "have"} a newer job under ${newer === 1 ? "its" : "their"} key (${completed} completed): ${superseded ? "sent, because you asked for it" : "skipped"}`,
+      `${letters(newer)}${among} ${newer === 1 ? "has" : "have"} a newer job under ${newer === 1 ? "its" : "their"} key (${completed} completed): ${superseded ? "sent, because you asked for it" : "skipped"}`,
     ),
     ...open.flatMap(({ service, state }) =>
       about(
@@ -223,7 +226,7 @@ function warningsOf(facts: PlanFacts, fleet: FleetFacts, superseded: boolean): P
     ...about(
       "groups",
       groupsRanOn,
-      `${groupsRanOn} of ${groups} ${groups === 1 ? "group" : "groups"}: later jobs have run since; the order inside each group is kept`,
+      `${groupsRanOn} of ${groups} ${groups === 1 ? "group" : "groups"}${among && ` of the first ${letters(looked)}`}: later jobs have run since; the order inside each group is kept`,
     ),
     ...about("no_worker", isServed ? 0 : 1, "no living worker serves these types: the run waits until one starts"),
     ...about("misfits", misfits.length, `${letters(misfits.length)} would not fit their type with the patch: skipped`),

@@ -61,6 +61,7 @@ export const plan = v.strictObject({
   rate: number,
   rateBecause: text,
   durationMs: number,
+  looked: count,
   types: counts,
   services: counts,
   tenants: count,

@@ -12,6 +12,7 @@ import {
 
 const FACTS: PlanFacts = {
   count: 100,
+  looked: 100,
   types: { charge: 100 },
   services: { stripe: 100 },
   tenants: 3,
@@ -51,6 +52,17 @@ describe("a plan", () => {
       ],
     });
     expect(planned({ superseded }, {}, true)).toMatchObject({ toSend: 100, warnings: [{ kind: "superseded" }] });
+  });
+
+  it("says of how many letters a warning is, where it has looked at a part of them", () => {
+    const facts = { looked: 40, superseded: { queued: 1 }, groups: 3, groupsRanOn: 2 };
+    expect(planned(facts)).toMatchObject({
+      toSend: 99,
+      warnings: [
+        { text: "1 letter of the first 40 has a newer job under its key (0 completed): skipped" },
+        { text: expect.stringMatching(/^2 of 3 groups of the first 40 letters: /) },
+      ],
+    });
   });
 
   it.each<[string, Partial<PlanFacts>, Partial<FleetFacts>]>([
