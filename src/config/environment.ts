@@ -2,7 +2,7 @@
 // Each variable belongs to one command; the others ignore it.
 import { fixed, MAX_DELAY_MS } from "../core/backoff.ts";
 import { RedriveError } from "../core/errors.ts";
-import { JOB_BOUNDS } from "../core/new-job.ts";
+import { TERMS } from "../core/job.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 
 /** The variables of a process. */
@@ -23,10 +23,10 @@ export type EnvironmentOf = "worker" | "drain";
  */
 export function policyFromEnvironment(env: Environment, command: EnvironmentOf): SaidByEnvironment {
   if (command === "drain") {
-    const retries = wholeNumber(env, "MAX_RETRIES", 0, JOB_BOUNDS.attempts - 1);
+    const retries = wholeNumber(env, "MAX_RETRIES", 0, TERMS.maxAttempts.most - 1);
     return retries === undefined ? {} : { maxAttempts: retries + 1 };
   }
-  const maxAttempts = wholeNumber(env, "MAX_RETRY_ATTEMPTS", 1, JOB_BOUNDS.attempts);
+  const maxAttempts = wholeNumber(env, "MAX_RETRY_ATTEMPTS", 1, TERMS.maxAttempts.most);
   const delayMs = delayOf(env);
   return { ...(maxAttempts !== undefined && { maxAttempts }), ...(delayMs !== undefined && { delayMs }) };
 }

@@ -7,9 +7,9 @@ import {
   type JobLimits,
   KEEP_NAMES,
   LIMIT_NAMES,
-  TERM_NAMES,
   TERMS,
   type Terms,
+  termsOf,
 } from "./job.ts";
 import type { ResolvedPolicy } from "./policy.ts";
 
@@ -53,7 +53,7 @@ export function termsFor(job: JobTerms, declared: DeclaredByType | undefined): T
   const differs = (term: keyof Terms, by: Partial<Terms>): boolean => by[term] !== undefined && by[term] !== job[term];
   if (!LIMIT_NAMES.some((term) => differs(term, said)) && !(keep && KEEP_NAMES.some((term) => differs(term, keep))))
     return null;
-  return { ...carriedTerms(job), ...said, ...keep };
+  return { ...termsOf(job), ...said, ...keep };
 }
 
 /** The same for many jobs of a type: jobs that carry the same share one answer, because a worker asks for every job. */
@@ -61,15 +61,11 @@ export function termsForAll(declared: DeclaredByType): (job: JobTerms) => Terms 
   let [last, terms]: [JobTerms | null, Terms | null] = [null, null];
   return (job) => {
     if (last === null || last.limited !== job.limited || !hasSameTerms(last, job)) {
-      last = { ...carriedTerms(job), limited: job.limited };
+      last = { ...termsOf(job), limited: job.limited };
       terms = termsFor(job, declared);
     }
     return terms;
   };
-}
-
-function carriedTerms(job: Terms): Terms {
-  return Object.fromEntries(TERM_NAMES.map((term) => [term, job[term]])) as unknown as Terms;
 }
 
 const NO_LIMITS: DeclaredLimits = {};

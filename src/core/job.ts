@@ -111,6 +111,8 @@ export interface TermFacts {
   readonly option: string;
   readonly least: number;
   readonly most: number;
+  /** Its value where nothing sets it. */
+  readonly usual: number | null;
   /** Null means no limit. */
   readonly mayBeNull: boolean;
   /** Reads it from a job; a function, because a property whose name is in a variable is slow to read. */
@@ -120,23 +122,32 @@ export interface TermFacts {
 const DAY_MS = 86_400_000;
 const TEN_YEARS_MS = 10 * 366 * DAY_MS;
 const KEEP_MOST_MS = 36_500 * DAY_MS;
+const NONE = { usual: null, mayBeNull: true } as const;
 
-/** Every term once: the checks, the columns of the stores and the values written with a verdict follow from here. */
+/** Every term once: options, checks, defaults, columns of the stores and the values written with a verdict follow from here. */
 export const TERMS = {
-  maxAttempts: { option: "maxAttempts", least: 1, most: 10_000, mayBeNull: false, of: (t) => t.maxAttempts },
-  maxCrashes: { option: "maxCrashes", least: 1, most: 1_000, mayBeNull: false, of: (t) => t.maxCrashes },
-  deadlineMs: { option: "deadline", least: 1, most: TEN_YEARS_MS, mayBeNull: true, of: (t) => t.deadlineMs },
-  stuckMs: { option: "stuck.after", least: 1, most: TEN_YEARS_MS, mayBeNull: true, of: (t) => t.stuckMs },
-  stuckRetryMs: { option: "stuck.retryAfter", least: 0, most: 7 * DAY_MS, mayBeNull: true, of: (t) => t.stuckRetryMs },
-  stuckLimit: { option: "stuck.limit", least: 0, most: 9_999, mayBeNull: true, of: (t) => t.stuckLimit },
+  maxAttempts: { option: "maxAttempts", least: 1, most: 10_000, usual: 10, mayBeNull: false, of: (t) => t.maxAttempts },
+  maxCrashes: { option: "maxCrashes", least: 1, most: 1_000, usual: 3, mayBeNull: false, of: (t) => t.maxCrashes },
+  deadlineMs: { option: "deadline", least: 1, most: TEN_YEARS_MS, ...NONE, of: (t) => t.deadlineMs },
+  stuckMs: { option: "stuck.after", least: 1, most: TEN_YEARS_MS, ...NONE, of: (t) => t.stuckMs },
+  stuckRetryMs: { option: "stuck.retryAfter", least: 0, most: 7 * DAY_MS, ...NONE, of: (t) => t.stuckRetryMs },
+  stuckLimit: { option: "stuck.limit", least: 0, most: 9_999, ...NONE, of: (t) => t.stuckLimit },
   keepFinishedMs: {
     option: "keep.finished",
     least: 0,
     most: KEEP_MOST_MS,
+    usual: DAY_MS,
     mayBeNull: true,
     of: (t) => t.keepFinishedMs,
   },
-  keepDeadMs: { option: "keep.dead", least: 0, most: KEEP_MOST_MS, mayBeNull: true, of: (t) => t.keepDeadMs },
+  keepDeadMs: {
+    option: "keep.dead",
+    least: 0,
+    most: KEEP_MOST_MS,
+    usual: 7 * DAY_MS,
+    mayBeNull: true,
+    of: (t) => t.keepDeadMs,
+  },
 } as const satisfies Readonly<Record<keyof Terms, TermFacts>>;
 
 /** The names of the terms. */
@@ -148,6 +159,16 @@ export const LIMIT_NAMES = TERM_NAMES.filter((name) => !KEEP_NAMES.some((keep) =
   keyof Terms,
   keyof JobKeep
 >[];
+
+/** The terms where nothing sets them. */
+export const USUAL_TERMS = Object.freeze(
+  Object.fromEntries(TERM_NAMES.map((name) => [name, TERMS[name].usual])),
+) as unknown as Terms & { readonly [K in keyof JobKeep]: number };
+
+/** The terms of a job or a policy, without its other fields. */
+export function termsOf(carrier: Terms): Terms {
+  return Object.fromEntries(TERM_NAMES.map((name) => [name, carrier[name]])) as unknown as Terms;
+}
 
 /** Reads each term of a job, in the order of their names. */
 export const TERM_READERS: readonly ((terms: Terms) => number | null)[] = TERM_NAMES.map((name) => TERMS[name].of);

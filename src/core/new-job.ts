@@ -68,11 +68,8 @@ export const JOB_BOUNDS = {
   payloadDepth: 64,
   keyBytes: 255,
   traceBytes: 1_024,
-  attempts: TERMS.maxAttempts.most,
-  crashes: TERMS.maxCrashes.most,
   version: 1_000_000,
   delayMs: TERMS.deadlineMs.most,
-  stuckRetryMs: TERMS.stuckRetryMs.most,
   resultBytes: 65_536,
   keepMs: TERMS.keepDeadMs.most,
 } as const;

@@ -3,19 +3,13 @@
 import { type Backoff, type CustomDelay, exponential, fixed, immediate, resolveBackoff } from "./backoff.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { didYouMean, invalid, parseNumber, namesOf, parseOptions } from "./options.ts";
-import { JOB_BOUNDS } from "./new-job.ts";
+import { type JobKeep, LIMIT_NAMES, TERMS, type Terms, USUAL_TERMS } from "./job.ts";
 
 /** A complete policy; nothing below the resolution sees an optional. */
-export interface Policy {
-  readonly maxAttempts: number;
-  readonly maxCrashes: number;
+export interface Policy extends Terms {
   readonly backoff: Backoff;
-  readonly deadlineMs: number | null;
   /** Limit of one attempt; null for none. */
   readonly timeoutMs: number | null;
-  readonly stuckMs: number | null;
-  readonly stuckRetryMs: number | null;
-  readonly stuckLimit: number | null;
   /** How long completed and cancelled jobs are kept. */
   readonly keepFinishedMs: number;
   /** How long dead letters are kept. */
@@ -68,16 +62,9 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
 const LIBRARY: Policy = {
-  maxAttempts: 10,
-  maxCrashes: 3,
+  ...USUAL_TERMS,
   backoff: exponential({ initial: "1s", multiplier: 3, max: "1h", jitter: "full" }),
-  deadlineMs: null,
   timeoutMs: null,
-  stuckMs: null,
-  stuckRetryMs: null,
-  stuckLimit: null,
-  keepFinishedMs: DAY_MS,
-  keepDeadMs: 7 * DAY_MS,
 };
 
 /** The named sets of limits; see backoff and presets. */
@@ -142,31 +129,43 @@ export const POLICY_FIELDS = namesOf<PolicyOptions>()([
 ]);
 const STUCK_FIELDS = namesOf<NonNullable<PolicyOptions["stuck"]>>()(["after", "retryAfter", "limit"]);
 const KEEP_FIELDS = namesOf<NonNullable<PolicyOptions["keep"]>>()(["finished", "dead"]);
-const LONGEST = { minMs: 1, maxMs: JOB_BOUNDS.delayMs };
-
 function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
   const given = parseOptions(options, POLICY_FIELDS, layer);
   const said: { -readonly [K in keyof Policy]?: Policy[K] } = {
     ...presetOf(given.preset, layer),
+    ...limitsOf(given, layer),
     ...attemptsOf(given, layer),
   };
-  if (given.maxCrashes !== undefined) {
-    said.maxCrashes = parseNumber(given.maxCrashes, `${layer}.maxCrashes`, {
-      min: 1,
-      max: JOB_BOUNDS.crashes,
-      integer: true,
-    });
-  }
   if (given.backoff !== undefined) said.backoff = resolveBackoff(given.backoff, `${layer}.backoff`);
-  if (given.deadline !== undefined) said.deadlineMs = durationOrNull(given.deadline, `${layer}.deadline`);
-  if (given.timeout !== undefined) said.timeoutMs = durationOrNull(given.timeout, `${layer}.timeout`);
-  if (given.stuck !== undefined) Object.assign(said, stuckOf(given.stuck, `${layer}.stuck`));
+  if (given.timeout !== undefined)
+    said.timeoutMs =
+      given.timeout === null
+        ? null
+        : parseDuration(given.timeout, `${layer}.timeout`, { minMs: 1, maxMs: TERMS.deadlineMs.most });
+  if (given.stuck !== undefined) Object.assign(said, stuckOf(given.stuck, layer));
   if (given.keep !== undefined) {
     const keep = parseOptions(given.keep, KEEP_FIELDS, `${layer}.keep`);
-    if (keep.finished !== undefined) said.keepFinishedMs = parseDuration(keep.finished, `${layer}.keep.finished`);
-    if (keep.dead !== undefined) said.keepDeadMs = parseDuration(keep.dead, `${layer}.keep.dead`);
+    if (keep.finished !== undefined) said.keepFinishedMs = termOf("keepFinishedMs", keep.finished, layer);
+    if (keep.dead !== undefined) said.keepDeadMs = termOf("keepDeadMs", keep.dead, layer);
   }
   return said;
+}
+
+/** The value of a term from that of its option: a duration where the term counts milliseconds. */
+function termOf(name: keyof Terms, value: unknown, layer: string): number {
+  const { option, least, most } = TERMS[name];
+  return name.endsWith("Ms")
+    ? parseDuration(value, `${layer}.${option}`, { minMs: least, maxMs: most })
+    : parseNumber(value, `${layer}.${option}`, { min: least, max: most, integer: true });
+}
+
+/** The limits whose option has one value. */
+function limitsOf(given: { readonly [option: string]: unknown }, layer: string): Partial<Omit<Terms, keyof JobKeep>> {
+  const said = LIMIT_NAMES.filter((name) => given[TERMS[name].option] !== undefined).map((name) => {
+    const value = given[TERMS[name].option];
+    return [name, value === null && TERMS[name].mayBeNull ? null : termOf(name, value, layer)];
+  });
+  return Object.fromEntries(said) as Partial<Omit<Terms, keyof JobKeep>>;
 }
 
 function presetOf(name: unknown, layer: string): Partial<Policy> {
@@ -178,17 +177,14 @@ function presetOf(name: unknown, layer: string): Partial<Policy> {
   return PRESETS[known];
 }
 
+/** `maxRetries` says the same as `maxAttempts`, less the first run. */
 function attemptsOf(
-  given: { readonly maxAttempts?: unknown; readonly maxRetries?: unknown },
+  { maxAttempts, maxRetries }: { readonly maxAttempts?: unknown; readonly maxRetries?: unknown },
   layer: string,
 ): Partial<Policy> {
-  const { maxAttempts, maxRetries } = given;
-  const most = JOB_BOUNDS.attempts;
-  if (maxRetries === undefined) {
-    if (maxAttempts === undefined) return {};
-    return { maxAttempts: parseNumber(maxAttempts, `${layer}.maxAttempts`, { min: 1, max: most, integer: true }) };
-  }
-  const attempts = parseNumber(maxRetries, `${layer}.maxRetries`, { min: 0, max: most - 1, integer: true }) + 1;
+  if (maxRetries === undefined) return {};
+  const range = { min: 0, max: TERMS.maxAttempts.most - 1, integer: true };
+  const attempts = parseNumber(maxRetries, `${layer}.maxRetries`, range) + 1;
   if (maxAttempts !== undefined && maxAttempts !== attempts) {
     const remedy = "maxAttempts counts the first run too; give one of the two";
     throw invalid(`${layer}.maxAttempts`, `${attempts}, because maxRetries is ${attempts - 1}`, maxAttempts, remedy);
@@ -197,20 +193,12 @@ function attemptsOf(
 }
 
 /** The three stuck settings together: a layer that sets when a run is stuck also sets what follows. */
-function stuckOf(given: unknown, name: string): Pick<Policy, "stuckMs" | "stuckRetryMs" | "stuckLimit"> {
+function stuckOf(given: unknown, layer: string): Pick<Policy, "stuckMs" | "stuckRetryMs" | "stuckLimit"> {
   if (given === null) return { stuckMs: null, stuckRetryMs: null, stuckLimit: null };
-  const { after, retryAfter, limit } = parseOptions(given, STUCK_FIELDS, name);
-  const most = JOB_BOUNDS.attempts - 1;
+  const { after, retryAfter, limit } = parseOptions(given, STUCK_FIELDS, `${layer}.stuck`);
   return {
-    stuckMs: parseDuration(after, `${name}.after`, LONGEST),
-    stuckRetryMs:
-      retryAfter === undefined
-        ? null
-        : parseDuration(retryAfter, `${name}.retryAfter`, { maxMs: JOB_BOUNDS.stuckRetryMs }),
-    stuckLimit: limit === undefined ? null : parseNumber(limit, `${name}.limit`, { min: 0, max: most, integer: true }),
+    stuckMs: termOf("stuckMs", after, layer),
+    stuckRetryMs: retryAfter === undefined ? null : termOf("stuckRetryMs", retryAfter, layer),
+    stuckLimit: limit === undefined ? null : termOf("stuckLimit", limit, layer),
   };
-}
-
-function durationOrNull(value: unknown, name: string): number | null {
-  return value === null ? null : parseDuration(value, name, LONGEST);
 }

@@ -23,7 +23,7 @@ import { type Backoff, delayBefore } from "./backoff.ts";
 import { isRetryable } from "./classify-rules.ts";
 import { formatDuration } from "./duration.ts";
 import { fingerprint } from "./fingerprint.ts";
-import type { DeathReason, Failure, Job, Terms } from "./job.ts";
+import { type DeathReason, type Failure, type Job, type JobLimits, putTerms, type Terms, USUAL_TERMS } from "./job.ts";
 import { type LaneKind, laneKind } from "./lane.ts";
 import type { Breaker } from "./service-record.ts";
 import type { WhenOpen } from "./service.ts";
@@ -140,13 +140,9 @@ export interface RetryPolicy {
 /** The part of a job that judging needs. */
 export type JudgedJob = Pick<
   Job,
+  | Exclude<keyof JobLimits, "stuckMs" | "limited">
   | "attempts"
   | "crashes"
-  | "maxAttempts"
-  | "maxCrashes"
-  | "deadlineMs"
-  | "stuckRetryMs"
-  | "stuckLimit"
   | "dueAt"
   | "lastDelayMs"
   | "cancelRequested"
@@ -158,23 +154,23 @@ export type JudgedJob = Pick<
 /** A call without a queue as `verdict` sees it: no worker loses it, and no run of it is stuck. */
 export type JudgedCall = JudgedJob & { attempts: number; lastDelayMs: number };
 
-/** A call that begins at this time, judged by these limits; its caller counts the attempts. */
-export function judgedCall(limits: Pick<Job, "maxAttempts" | "maxCrashes" | "deadlineMs">, dueAt: number): JudgedCall {
-  return {
-    attempts: 0,
-    lastDelayMs: 0,
-    crashes: 0,
-    maxAttempts: limits.maxAttempts,
-    maxCrashes: limits.maxCrashes,
-    deadlineMs: limits.deadlineMs,
-    dueAt,
-    stuckRetryMs: null,
-    stuckLimit: null,
-    cancelRequested: false,
-    failure: null,
-    generation: 1,
-  };
+/** A call that begins at this time, judged by these terms; its caller counts the attempts. */
+export function judgedCall(terms: Terms, dueAt: number): JudgedCall {
+  const call = { ...NEW_CALL, dueAt };
+  putTerms(call, terms);
+  return call;
 }
+
+const NEW_CALL: JudgedCall & { -readonly [T in keyof Terms]: Terms[T] } = {
+  ...USUAL_TERMS,
+  attempts: 0,
+  lastDelayMs: 0,
+  crashes: 0,
+  dueAt: 0,
+  cancelRequested: false,
+  failure: null,
+  generation: 1,
+};
 
 const FAILED: Charge = { attempts: 1, crashes: 0 };
 const UNCHARGED: Charge = { attempts: 0, crashes: 0 };

@@ -2,7 +2,7 @@
 // limits and durations, makes the id. Every refusal happens here, before anything is written.
 import { createHash } from "node:crypto";
 import { type Duration, parseDuration } from "../core/duration.ts";
-import { TERM_NAMES, type Terms } from "../core/job.ts";
+import { type Terms, termsOf } from "../core/job.ts";
 import { checkNewJob, checkOneOf, JOB_BOUNDS, type NewJob, UNIQUE_MODES, type UniqueMode } from "../core/new-job.ts";
 import { invalid, namesOf, parseOptions } from "../core/options.ts";
 import { checkPayloadText, encodePayload } from "../core/payload.ts";
@@ -155,14 +155,14 @@ function jobWith(known: KnownType, payload: string, id: string, options: Enqueue
     runAt: given.runAt === undefined ? null : instantOf(given.runAt, "runAt"),
     trace: null,
     limited: saysLimits || known.definition !== null,
-    ...(saysLimits ? termsOf(known, policy) : (known.terms ??= termsOf(known, policy))),
+    ...(saysLimits ? newTerms(known, policy) : (known.terms ??= newTerms(known, policy))),
   } as NewJob;
 }
 
 /** The terms of the type's jobs; how long they are kept is included only where the definition is known. */
-function termsOf({ definition }: KnownType, policy: Policy): Terms {
+function newTerms({ definition }: KnownType, policy: Policy): Terms {
   const kept = definition === null ? { keepFinishedMs: null, keepDeadMs: null } : {};
-  return { ...(Object.fromEntries(TERM_NAMES.map((name) => [name, policy[name]])) as unknown as Terms), ...kept };
+  return { ...termsOf(policy), ...kept };
 }
 
 function limitsOf(given: { readonly [K in (typeof FIELDS)[number]]?: unknown }): PolicyOptions {

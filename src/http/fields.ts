@@ -1,6 +1,7 @@
 // The schemas of single fields that many documents share.
 import * as v from "valibot";
-import { DEATH_REASONS, FAILURE_CLASSES, STATES } from "../core/job.ts";
+import { DEATH_REASONS, FAILURE_CLASSES, LIMIT_NAMES, STATES, TERMS } from "../core/job.ts";
+import type { JobLimitOptions } from "../core/policy.ts";
 import { SHOWN_STATES } from "../core/holding.ts";
 
 /** Any text. */
@@ -21,6 +22,11 @@ export const time = v.pipe(v.string(), v.isoTimestamp());
 export const timeOrNull = v.nullable(time);
 /** Any JSON. */
 export const json = v.unknown();
+/** A whole number within bounds. */
+export const wholeFrom = (least: number, most: number) =>
+  v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most));
+/** The priority of a job. */
+export const priority = wholeFrom(0, 9);
 /** An object of counts. */
 export const counts = v.record(v.string(), count);
 
@@ -47,6 +53,19 @@ export const why = v.pipe(
   v.maxLength(1_000),
   v.description("Why you do it, for the event log."),
 );
+
+/** The limits that a new job or schedule may set. */
+export const ownLimits = {
+  deadline: v.optional(v.nullable(duration)),
+  maxAttempts: v.optional(wholeFrom(TERMS.maxAttempts.least, TERMS.maxAttempts.most)),
+  maxRetries: v.optional(wholeFrom(TERMS.maxAttempts.least - 1, TERMS.maxAttempts.most - 1)),
+} satisfies Record<keyof JobLimitOptions, v.GenericSchema>;
+
+type Limit = (typeof LIMIT_NAMES)[number];
+/** The limits of a job or a policy. */
+export const jobLimits = Object.fromEntries(
+  LIMIT_NAMES.map((name) => [name, TERMS[name].mayBeNull ? numberOrNull : count]),
+) as { readonly [L in Limit]: (typeof TERMS)[L]["mayBeNull"] extends true ? typeof numberOrNull : typeof count };
 
 /** The stored states. */
 export const state = v.picklist(STATES);

@@ -1,6 +1,6 @@
 // Jobs, dead letters and their history as JSON for callers. Scripts rely on these forms.
 import { type Holding, shownState } from "../core/holding.ts";
-import type { AttemptRecord, DeadLetter, Failure, Job } from "../core/job.ts";
+import { type AttemptRecord, type DeadLetter, type Failure, type Job, LIMIT_NAMES } from "../core/job.ts";
 import { isoTime, rawJson } from "./json-form.ts";
 
 /** A job as JSON for callers. */
@@ -15,9 +15,8 @@ export function jobForm(job: Job, holding: Holding): object {
     version: job.version,
     priority: job.priority,
     attempts: job.attempts,
-    maxAttempts: job.maxAttempts,
     crashes: job.crashes,
-    maxCrashes: job.maxCrashes,
+    ...Object.fromEntries(LIMIT_NAMES.map((name) => [name, job[name]])),
     releases: job.releases,
     generation: job.generation,
     runAt: isoTime(job.runAt),
@@ -25,7 +24,6 @@ export function jobForm(job: Job, holding: Holding): object {
     updatedAt: isoTime(job.updatedAt),
     startedAt: isoTime(job.startedAt),
     finishedAt: isoTime(job.finishedAt),
-    deadlineMs: job.deadlineMs,
     tenant: job.tenant,
     group: job.group,
     service: job.service,

@@ -9,7 +9,7 @@ import { realSystem } from "../../src/system/real.ts";
 import type { Dice } from "../simulation/dice.ts";
 import { createDice } from "../simulation/dice.ts";
 import { hashText } from "../support/history/event.ts";
-import { termsOf } from "../support/new-job.ts";
+import { termsOf } from "../../src/core/job.ts";
 import type { Stage } from "./actor.ts";
 import { type FileLine, readFileName, stamp } from "./file-scribe.ts";
 import { type Body, type End, fragile, invoice, mail } from "./jobs.ts";

@@ -1,7 +1,7 @@
 // Random commands for the model test, drawn so that most of them do something.
 import fc from "fast-check";
 import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
-import { STATES } from "../../src/core/job.ts";
+import { STATES, USUAL_TERMS } from "../../src/core/job.ts";
 import { laneKind } from "../../src/core/lane.ts";
 import type { Beat, BeatAnswer, ClaimAnswer, PauseTarget, Store } from "../../src/store/store.ts";
 import { digestOf } from "../support/new-job.ts";
@@ -49,11 +49,9 @@ function jobFrom(
   const id = (again === null ? undefined : pick(shared.ids, again)) ?? `j${9_999 - shared.made}`;
   const legal = priority === 10 && shared.made % 10 > 0 ? 5 : priority;
   const limits = {
+    ...USUAL_TERMS,
     maxCrashes: 2,
-    deadlineMs: null,
     stuckMs: stuck,
-    stuckRetryMs: null,
-    stuckLimit: null,
     limited: shared.made % 3 > 0,
     keepFinishedMs: shared.made % 4 > 0 ? 1_000 * (shared.made % 4) : null,
     keepDeadMs: shared.made % 5 > 0 ? 1_000 * (shared.made % 5) : null,

@@ -1,6 +1,6 @@
 // Random verdicts for the model test.
 import fc from "fast-check";
-import { type DeathReason, FAILURE_CLASSES } from "../../src/core/job.ts";
+import { type DeathReason, FAILURE_CLASSES, USUAL_TERMS } from "../../src/core/job.ts";
 import { LANE_KINDS } from "../../src/core/lane.ts";
 import type { Verdict } from "../../src/core/verdict.ts";
 import { failure } from "../support/verdicts.ts";
@@ -78,4 +78,6 @@ const terms = fc.record({
 /** The same, now and then with what its run was judged by. */
 export const anyVerdict: fc.Arbitrary<Verdict> = fc
   .tuple(verdict, fc.oneof(fc.constant(null), fc.constant(null), terms))
-  .map(([each, said]) => (said === null || each.kind === "release" ? each : { ...each, said }));
+  .map(([each, said]) =>
+    said === null || each.kind === "release" ? each : { ...each, said: { ...USUAL_TERMS, ...said } },
+  );

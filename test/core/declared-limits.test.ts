@@ -1,9 +1,25 @@
 // The limits that somebody said of a type, and what becomes of them on their way through another program.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { putTerms, TERM_NAMES, type Terms } from "../../src/core/job.ts";
+import {
+  type JobKeep,
+  KEEP_NAMES,
+  LIMIT_NAMES,
+  putTerms,
+  TERM_NAMES,
+  TERMS,
+  type Terms,
+  USUAL_TERMS,
+} from "../../src/core/job.ts";
 import { resolvePolicy } from "../../src/core/policy.ts";
-import { limitsFrom, declaredLimits, type JobTerms, termsFor, termsForAll } from "../../src/core/declared-limits.ts";
+import {
+  limitsFrom,
+  type DeclaredLimits,
+  declaredLimits,
+  type JobTerms,
+  termsFor,
+  termsForAll,
+} from "../../src/core/declared-limits.ts";
 
 describe("the limits of a type", () => {
   it("are those that a layer said, and no default", () => {
@@ -36,7 +52,7 @@ describe("the limits of a type", () => {
 });
 
 describe("the terms of a job", () => {
-  const own = { maxAttempts: 3, maxCrashes: 3, deadlineMs: null, stuckMs: null, stuckRetryMs: null, stuckLimit: null };
+  const own = { ...USUAL_TERMS, maxAttempts: 3 };
   const kept = { keepFinishedMs: 1_000, keepDeadMs: 2_000 };
   const limits = { maxAttempts: 9 };
 
@@ -54,19 +70,15 @@ describe("the terms of a job", () => {
 
 describe("the terms of many jobs", () => {
   const count = fc.integer({ min: 1, max: 2 });
-  const perhaps = fc.option(count);
-  const limits = { maxAttempts: count, maxCrashes: count, deadlineMs: perhaps, stuckMs: perhaps };
-  const more = { stuckRetryMs: perhaps, stuckLimit: perhaps };
-  const keep = fc.record({ keepFinishedMs: perhaps, keepDeadMs: perhaps });
-  const jobs = fc.array(
-    fc
-      .tuple(fc.record({ ...limits, ...more, limited: fc.boolean() }), keep)
-      .map(([a, b]): JobTerms => ({ ...a, ...b })),
-    { maxLength: 20 },
-  );
+  const valueOf = (name: keyof Terms) => (TERMS[name].mayBeNull ? fc.option(count) : count);
+  const all = <N extends keyof Terms>(names: readonly N[]) =>
+    Object.fromEntries(names.map((name) => [name, valueOf(name)])) as { [K in N]: fc.Arbitrary<Terms[K]> };
+  const jobs = fc.array(fc.record({ ...all(TERM_NAMES), limited: fc.boolean() }) as fc.Arbitrary<JobTerms>, {
+    maxLength: 20,
+  });
   const declared = fc.record({
-    limits: fc.record({ ...limits, ...more }, { requiredKeys: [] }),
-    keep: fc.option(keep),
+    limits: fc.record(all(LIMIT_NAMES), { requiredKeys: [] }) as fc.Arbitrary<DeclaredLimits>,
+    keep: fc.option(fc.record(all(KEEP_NAMES)) as fc.Arbitrary<JobKeep>),
   });
 
   it("are those of each job by itself, whichever came before it", () => {

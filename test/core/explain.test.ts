@@ -1,7 +1,7 @@
 // Why a job is not running: each reason alone, their order, and what is said of jobs that do not wait.
 import { describe, expect, it } from "vitest";
 import { explain, type LivingWorker, type Snapshot } from "../../src/core/explain.ts";
-import type { Failure, Job } from "../../src/core/job.ts";
+import { type Failure, type Job, USUAL_TERMS } from "../../src/core/job.ts";
 import type { ActiveLane } from "../../src/core/lane.ts";
 import { initialRecord, type ServiceRecord } from "../../src/core/service-record.ts";
 
@@ -16,15 +16,9 @@ const JOB: Job = {
   group: null,
   groupConcurrency: null,
   priority: 0,
+  ...USUAL_TERMS,
   maxAttempts: 5,
-  maxCrashes: 3,
-  deadlineMs: null,
-  stuckMs: null,
-  stuckRetryMs: null,
-  stuckLimit: null,
   limited: true,
-  keepFinishedMs: null,
-  keepDeadMs: null,
   expiresAt: null,
   key: null,
   state: "queued",

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Backoff, custom, exponential, fixed, immediate, linear, MAX_DELAY_MS } from "../../src/core/backoff.ts";
 import { isRetryable } from "../../src/core/classify-rules.ts";
-import { FAILURE_CLASSES } from "../../src/core/job.ts";
+import { FAILURE_CLASSES, USUAL_TERMS } from "../../src/core/job.ts";
 import {
   type JudgedJob,
   type Outcome,
@@ -27,11 +27,8 @@ function job(overrides: Partial<JudgedJob> = {}): JudgedJob {
   const clean = { attempts: 0, crashes: 0, lastDelayMs: 0, cancelRequested: false, failure: null, generation: 1 };
   return {
     ...clean,
+    ...USUAL_TERMS,
     maxAttempts: 3,
-    maxCrashes: 3,
-    deadlineMs: null,
-    stuckRetryMs: null,
-    stuckLimit: null,
     dueAt: NOW,
     ...overrides,
   };
@@ -339,16 +336,7 @@ describe("a job without an outcome of a run", () => {
 });
 
 describe("terms of a type that the program which enqueued the job does not define", () => {
-  const said = {
-    maxAttempts: 5,
-    maxCrashes: 2,
-    deadlineMs: null,
-    stuckMs: null,
-    stuckRetryMs: null,
-    stuckLimit: null,
-    keepFinishedMs: HOUR,
-    keepDeadMs: HOUR,
-  };
+  const said = { ...USUAL_TERMS, maxAttempts: 5, maxCrashes: 2 };
   const completed: Outcome = { kind: "completed", result: null };
 
   it("are written with every verdict that judges a run and keeps its job", () => {
@@ -366,8 +354,8 @@ describe("terms of a type that the program which enqueued the job does not defin
 });
 
 describe("any verdict", () => {
-  const anyJob = fc.record(
-    {
+  const anyJob = fc
+    .record({
       attempts: fc.nat(12),
       crashes: fc.nat(5),
       maxAttempts: fc.integer({ min: 1, max: 10 }),
@@ -380,9 +368,8 @@ describe("any verdict", () => {
       cancelRequested: fc.boolean(),
       failure: fc.constantFrom(null, failure()),
       generation: fc.integer({ min: 1, max: 3 }),
-    },
-    { noNullPrototype: true },
-  );
+    })
+    .map((each): JudgedJob => ({ ...USUAL_TERMS, ...each }));
   const anyFailure = fc
     .record({ class: fc.constantFrom(...FAILURE_CLASSES), retryAfterMs: fc.nat(10 ** 12) }, { requiredKeys: ["class"] })
     .map(failure);

@@ -3,7 +3,7 @@
 import { type NewJob, UNIQUE_MODES } from "../../src/core/new-job.ts";
 import type { Store } from "../../src/store/store.ts";
 import { hashText } from "../support/history/event.ts";
-import { USUAL } from "../support/new-job.ts";
+import { USUAL_TERMS } from "../../src/core/job.ts";
 import type { Dice } from "./dice.ts";
 import { attempt, KILLER, NAMES, type Scene } from "./scene.ts";
 import type { Actor } from "./world.ts";
@@ -77,7 +77,7 @@ export function newJob(actor: Actor, more: Partial<NewJob> = {}): NewJob {
     delayMs: dice.chance(0.2) ? dice.between(1, 3000) : 0,
     runAt: null,
     trace: null,
-    ...USUAL,
+    ...USUAL_TERMS,
     maxAttempts: dice.between(1, 4),
     maxCrashes: dice.pick([1, 3, 3, 3]),
     deadlineMs: dice.chance(0.1) ? dice.between(500, 8000) : null,

@@ -1,9 +1,8 @@
 // Builders of jobs on their way into a store. Ids fall while the count rises, so that a store which mistakes the order
 // of ids for the order of enqueue is caught.
 import { createHash } from "node:crypto";
-import { TERM_NAMES, type Terms } from "../../src/core/job.ts";
+import { USUAL_TERMS } from "../../src/core/job.ts";
 import type { NewJob } from "../../src/core/new-job.ts";
-import { type Policy, PRESETS } from "../../src/core/policy.ts";
 
 let made = 0;
 
@@ -17,14 +16,6 @@ export function nextId(): string {
 export function digestOf(payload: string): string {
   return createHash("sha256").update(payload).digest("hex");
 }
-
-/** The terms of a policy, as a job carries them. */
-export function termsOf(policy: Policy): Terms {
-  return Object.fromEntries(TERM_NAMES.map((name) => [name, policy[name]])) as unknown as Terms;
-}
-
-/** The terms that most jobs have. */
-export const USUAL = termsOf(PRESETS.default);
 
 /** A job that may be enqueued as it is: due at once, no key, ten attempts. */
 export function newJob(overrides: Partial<NewJob> = {}): NewJob {
@@ -46,7 +37,7 @@ export function newJob(overrides: Partial<NewJob> = {}): NewJob {
     delayMs: 0,
     runAt: null,
     trace: null,
-    ...USUAL,
+    ...USUAL_TERMS,
     limited: true,
     keepFinishedMs: null,
     keepDeadMs: null,

@@ -1,5 +1,5 @@
 // Builders of failures and verdicts, complete and legal; a test names only what it is about.
-import type { Failure, Terms } from "../../src/core/job.ts";
+import { type Failure, type Terms, USUAL_TERMS } from "../../src/core/job.ts";
 import type { Verdict } from "../../src/core/verdict.ts";
 import type { Progress } from "../../src/store/store.ts";
 
@@ -73,6 +73,7 @@ export function progress(value: string): Progress {
 
 /** What a run was judged by: other than what a job of `newJob` carries in every respect. */
 export const JUDGED_BY: Terms = {
+  ...USUAL_TERMS,
   maxAttempts: 2,
   maxCrashes: 7,
   deadlineMs: 60_000,

@@ -1,6 +1,18 @@
 // The documents of services, queues, schedules, workers and policies.
 import * as v from "valibot";
-import { count, flag, json, number, numberOrNull, state, text, textOrNull, time, timeOrNull } from "../fields.ts";
+import {
+  count,
+  flag,
+  jobLimits,
+  json,
+  number,
+  numberOrNull,
+  state,
+  text,
+  textOrNull,
+  time,
+  timeOrNull,
+} from "../fields.ts";
 
 /** The breaker of a service. */
 export const service = v.strictObject({
@@ -128,14 +140,9 @@ export const typePolicy = v.strictObject({
   type: text,
   known: v.pipe(flag, v.description("False where this server does not define the type: then these are the defaults.")),
   policy: v.strictObject({
-    maxAttempts: count,
-    maxCrashes: count,
+    ...jobLimits,
     backoff: v.record(v.string(), json),
-    deadlineMs: numberOrNull,
     timeoutMs: numberOrNull,
-    stuckMs: numberOrNull,
-    stuckRetryMs: numberOrNull,
-    stuckLimit: numberOrNull,
     keepFinishedMs: number,
     keepDeadMs: number,
   }),

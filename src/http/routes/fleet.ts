@@ -13,7 +13,7 @@ import {
   upkeep,
   worker,
 } from "../documents.ts";
-import { count, duration, flag, json, listOf, name, text, timeOrNull, why } from "../fields.ts";
+import { count, duration, flag, json, listOf, name, ownLimits, priority, text, timeOrNull, why } from "../fields.ts";
 import { route } from "../route.ts";
 
 const because = v.strictObject({ why: v.optional(why) });
@@ -30,13 +30,11 @@ const scheduleBody = v.strictObject({
   catchUp: v.optional(v.union([v.picklist(["none", "one"]), v.strictObject({ all: count })])),
   overlap: v.optional(v.picklist(["queue", "skip", "replace"])),
   jitter: v.optional(duration),
-  priority: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(9))),
+  priority: v.optional(priority),
   tenant: v.optional(name),
   queue: v.optional(name),
   service: v.optional(name),
-  deadline: v.optional(v.nullable(duration)),
-  maxAttempts: v.optional(count),
-  maxRetries: v.optional(count),
+  ...ownLimits,
   why: v.optional(why),
 });
 
@@ -284,10 +282,8 @@ export const FLEET_ROUTES = [
     query: {},
     body: v.strictObject({
       preset: v.optional(v.picklist(["default", "handler", "worker", "runs", "records", "batch"])),
-      maxAttempts: v.optional(count),
-      maxRetries: v.optional(count),
+      ...ownLimits,
       backoff: v.optional(backoff),
-      deadline: v.optional(v.nullable(duration)),
     }),
     answer: policyPreview,
     says: "The delays of a policy with their band, and how long an outage it survives: in 95, 50 and 5 of 100 cases.",

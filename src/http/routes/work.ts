@@ -30,7 +30,9 @@ import {
   listOf,
   moment,
   name,
+  ownLimits,
   pageOf,
+  priority,
   state,
   why,
 } from "../fields.ts";
@@ -81,23 +83,21 @@ export const newJob = v.strictObject({
   ),
   key: v.optional(name),
   unique: v.optional(v.picklist(UNIQUE_MODES)),
-  priority: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(9))),
+  priority: v.optional(priority),
   delay: v.optional(duration),
   runAt: v.optional(moment),
   tenant: v.optional(name),
   group: v.optional(name),
   queue: v.optional(name),
   service: v.optional(name),
-  deadline: v.optional(v.nullable(duration)),
-  maxAttempts: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(10_000))),
-  maxRetries: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(9_999))),
+  ...ownLimits,
 });
 
 const because = v.strictObject({ why: v.optional(why) });
 const later = {
   delay: v.optional(duration),
   runAt: v.optional(moment),
-  priority: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(9))),
+  priority: v.optional(priority),
 };
 
 const bulk = v.strictObject({

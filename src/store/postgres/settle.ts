@@ -196,7 +196,7 @@ function byKind(round: readonly Numbered[]): Step[] {
   const kinds = new Map<string, [Kind, Numbered[], boolean]>();
   for (const each of round) {
     const kind = kindOf(each.item);
-    const says = !isForgotten(kind) && termsOf(each.item) !== undefined;
+    const says = !isForgotten(kind) && saidWith(each.item) !== undefined;
     const name = says ? `${kind} said` : kind;
     const group = kinds.get(name);
     if (group) group[1].push(each);
@@ -206,12 +206,12 @@ function byKind(round: readonly Numbered[]): Step[] {
   return [...kinds.values()];
 }
 
-function termsOf({ verdict }: Settlement): Terms | undefined {
+function saidWith({ verdict }: Settlement): Terms | undefined {
   return "said" in verdict ? verdict.said : undefined;
 }
 
 function termColumns(group: readonly Settlement[]): Parameter[] {
-  return TERM_NAMES.map((term) => group.map((each) => (termsOf(each) as Terms)[term]));
+  return TERM_NAMES.map((term) => group.map((each) => (saidWith(each) as Terms)[term]));
 }
 
 function leaseColumns(group: readonly Numbered[]): Parameter[] {
