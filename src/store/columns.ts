@@ -126,11 +126,6 @@ export function termValues(terms: Terms): (number | null)[] {
   return TERM_READERS.map((of) => of(terms));
 }
 
-/** Appends the terms to values. */
-export function pushTerms(values: Value[], terms: Terms): void {
-  for (const of of TERM_READERS) values.push(of(terms));
-}
-
 /** The terms among values, from this index on. */
 export function termsAt(values: readonly Value[], at: number): Terms {
   return Object.fromEntries(TERM_NAMES.map((name, place) => [name, values[at + place]])) as unknown as Terms;

@@ -1,5 +1,7 @@
 // What enqueue, get and count say about jobs that are only waiting.
 import { expect } from "vitest";
+import type { Job } from "../../src/core/job.ts";
+import type { NewJob } from "../../src/core/new-job.ts";
 import { newJob, nextId } from "../support/new-job.ts";
 import { add, finish, inState, read, start, take } from "../support/runs.ts";
 import { complete, dead, failure } from "../support/verdicts.ts";
@@ -190,6 +192,45 @@ export function enqueueFacts({ fact, timed }: Suite): void {
     const job = newJob();
     expect(await store.enqueue([job])).toEqual([{ kind: "created", id: job.id }]);
   });
+
+  fact(
+    "writes jobs that are alike beside others, each with its own fields, and answers in their order",
+    async ({ store }) => {
+      const many = (count: number, fields: Partial<NewJob> = {}) =>
+        Array.from({ length: count }, (_, at) => newJob({ payload: `{"n":${at}}`, ...fields }));
+      const known = many(3);
+      await store.enqueue(known);
+      const jobs = [
+        ...many(123),
+        ...many(2, { priority: 3 }),
+        ...[1, 2, 3].flatMap((n) => many(1, { delayMs: n * 1_000, maxAttempts: n })),
+        ...many(2, { key: "both", payload: "{}" }),
+        ...many(15, { trace: "a", tenant: "acme" }),
+        ...many(12, { trace: "b", tenant: "acme" }),
+        ...known.slice(0, 2),
+        ...many(120),
+        known[2] as NewJob,
+        ...many(1),
+      ];
+      const [first, second] = jobs.filter(({ key }) => key !== null) as [NewJob, NewJob];
+      expect(await store.enqueue(jobs)).toEqual(
+        jobs.map((job) => {
+          if (known.includes(job)) return { kind: "duplicate", id: job.id, state: "queued" };
+          return job === second
+            ? { kind: "duplicate", id: first.id, state: "queued" }
+            : { kind: "created", id: job.id };
+        }),
+      );
+      const written = jobs.filter((job) => job !== second);
+      const stored = await store.get(written.map(({ id }) => id));
+      expect(stored).toMatchObject(
+        written.map(({ digest: _digest, delayMs: _delayMs, runAt: _runAt, unique: _unique, ...kept }) => kept),
+      );
+      expect(stored.map((job) => (job as Job).runAt - (job as Job).createdAt)).toEqual(
+        written.map(({ delayMs }) => delayMs),
+      );
+    },
+  );
 
   fact("serves many callers at once", async ({ store }) => {
     const ids = Array.from({ length: 200 }, nextId);

@@ -3,14 +3,15 @@ import { keepsPlace } from "../../core/group.ts";
 import type { State } from "../../core/job.ts";
 import { meetHolder, type NewJob } from "../../core/new-job.ts";
 import type { EnqueueAnswer } from "../store.ts";
-import type { SqliteDatabase, SqliteStatement } from "./driver.ts";
+import type { SqliteDatabase } from "./driver.ts";
 import { SET_TERMS, TERM_COLUMNS, termValues, type Value } from "../columns.ts";
 import type { SqliteLaneNumbers } from "./lane-numbers.ts";
 import { unlessBroken } from "./quarantine.ts";
-import { NEW_JOB, NEW_JOB_WIDTH, newJobAt } from "./wire.ts";
+import { NEW_JOB, NEW_JOB_WIDTH, type NewJobsWire, newJobAt } from "./wire.ts";
 
-const COLUMNS = [
-  "id",
+/** What differs between jobs that are alike, and what they share. */
+const OWN = ["id", "payload"];
+const SHARED = [
   "lane",
   "run_at",
   "due_at",
@@ -19,41 +20,85 @@ const COLUMNS = [
   "limited",
   "version",
   "key",
-  "payload",
   "trace",
+  ...TERM_COLUMNS,
 ];
-const INSERT = `insert into job (state, ${[...COLUMNS, ...TERM_COLUMNS].join(", ")}) values`;
-const ROW = `('queued', ${[...COLUMNS, ...TERM_COLUMNS].map(() => "?").join(", ")})`;
+const INSERT = `insert into job (state, ${[...SHARED, ...OWN].join(", ")})`;
+const places = (columns: readonly string[]): string => columns.map(() => "?").join(", ");
+const ROW = `('queued', ${places([...SHARED, ...OWN])})`;
 /**
  * Jobs written by one statement, which costs little more than half of one statement for each; the largest that fits is
  * used.
  */
 const TOGETHER = [50, 10] as const;
+/** The same for jobs that are alike: what they share is bound once, which saves another third. */
+const ALIKE = [100, 10, 1] as const;
 
-/** Writes jobs from their flat form. */
+/** Writes jobs as they stand on the wire; null where all of them were created. */
 export function enqueuer(
   db: SqliteDatabase,
   lanes: SqliteLaneNumbers,
   clock: () => number,
-): (flat: readonly Value[]) => EnqueueAnswer[] {
-  const insert = db.prepare(`${INSERT} ${ROW} on conflict (id) do nothing`);
-  const insertAll = TOGETHER.map((size) => ({
-    size,
-    write: db.prepare(`${INSERT} ${Array(size).fill(ROW).join(", ")}`),
-  }));
+): (jobs: NewJobsWire) => EnqueueAnswer[] | null {
+  const one = singleWriter(db, lanes);
+  const { insertWhole, insertAlike } = manyWriter(db, lanes);
+  const created = (id: string): EnqueueAnswer => ({ kind: "created", id });
+  /** The answers about jobs that stand whole in the flat array. */
+  const whole = (flat: readonly Value[], first: number, last: number, now: number): EnqueueAnswer[] => {
+    const answers: EnqueueAnswer[] = [];
+    for (let from = first; from < last; ) {
+      const written = insertWhole(flat, from, last, now);
+      const end = written ?? Math.min(last, from + TOGETHER[0] * NEW_JOB_WIDTH);
+      for (; from < end; from += NEW_JOB_WIDTH)
+        answers.push(written === null ? one(newJobAt(flat, from), now) : created(flat[from] as string));
+    }
+    return answers;
+  };
+  /** The answers about jobs that are like the one at this place, from their ids and payloads. */
+  const like = (flat: readonly Value[], at: number, own: readonly string[], now: number): EnqueueAnswer[] => {
+    const answers: EnqueueAnswer[] = [];
+    const write = insertAlike(flat, at, own, now);
+    for (let from = 0; from < own.length; ) {
+      const { end, isWritten } = write(from);
+      for (; from < end; from += 2) {
+        const [id, payload] = [own[from] as string, own[from + 1] as string];
+        answers.push(isWritten ? created(id) : one({ ...newJobAt(flat, at), id, payload }, now));
+      }
+    }
+    return answers;
+  };
+  return ({ flat, alike, own }) => {
+    const now = clock();
+    lanes.refresh();
+    const answers: EnqueueAnswer[][] = [];
+    let [written, seen] = [0, 0];
+    alike.forEach((count, at) => {
+      if (count === 0 && at < alike.length - 1) return;
+      answers.push(whole(flat, written, (at + 1) * NEW_JOB_WIDTH, now));
+      written = (at + 1) * NEW_JOB_WIDTH;
+      if (count > 0) answers.push(like(flat, at * NEW_JOB_WIDTH, own.slice(seen, (seen += count * 2)), now));
+    });
+    const all = answers.flat();
+    return all.every(({ kind }) => kind === "created") ? null : all;
+  };
+}
+
+/** Writes one job, unless its id or its key is known. */
+function singleWriter(db: SqliteDatabase, lanes: SqliteLaneNumbers): (job: NewJob, now: number) => EnqueueAnswer {
+  const insert = db.prepare(`${INSERT} values ${ROW} on conflict (id) do nothing`);
   const stateOf = db.prepare("select state from job where id = ?");
   const keys = keyKeeper(db, lanes);
-
   const byId = (id: string): EnqueueAnswer | null => {
     const [same] = stateOf.all(id);
     return same ? { kind: "duplicate", id, state: same[0] as State } : null;
   };
   const rowOf = (job: NewJob, now: number): Value[] => {
-    const { id, version, key, payload, trace } = job;
+    const { version, key, trace } = job;
     const [lane, due] = [lanes.intern(job), dueAt(job, now)];
-    return [id, lane, due, due, now, now, Number(job.limited), version, key, payload, trace, ...termValues(job)];
+    const shared = [lane, due, due, now, now, Number(job.limited), version, key, trace, ...termValues(job)];
+    return [...shared, job.id, job.payload];
   };
-  const one = (job: NewJob, now: number): EnqueueAnswer => {
+  return (job, now) => {
     const { id, key } = job;
     const known = key === null ? null : (byId(id) ?? keys.meet(job, now));
     if (known) return known;
@@ -62,37 +107,51 @@ export function enqueuer(
     if (key !== null) keys.take(job, id, now);
     return { kind: "created", id };
   };
-  /** Writes jobs without keys together; false, with nothing written, if one of them has a key or exists. */
-  const allNew = (write: SqliteStatement, flat: readonly Value[], from: number, end: number, now: number): boolean => {
-    const values: Value[] = [];
-    for (let at = from; at < end; at += NEW_JOB_WIDTH) {
-      if (flat[at + NEW_JOB.key] !== null) return false;
-      pushRow(values, flat, at, lanes.internAt(flat, at + NEW_JOB.type), now);
-    }
-    return unlessBroken(() => write.run(...values));
-  };
-  return (flat) => {
-    const now = clock();
-    lanes.refresh();
-    const answers: EnqueueAnswer[] = [];
-    for (let from = 0; from < flat.length; ) {
-      const fits = insertAll.find(({ size }) => from + size * NEW_JOB_WIDTH <= flat.length);
-      const end = fits ? from + fits.size * NEW_JOB_WIDTH : flat.length;
-      const together = fits !== undefined && allNew(fits.write, flat, from, end, now);
-      for (let at = from; at < end; at += NEW_JOB_WIDTH)
-        answers.push(together ? { kind: "created", id: flat[at] as string } : one(newJobAt(flat, at), now));
-      from = end;
-    }
-    return answers;
-  };
 }
 
-/** The row of a job without a key, from its flat form; intermediate objects would cost as much as the insert. */
-function pushRow(values: Value[], flat: readonly Value[], at: number, lane: number, now: number): void {
-  const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
-  const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
-  values.push(of("id"), lane, due, due, now, now, of("limited"), of("version"), null, of("payload"), of("trace"));
-  for (let place = at + NEW_JOB.terms; place < at + NEW_JOB_WIDTH; place++) values.push(flat[place] as Value);
+/** Writes several jobs by one statement. */
+function manyWriter(db: SqliteDatabase, lanes: SqliteLaneNumbers) {
+  const sized = (sizes: readonly number[], rows: (size: number) => string) =>
+    sizes.map((size) => ({ size, insert: db.prepare(`${INSERT} ${rows(size)}`) }));
+  const wholes = sized(TOGETHER, (size) => `values ${Array(size).fill(ROW).join(", ")}`);
+  const likes = sized(
+    ALIKE,
+    (size) =>
+      `select 'queued', ${places(SHARED)}, column1, column2 from (values ${Array(size).fill("(?, ?)").join(", ")})`,
+  );
+  /** Appends what the job at this place, which has no key, shares with those that are like it. */
+  const pushShared = (values: Value[], flat: readonly Value[], at: number, now: number): void => {
+    const of = (field: keyof typeof NEW_JOB): Value => flat[at + NEW_JOB[field]] as Value;
+    const due = ((of("runAt") as number | null) ?? now) + (of("delayMs") as number);
+    const lane = lanes.internAt(flat, at + NEW_JOB.type);
+    values.push(lane, due, due, now, now, of("limited"), of("version"), null, of("trace"));
+    for (let place = at + NEW_JOB.terms; place < at + NEW_JOB_WIDTH; place++) values.push(flat[place] as Value);
+  };
+  return {
+    /** Where the jobs that it wrote end; null, with nothing written, if one of them has a key or exists, or they are few. */
+    insertWhole(flat: readonly Value[], from: number, last: number, now: number): number | null {
+      const fits = wholes.find(({ size }) => from + size * NEW_JOB_WIDTH <= last);
+      if (!fits) return null;
+      const end = from + fits.size * NEW_JOB_WIDTH;
+      const values: Value[] = [];
+      for (let at = from; at < end; at += NEW_JOB_WIDTH) {
+        if (flat[at + NEW_JOB.key] !== null) return null;
+        pushShared(values, flat, at, now);
+        values.push(flat[at] as string, flat[at + NEW_JOB.payload] as string);
+      }
+      return unlessBroken(() => fits.insert.run(...values)) ? end : null;
+    },
+    /** Writes those that are like the job at this place, some at a time; none of some of which one exists. */
+    insertAlike(flat: readonly Value[], at: number, own: readonly string[], now: number) {
+      const shared: Value[] = [];
+      pushShared(shared, flat, at, now);
+      return (from: number): { readonly end: number; readonly isWritten: boolean } => {
+        const { size, insert } = likes.find((each) => from + each.size * 2 <= own.length) as (typeof likes)[number];
+        const end = from + size * 2;
+        return { end, isWritten: unlessBroken(() => insert.run(...shared, ...own.slice(from, end))) };
+      };
+    },
+  };
 }
 
 function dueAt(job: NewJob, now: number): number {

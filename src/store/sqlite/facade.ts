@@ -3,7 +3,7 @@
 import { RedriveError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/new-job.ts";
 import { type ControlNews, rememberControl } from "../control.ts";
-import type { ClaimRequest, SettleRequest, Store } from "../store.ts";
+import type { ClaimRequest, EnqueueAnswer, SettleRequest, Store } from "../store.ts";
 import type { Verb } from "../verb-facts.ts";
 import { type StoreLife, storeFrom } from "../verbs.ts";
 import type { Value } from "../columns.ts";
@@ -39,9 +39,14 @@ const fromPage = ({ rows, ...page }: RowPage, read: (row: readonly Value[]) => u
   ...page,
 });
 
+const created = ({ id }: NewJob): EnqueueAnswer => ({ kind: "created", id });
+
 /** How the arguments and the answer of a verb are packed, where they are. */
 const WIRE: { readonly [K in Verb]?: Wire } = {
-  enqueue: { pack: (jobs: readonly NewJob[]) => [packNewJobs(jobs)] },
+  enqueue: {
+    pack: (jobs: readonly NewJob[]) => [packNewJobs(jobs)],
+    unpack: (met: EnqueueAnswer[] | null, jobs: readonly NewJob[]) => met ?? jobs.map(created),
+  },
   settle: { pack: (request: SettleRequest) => [packSettle(request)] },
   get: { unpack: (rows: (Value[] | null)[]) => rows.map((row) => row && jobFromRow(row)) },
   holders: { unpack: (rows: Value[][]) => rows.map(jobFromRow) },

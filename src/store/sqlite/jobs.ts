@@ -15,14 +15,15 @@ import { RedriveChanges } from "../dead-letters.ts";
 import { SQLITE } from "./dialect.ts";
 import { listDue } from "./due-list.ts";
 import { letterTeller, runCounter } from "./redrives.ts";
-import { type RowPage, SELECT_JOB, WITH_LANE } from "./wire.ts";
+import { type NewJobsWire, type RowPage, SELECT_JOB, WITH_LANE } from "./wire.ts";
 
 /** Running jobs, worded so that the index of everything not waiting answers, in the order of arrival. */
 export const RUNNING = "j.state = 'running' and j.state <> 'queued' and j.expires_at is null";
 
-/** The verbs about jobs; jobs come back as rows and go in as one flat array. */
+/** The verbs about jobs; jobs come back as rows and go in as they stand on the wire. */
 export interface SqliteJobVerbs extends Pick<Verbs, "count" | "cancel" | "reschedule"> {
-  enqueue(flat: readonly Value[]): EnqueueAnswer[];
+  /** Null where all of them were created. */
+  enqueue(jobs: NewJobsWire): EnqueueAnswer[] | null;
   get(ids: readonly string[]): (Value[] | null)[];
   list(query: JobQuery): RowPage;
 }

@@ -13,7 +13,7 @@ import { fileIdentity, prepareFile } from "./file.ts";
 import { UnsyncedAnswers } from "./unsynced-answers.ts";
 import { type Beating, type PulseWire, startPulse } from "./pulse.ts";
 import { type WalSync, openWalSync } from "./wal-sync.ts";
-import { NEW_JOB_WIDTH, type SettleWire } from "./wire.ts";
+import type { NewJobsWire, SettleWire } from "./wire.ts";
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -64,7 +64,7 @@ let unsyncedRows = 0;
 let checkedAt = 0;
 
 function rows({ verb, args }: Request): number {
-  if (verb === "enqueue") return (args[0] as unknown[]).length / NEW_JOB_WIDTH;
+  if (verb === "enqueue") return (args[0] as NewJobsWire).count;
   if (verb === "settle") return (args[0] as SettleWire).flat.length / 4;
   if (verb === "setCells") return (args[0] as unknown[]).length;
   if (verb === "claim") return (args[0] as { limit: number }).limit;

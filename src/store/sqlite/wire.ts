@@ -1,20 +1,11 @@
 // How jobs and verdicts are sent between the caller's thread and the store thread, and turned from rows into objects.
 // The hot ones (new jobs, claimed jobs, completions) go as one flat array each: copying thousands of small objects
 // between threads would cost more than writing them.
-import type { Belonging } from "../../core/job.ts";
+import { type Belonging, TERM_READERS } from "../../core/job.ts";
 import type { NewJob, UniqueMode } from "../../core/new-job.ts";
 import type { ClaimedJob, ClaimRequest, SettleRequest, Settlement } from "../store.ts";
-import {
-  isPlainJob,
-  ofGeneration,
-  pushTerms,
-  restColumns,
-  selectJob,
-  TERM_COLUMNS,
-  termsAt,
-  type Value,
-} from "../columns.ts";
-import { claimedFrom, keepText, putRest, UNREADABLE } from "../rows.ts";
+import { isPlainJob, ofGeneration, restColumns, selectJob, TERM_COLUMNS, termsAt, type Value } from "../columns.ts";
+import { belongingAt, claimedFrom, keepText, putRest, UNREADABLE } from "../rows.ts";
 
 /** The stack of a job's last failure, which is stored in the record of that run and not twice. */
 const lastStack = (job: string): string =>
@@ -40,54 +31,101 @@ export interface RowPage {
   readonly through?: number;
 }
 
-/** New jobs as one flat array, `NEW_JOB_WIDTH` values each. */
-export function packNewJobs(jobs: readonly NewJob[]): Value[] {
-  const flat: Value[] = [];
-  for (const job of jobs) {
-    flat.push(job.id, job.type, job.queue, job.service, job.tenant, job.group, job.groupConcurrency, job.priority);
-    flat.push(job.key, job.digest, job.payload, job.runAt, job.delayMs, job.version);
-    flat.push(job.key === null ? null : job.unique, Number(job.limited), job.trace);
-    pushTerms(flat, job);
-  }
-  return flat;
+/**
+ * New jobs on the wire. The jobs of one call are mostly alike: of neighbours that differ only in id and payload, the first
+ * goes whole and the others as these two.
+ */
+export interface NewJobsWire {
+  /** The first ones, `NEW_JOB_WIDTH` values each. */
+  readonly flat: Value[];
+  /** How many jobs follow each of them that are like it. */
+  readonly alike: number[];
+  /** Their ids and payloads. */
+  readonly own: string[];
+  /** How many jobs these are in all. */
+  readonly count: number;
 }
 
-/** The index of each field in those values; the rest of the belonging follows the type, the terms come last. */
+/** Sorts new jobs for the wire. */
+export function packNewJobs(jobs: readonly NewJob[]): NewJobsWire {
+  const [flat, alike, own]: [Value[], number[], string[]] = [[], [], []];
+  const values: Value[] = Array(NEW_JOB_WIDTH).fill(null);
+  for (const job of jobs) {
+    putNewJob(values, job);
+    if (job.key === null && isLikeLast(flat, values)) {
+      own.push(job.id, job.payload);
+      alike[alike.length - 1] = (alike.at(-1) as number) + 1;
+    } else {
+      flat.push(...values);
+      alike.push(0);
+    }
+  }
+  return { flat, alike, own, count: jobs.length };
+}
+
+function putNewJob(values: Value[], job: NewJob): void {
+  values[NEW_JOB.id] = job.id;
+  values[NEW_JOB.type] = job.type;
+  values[NEW_JOB.type + 1] = job.queue;
+  values[NEW_JOB.type + 2] = job.service;
+  values[NEW_JOB.type + 3] = job.tenant;
+  values[NEW_JOB.type + 4] = job.group;
+  values[NEW_JOB.type + 5] = job.groupConcurrency;
+  values[NEW_JOB.type + 6] = job.priority;
+  values[NEW_JOB.key] = job.key;
+  values[NEW_JOB.digest] = job.digest;
+  values[NEW_JOB.payload] = job.payload;
+  values[NEW_JOB.runAt] = job.runAt;
+  values[NEW_JOB.delayMs] = job.delayMs;
+  values[NEW_JOB.version] = job.version;
+  values[NEW_JOB.unique] = job.key === null ? null : job.unique;
+  values[NEW_JOB.limited] = Number(job.limited);
+  values[NEW_JOB.trace] = job.trace;
+  let at: number = NEW_JOB.terms;
+  for (const of of TERM_READERS) values[at++] = of(job);
+}
+
+/** True if these values are those of the last job in the flat array, but for id and payload. */
+function isLikeLast(flat: readonly Value[], values: readonly Value[]): boolean {
+  const last = flat.length - NEW_JOB_WIDTH;
+  if (last < 0) return false;
+  for (let at = NEW_JOB.type; at < NEW_JOB_WIDTH; at++)
+    if (at !== (NEW_JOB.payload as number) && flat[last + at] !== values[at]) return false;
+  return true;
+}
+
+/** The index of each field in the values of a job; the rest of the belonging follows the type, the terms come last. */
 export const NEW_JOB = {
   id: 0,
   type: 1,
   key: 8,
+  digest: 9,
   payload: 10,
   runAt: 11,
   delayMs: 12,
   version: 13,
+  unique: 14,
   limited: 15,
   trace: 16,
   terms: 17,
 } as const;
 
-/** How many values a new job has in `packNewJobs`. */
+/** How many values a new job has where it goes whole. */
 export const NEW_JOB_WIDTH = NEW_JOB.terms + TERM_COLUMNS.length;
 
 /** The new job that begins at this index of the flat array. */
 export function newJobAt(flat: readonly Value[], at: number): NewJob {
   return {
     id: flat[at] as string,
-    type: flat[at + 1] as string,
-    queue: flat[at + 2] as string,
-    service: flat[at + 3] as string | null,
-    tenant: flat[at + 4] as string | null,
-    group: flat[at + 5] as string | null,
-    groupConcurrency: flat[at + 6] as number | null,
-    priority: flat[at + 7] as number,
-    key: flat[at + 8] as string | null,
-    digest: flat[at + 9] as string | null,
-    payload: flat[at + 10] as string,
-    runAt: flat[at + 11] as number | null,
-    delayMs: flat[at + 12] as number,
-    version: flat[at + 13] as number,
-    unique: (flat[at + 14] ?? "key") as UniqueMode,
-    limited: flat[at + 15] === 1,
+    ...belongingAt(flat, at + NEW_JOB.type),
+    key: flat[at + NEW_JOB.key] as string | null,
+    digest: flat[at + NEW_JOB.digest] as string | null,
+    payload: flat[at + NEW_JOB.payload] as string,
+    runAt: flat[at + NEW_JOB.runAt] as number | null,
+    delayMs: flat[at + NEW_JOB.delayMs] as number,
+    version: flat[at + NEW_JOB.version] as number,
+    unique: (flat[at + NEW_JOB.unique] ?? "key") as UniqueMode,
+    limited: flat[at + NEW_JOB.limited] === 1,
     trace: flat[at + NEW_JOB.trace] as string | null,
     ...termsAt(flat, at + NEW_JOB.terms),
   };
