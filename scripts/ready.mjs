@@ -44,7 +44,8 @@ export function ready({ build = "required" } = {}) {
 }
 
 // Compares contents rather than times: a fresh clone or a changed branch gives files arbitrary times.
-// An optional package may be on one side only: it is for another platform, or it did not compile.
+// An optional package may be on one side only: it is for another platform, or it did not compile. A package for another
+// platform may stand in the lockfile without its hash.
 function dependenciesMatch() {
   const installedFile = inRoot("node_modules", ".package-lock.json");
   if (!existsSync(installedFile)) return false;
@@ -54,21 +55,17 @@ function dependenciesMatch() {
   return [...paths].every((path) => {
     const [want, have] = [wanted[path], installed[path]];
     if (!want || !have) return (want ?? have).optional || (want ?? have).devOptional;
-    return want.version === have.version && want.integrity === have.integrity && existsSync(inRoot(path));
+    return (
+      want.version === have.version && (want.integrity ?? have.integrity) === have.integrity && existsSync(inRoot(path))
+    );
   });
 }
 
-// npm ci refuses a lockfile that lacks packages of other platforms, which is what npm writes where the registry does
-// not carry them. Then npm install keeps to the same lockfile, and leaves it as it is.
 function install() {
   const compiling = major < 24 ? " (the SQLite driver compiles for about 90 s where no prebuilt binary exists)" : "";
   say(`Installing dependencies with npm ci${compiling}.`);
   const flags = ["--include=dev", "--include=optional", "--no-audit", "--no-fund"];
-  let result = npm("ci", ...flags);
-  if (result.status !== 0 && result.stderr?.includes("from lock file")) {
-    say("npm ci misses packages of other platforms in the lockfile; continuing with npm install --no-save.");
-    result = npm("install", "--no-save", ...flags);
-  }
+  const result = npm("ci", ...flags);
   if (result.status !== 0) fail("Installing dependencies failed; npm's output is above.", result);
 }
 

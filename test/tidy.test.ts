@@ -16,6 +16,7 @@ import {
   exampleReaches,
   fileNames,
   loadsAlone,
+  lockfileGaps,
   lockfileHosts,
   type Longer,
   machinePaths,
@@ -73,6 +74,7 @@ describe("the tree", () => {
   it("names files for their subject", () => none(files.flatMap(fileNames)));
   it("names no folder of one machine", () => none(files.flatMap(machinePaths)));
   it("keeps download hosts out of the lockfile", () => none(lockfileHosts(read("package-lock.json"))));
+  it("keeps the packages of every platform in the lockfile", () => none(lockfileGaps(read("package-lock.json"))));
   it("has an unreleased section in the change log", () => none(changeLog(read("CHANGELOG.md"))));
   it("writes docs, comments and messages in plain words", () => none(files.flatMap(plainWords)));
   it("names the actor in nearly every sentence of docs and comments", () => {
@@ -169,6 +171,12 @@ describe("the rules", () => {
     [fileNames, "src/core/job-utils.test.ts", "", /job-utils\.test\.ts says nothing/],
     [machinePaths, "docs/a.md", `\nRun ${["", "home", "me"].join("/")}.`, /a\.md:2: names a folder/],
     [lockfileHosts, "package-lock.json", '\n"resolved": "https://host/a.tgz"', /json:2: names a download host/],
+    [
+      lockfileGaps,
+      "package-lock.json",
+      '{ "packages": { "node_modules/a": { "optionalDependencies": { "a-darwin": "1.0.0" } } } }',
+      /json: node_modules\/a wants a-darwin; add its entry/,
+    ],
     [plainWords, "docs/guides/a.md", "\nIt waits for nobody.", /a\.md:2: says "nobody"; write name the actor/],
     [
       plainWords,

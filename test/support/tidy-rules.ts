@@ -208,6 +208,18 @@ export const machinePaths = lineRule(MACHINE_PATH, "names a folder of one machin
 /** No download host in the lockfile. */
 export const lockfileHosts = lineRule(/"resolved": "http/, "names a download host; run npm install with our .npmrc");
 
+/** Every package that a package of the lockfile may want for another platform stands in it, or npm ci refuses it there. */
+export const lockfileGaps: TextRule = ({ path, text }) => {
+  const { packages } = JSON.parse(text) as {
+    packages: Record<string, { optionalDependencies?: Record<string, string> }>;
+  };
+  return Object.entries(packages).flatMap(([parent, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies)
+      .filter((name) => !Object.keys(packages).some((each) => each.endsWith(`node_modules/${name}`)))
+      .map((name) => `${path}: ${parent} wants ${name}; add its entry (version, cpu, os, libc) as beside it`),
+  );
+};
+
 /** The change log has a place for the next entry. */
 export const changeLog: TextRule = ({ path, text }) =>
   /^## \[?Unreleased\]?/m.test(text) ? [] : [at(path, 1, "has no Unreleased section; add `## [Unreleased]` on top")];
