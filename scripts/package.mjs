@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { ready, root } from "./ready.mjs";
 
 const ALLOWED =
-  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|docs\/[\w/.-]+)$/;
+  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|docs\/[\w/.-]+|monitoring\/(alerts\.yml|grafana\.json))$/;
 const NEEDED = [
   "bin/redrive.js",
   "dist/index.js",
@@ -17,6 +17,8 @@ const NEEDED = [
   "dist/store/sqlite/thread.js",
   "dist/isolated-child.js",
   "dist/examples/shop/main.js",
+  "monitoring/alerts.yml",
+  "monitoring/grafana.json",
 ];
 
 const PROGRAM = `

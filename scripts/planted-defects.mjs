@@ -286,8 +286,8 @@ export const DEFECTS = [
   {
     name: "a file writes past the one door",
     file: "src/cli/complain.ts",
-    was: 'put(io.stderr, "text", `${stack}\\n`)',
-    is: "io.stderr.write(`${stack}\\n`)",
+    was: 'put(io.stderr, "text", `${shownStack}\\n`)',
+    is: "io.stderr.write(`${shownStack}\\n`)",
     tests: ["test/tidy.test.ts"],
   },
   {

@@ -183,7 +183,7 @@ describe("the other concepts", () => {
 describe("the reference pages", () => {
   it("are what the source says", () => {
     const script = fileURLToPath(new URL("scripts/docs.mjs", root));
-    const { status, stderr } = spawnSync(process.execPath, [script, "--check"], { encoding: "utf8", timeout: 30_000 });
+    const { status, stderr } = spawnSync(process.execPath, [script, "--check"], { encoding: "utf8", timeout: 100_000 });
     expect([status, stderr]).toEqual([0, ""]);
   });
 

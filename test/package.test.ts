@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, posix } from "node:path";
+import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VERSION } from "../src/core/version.ts";
@@ -27,8 +27,11 @@ describe("the package", () => {
       dependencies: object;
       optionalDependencies: object;
     };
-    for (const name of Object.keys({ ...dependencies, ...optionalDependencies }))
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+      // The folder of a scope, where a package has one.
+      mkdirSync(dirname(join(modules, name)), { recursive: true });
       symlinkSync(join(root, "node_modules", name), join(modules, name));
+    }
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

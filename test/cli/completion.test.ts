@@ -46,14 +46,19 @@ function documented(): { path: string; names: string[]; flags: string[] }[] {
   });
 }
 
+/** What commands take that is one of a few words. */
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  "redrive completion": ["bash", "zsh", "fish"],
+  "redrive monitoring print": ["grafana", "alerts"],
+};
+
 describe.skipIf(!isHere("bash"))("completion in bash", () => {
   it("offers every command and every flag that the help lists, and no other", async () => {
     const commands = documented();
     expect(commands.length).toBeGreaterThan(40);
     const answers = await offered(commands.flatMap(({ path }) => [`${path} `, `${path} -`]));
     for (const { path, names, flags } of commands) {
-      const shells = path === "redrive completion" ? ["bash", "zsh", "fish"] : [];
-      expect(answers.get(`${path} `), path).toEqual([...names, ...shells]);
+      expect(answers.get(`${path} `), path).toEqual([...names, ...(CHOICES[path] ?? [])]);
       // The version is asked of the program, not of a command, though its help lists all global flags.
       const known = path === "redrive" ? flags : flags.filter((flag) => flag !== "--version");
       expect(answers.get(`${path} -`)?.toSorted(), path).toEqual(known.toSorted());

@@ -45,7 +45,7 @@ describe("a call of the command line", () => {
   it("loads for one job only the way in, and starts no store thread", () => {
     const loaded = loadedBy("enqueue", "hello", "{}");
     expect(loaded).toContain("store/sqlite/engine.js");
-    expect(loaded.length).toBeLessThanOrEqual(125);
+    expect(loaded.length).toBeLessThanOrEqual(130);
     expect(loaded).not.toContain("redrive.js");
     expect(loaded).not.toContain("store/sqlite/thread-client.js");
     expect(new Set(loaded).size).toBe(loaded.length);

@@ -2,6 +2,7 @@
 import { createTestRedrive, type TestRedrive } from "../../src/testing/index.ts";
 import { defineJob, PermanentError } from "../../src/index.ts";
 import { httpHandler, type HttpHandler, type HttpOptions, type Identity, type Role } from "../../src/http/index.ts";
+import { realSystem } from "../../src/system/real.ts";
 import { runIdOf } from "../../src/core/recovery/run-id.ts";
 import { PREFIX, type RouteName, ROUTES } from "../../src/http/routes.ts";
 import type { Route } from "../../src/http/route.ts";
@@ -49,8 +50,8 @@ export const auth = (request: Request): Identity | null => {
   return cookie === null ? null : identityOf(cookie.replace("redrive_1=", ""));
 };
 
-/** Builds the fleet. */
-export async function openScene(options: Partial<HttpOptions> = {}): Promise<Scene> {
+/** Builds the fleet; what the handler counts in seconds goes by `monotonic`. */
+export async function openScene(options: Partial<HttpOptions> = {}, monotonic = realSystem.monotonic): Promise<Scene> {
   const redrive = await createTestRedrive({ jobs, log: "silent" });
   const { id: dead } = await redrive.enqueueText("mail", PAYLOAD, { key: "k", service: "smtp", tenant: "acme" });
   const { id: other } = await redrive.enqueue("mail", { n: 2 });
@@ -63,7 +64,7 @@ export async function openScene(options: Partial<HttpOptions> = {}): Promise<Sce
   const { id: plan } = await redrive.redrives.plan({ fingerprint });
   const second = await redrive.redrives.plan({ ids: [other] });
   const started = await redrive.redrives.start(second.id, { rate: 0.01 });
-  const handler = httpHandler(redrive, { auth, log: silent, ...options });
+  const handler = httpHandler(redrive, { auth, log: silent, ...options }, { system: { ...realSystem, monotonic } });
   return { redrive, handler, dead, other, waiting, fingerprint, plan, run: started.id };
 }
 

@@ -23,6 +23,7 @@ function checker(bench: Bench, store: Store = bench.store) {
     ...silent,
     info: (_: object, line: string) => lines.push(line),
     warn: (_: object, line: string) => lines.push(line),
+    error: (_: object, line: string) => lines.push(line),
   };
   const now = (): number => bench.world.now;
   const report = openReporter({ log, events: { emit: () => undefined }, counts, definitions: new Map(), now });
