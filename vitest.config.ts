@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { BUILT, builtImports, EXTERNAL } from "./test/support/built-imports.ts";
 
 const LONGEST = [
   "chaos/chaos",
@@ -36,12 +37,15 @@ const ALL = "test/**/*.test.ts";
 const NEEDS_A_PROCESS =
   /\bvi\.(?!waitFor\b|waitUntil\b|fn\b)|\bprocess\.(?!pid\b|env\b(?!\.\w+ = ))|child_process|support\/(?:\w+-)*(?:compiled|cpu-time|example|live-objects|pgbouncer|processes|server|statements|workers)\.ts|threadedWorld/;
 
-/** The files that may follow each other in one process, where they find modules loaded that they have in common. */
-function sharing(): string[] {
+/** What a file says that puts something in the place of a module, which only vitest's own loading knows. */
+const REPLACES_MODULES = /\bvi\.(?:mock|doMock|resetModules)\b/;
+
+/** The test files whose text is so. */
+function filesThat(matches: (text: string) => boolean): string[] {
   const root = fileURLToPath(new URL("test/", import.meta.url));
   const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".test.ts"));
   return names
-    .filter((name) => !NEEDS_A_PROCESS.test(readFileSync(root + name, "utf8")))
+    .filter((name) => matches(readFileSync(root + name, "utf8")))
     .map((name) => `test/${name.replaceAll("\\", "/")}`);
 }
 
@@ -65,13 +69,19 @@ const EACH = {
   hookTimeout: 120_000,
   // Waiting for what another process does, in vain only if it never does it.
   expect: { poll: { timeout: 60_000, interval: 20 } },
+  setupFiles: process.env["REDRIVE_TEST_COSTS"] === undefined ? [] : ["test/support/costs.ts"],
 } satisfies TestProjectInlineConfiguration["test"];
 
 function projects(): TestProjectInlineConfiguration[] {
-  const shared = sharing();
+  // The first may follow each other in one process, where they find modules loaded that they have in common.
+  const shared = filesThat((text) => !NEEDS_A_PROCESS.test(text));
+  const replacing = filesThat((text) => REPLACES_MODULES.test(text));
+  const built = BUILT === null ? {} : { plugins: [builtImports(BUILT)] };
+  const each = BUILT === null ? EACH : { ...EACH, server: EXTERNAL };
   return [
-    { test: { ...EACH, name: "apart", include: [ALL], exclude: shared } },
-    { test: { ...EACH, name: "together", include: shared, isolate: false } },
+    { ...built, test: { ...each, name: "apart", include: [ALL], exclude: [...shared, ...replacing] } },
+    { ...built, test: { ...each, name: "together", include: shared, isolate: false } },
+    { test: { ...EACH, name: "replacing", include: replacing } },
   ];
 }
 

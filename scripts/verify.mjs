@@ -38,7 +38,7 @@ export async function verify(vitestArgs) {
     if (checks[0]) await step("build", [bin("typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
     checks[0] = false;
   }
-  const tests = await runTests(vitestArgs);
+  const tests = await runTests(vitestArgs, built);
 
   const passed = checks.filter(Boolean).length + tests.passed;
   const failed = checks.filter((ok) => !ok).length + tests.failed;
@@ -62,7 +62,7 @@ async function step(name, command, remedy) {
   return code === 0;
 }
 
-async function runTests(args) {
+async function runTests(args, built) {
   const seconds = stopwatch();
   const folder = mkdtempSync(join(quickFolder(), "redrive-test-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })); // Also when interrupted.
@@ -70,7 +70,8 @@ async function runTests(args) {
   chmodSync(folder, 0o755);
   const file = process.env.REDRIVE_TEST_REPORT ?? join(folder, "report.json");
   const reporters = ["--reporter=minimal", "--reporter=json", `--outputFile.json=${file}`];
-  const { code } = await node([bin("vitest/vitest.mjs"), "run", ...reporters, ...args], "inherit", folder);
+  const env = { TMPDIR: folder, ...(built ? { REDRIVE_TEST_BUILT: join(root, "dist") } : {}) };
+  const { code } = await node([bin("vitest/vitest.mjs"), "run", ...reporters, ...args], "inherit", env);
   const counts = countTests(file, code);
   console.log(`tests   ${seconds()}  ${counts.failed === 0 ? "ok" : "FAILED"}`);
   return counts;
@@ -111,13 +112,17 @@ function countTests(file, code) {
 
 // A process group of its own, so that vitest's workers end with it, even one that spins in a loop. And it ends with us,
 // also where we are killed or where the npm that runs us was.
-function node(args, output, folder) {
+function node(args, output, added = {}) {
   return new Promise((resolve) => {
     const grouped = process.platform !== "win32";
-    const env = folder ? { ...process.env, TMPDIR: folder } : process.env;
-    const options = { cwd: root, env, detached: grouped, stdio: ["ignore", output, output] };
+    const options = {
+      cwd: root,
+      env: { ...process.env, ...added },
+      detached: grouped,
+      stdio: ["ignore", output, output],
+    };
     const child = spawn(process.execPath, args, options);
-    const guardian = grouped && child.pid ? startGuardian({ signal: "KILL", folder }) : null;
+    const guardian = grouped && child.pid ? startGuardian({ signal: "KILL", folder: added.TMPDIR }) : null;
     guardian?.watch(-Number(child.pid));
     const end = () => {
       if (grouped && child.pid) process.kill(-child.pid, "SIGKILL");

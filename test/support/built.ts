@@ -1,5 +1,5 @@
 // The library as users get it: compiled from src as it is now. Threads and child processes need this, because Node 20
-// runs no TypeScript; dist is left alone, because it may be older than src. A build is kept under the hash of its
+// runs no TypeScript; dist is left alone outside the test command, because it may be older than src. A build is kept under the hash of its
 // sources, so that test processes share it, and goes when it is an hour old.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -14,14 +14,16 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { BUILT } from "./built-imports.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 // Below node_modules, so that packages are found from there and nothing is left in the tree.
 const CACHE = join(ROOT, "node_modules", ".cache");
 const PREFIX = "redrive-test-";
-let folder: string | null = null;
+/** Where `dist` lies; the test command has just built it. */
+let folder: string | null = BUILT === null ? null : dirname(BUILT);
 
 /** The address of a module of the library by its path below dist, for child processes. */
 export function builtModule(path: string): string {
