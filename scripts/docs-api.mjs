@@ -9,6 +9,7 @@ const FACES = [
   ["Jobs", "redrive.jobs"],
   ["DeadLetters", "redrive.deadLetters"],
   ["Causes", "redrive.causes"],
+  ["Alerts", "redrive.alerts"],
   ["Redrives", "redrive.redrives"],
   ["Runs", "redrive.runs"],
   ["Stuck", "redrive.stuck"],

@@ -27,6 +27,11 @@ const SECTIONS = [
   ["EnqueueManyOptions", "redrive.enqueueMany(job, inputs, options)"],
   ["ProcessRecordsOptions", "redrive.processRecords(job, records, options)"],
   ["AlertOptions", "redrive.processRecords(job, records, { alerts: options })"],
+  ["FleetAlertOptions", "createRedrive({ alerts: options }), redrive.config.ts"],
+  ["AlertRuleOptions", "createRedrive({ alerts: { rules: { errorRate: options } } })"],
+  ["AlertSinksOptions", "createRedrive({ alerts: { sinks: options } })"],
+  ["WebhookSinkOptions", "createRedrive({ alerts: { sinks: { webhook: options } } }), { slack: options }"],
+  ["CommandSinkOptions", "createRedrive({ alerts: { sinks: { command: options } } })"],
   ["RedriveWorkerOptions", "redrive.worker(options), redrive.processRecords(job, records, { worker: options })"],
   ["WorkerOptions", "redrive.worker(options)"],
   ["ScheduleOptions", "redrive.schedules.set(name, options)"],
@@ -46,7 +51,7 @@ const SECTIONS = [
   ["EventFilter", "redrive.events(filter)"],
   [
     "ActionOptions",
-    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, .undo, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove, redrive.redrives.pause(id, options), .resume, .cancel, .recall",
+    "redrive.pause(target, options), .resume, redrive.jobs.cancel(target, options), redrive.deadLetters.retry(target, options), .remove, .undo, redrive.alerts.mute(rule, options), .unmute, redrive.causes.mute(fingerprint, options), .unmute, .fix, .reopen, .note, .own, redrive.stuck.fix(options), redrive.breakers.open(service, options), .close, .reset, redrive.schedules.pause(name, options), .resume, .run, .remove, redrive.redrives.pause(id, options), .resume, .cancel, .recall",
   ],
   ["RetryableOptions", "retryable(fn, options), @retryable(options)"],
   [

@@ -19,6 +19,7 @@ export const ROOMS = [
   ["schedules", "jobs at set times"],
   ["metrics", "the counters of a process, and metrics as text for monitors"],
   ["operate", "what people do and look at: jobs, dead letters, breakers, runs, health"],
+  ["alerts", "alerts inside: looks at the rules, and sinks that tell once for a fleet"],
   ["records", "a stream of records through one job type"],
   ["config", "the files of users: job modules, config files, store URLs"],
   ["redrive", "the root: puts the library together and chooses a store"],

@@ -96,6 +96,16 @@ export type { AnyScheduleView, ScheduleView, UpkeepView } from "./schedules/sche
 export type { Schedules } from "./schedules/schedules.ts";
 export type { StandardSchema } from "./jobs/schema.ts";
 export type { Alert, AlertOptions } from "./core/alerts.ts";
+export type { Alerts, AlertSinkView, AlertTest, AlertView } from "./alerts/alerts.ts";
+export type {
+  AlertSinksOptions,
+  CommandSinkOptions,
+  FleetAlertOptions,
+  WebhookSinkOptions,
+} from "./alerts/sink-options.ts";
+export type { AlertMute, AlertState } from "./core/alerting/book.ts";
+export type { AlertMessage } from "./core/alerting/message.ts";
+export type { AlertRule, AlertRuleOptions } from "./core/alerting/rules.ts";
 export type { RecordsSummary, ProcessRecordsOptions, RecordResult } from "./records/process-records.ts";
 export type { RedriveConfig, WorkerConfig } from "./config/redrive-config.ts";
 export { createRedrive } from "./redrive.ts";

@@ -1,4 +1,5 @@
 // The interface of a queue: what `createRedrive` returns.
+import type { Alerts } from "./alerts/alerts.ts";
 import type { Duration } from "./core/duration.ts";
 import type { RedriveError } from "./core/errors.ts";
 import type { Health } from "./core/health.ts";
@@ -47,6 +48,8 @@ export interface Redrive extends AsyncDisposable {
   readonly breakers: Breakers;
   /** Makes and changes schedules, which hold for the whole fleet. */
   readonly schedules: Schedules;
+  /** Lists the alerts of the fleet, mutes them, and tests where they are told. */
+  readonly alerts: Alerts;
   /** The job types of this program. */
   readonly types: readonly JobDefinition[];
   /** The most bytes that a payload may have. */
@@ -151,5 +154,5 @@ export interface Redrive extends AsyncDisposable {
 /** What people change, under the name of one of them. */
 export type Operator = Pick<
   Redrive,
-  "jobs" | "deadLetters" | "redrives" | "causes" | "stuck" | "breakers" | "schedules" | "pause" | "resume"
+  "jobs" | "deadLetters" | "redrives" | "causes" | "stuck" | "breakers" | "schedules" | "alerts" | "pause" | "resume"
 >;

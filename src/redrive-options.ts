@@ -1,4 +1,5 @@
 // The options of a queue, checked and completed once.
+import type { FleetAlertOptions } from "./alerts/sink-options.ts";
 import { checkActor } from "./core/event-log.ts";
 import type { HealthOptions } from "./core/health.ts";
 import { checkInteger, JOB_BOUNDS } from "./core/new-job.ts";
@@ -32,6 +33,11 @@ export interface RedriveOptions {
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
   /** From when on `health()` reports trouble; default as in `HealthOptions`. */
   readonly health?: HealthOptions;
+  /**
+   * Alerts of the whole fleet, told once by whichever worker or drain sees them: `{}` for the rules as they are, told in
+   * the log. Default none.
+   */
+  readonly alerts?: FleetAlertOptions;
   /** Wrapped around every run, the first one outermost; default none. */
   readonly middleware?: readonly Middleware[];
   /** A logger with the methods of pino, or the level of the built-in one, which writes to stderr; default `warn`. */
@@ -70,6 +76,7 @@ const FIELDS = namesOf<RedriveOptions>()([
   "services",
   "tenants",
   "health",
+  "alerts",
   "middleware",
   "log",
   "maxPayloadBytes",

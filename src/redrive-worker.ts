@@ -1,5 +1,7 @@
 // A worker as users of the library see it: durations as users write them, with upkeep and a health port.
 import { existsSync } from "node:fs";
+import type { Alerting } from "./alerts/alerting.ts";
+import type { WorkerAlerts } from "./alerts/service.ts";
 import { parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
 import { textOf } from "./core/failure.ts";
@@ -49,6 +51,8 @@ export interface WorkerSurroundings {
   readonly meter?: ProcessMeter;
   /** Makes spans; absent where no traces are made. */
   readonly traces?: Traces | null;
+  /** Looks at the alerts of the fleet; absent where there are none. */
+  readonly alerting?: Alerting | null;
   readonly events: Events;
   readonly jobs: readonly JobDefinition[];
   readonly defaults: PolicyOptions;
@@ -63,6 +67,8 @@ export interface WorkerSurroundings {
 }
 
 const DRAIN_GRACE_MS = 1_000;
+/** How long a drain that ends waits for the sinks of its alerts. */
+const ALERTS_WITHIN_MS = 6_000;
 
 /** Composes a worker. */
 export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSurroundings): RedriveWorker {
@@ -77,7 +83,8 @@ export function openWorker(options: RedriveWorkerOptions = {}, around: WorkerSur
   const probes = { isLive: () => !life.isSpent, isReady: () => worker.isReady, ...servedBy(around) };
   const driver = driverOf(around, () => worker.id, worker.signs);
   const services = [stuckCheck({ ...around, store }, settings, worker), ...signedServices(around, worker, driver)];
-  const beside = { ...around, records, contact: worker.contact, driver };
+  const alerts = alertsFor({ ...around, store }, worker);
+  const beside = { ...around, records, contact: worker.contact, driver, alerts };
   const companions = openCompanions(beside, retention(around, archive), services, health && { ...health, ...probes });
   const api: RedriveWorker = {
     get id() {
@@ -200,8 +207,11 @@ interface Companions {
   stop(): Promise<void>;
 }
 
+type CompanionParts = WorkerSurroundings &
+  Pick<UpkeepOptions, "records" | "contact"> & { readonly driver: RedriveDriver; readonly alerts: WorkerAlerts | null };
+
 function openCompanions(
-  around: WorkerSurroundings & Pick<UpkeepOptions, "records" | "contact"> & { readonly driver: RedriveDriver },
+  around: CompanionParts,
   retained: RetentionOptions,
   services: readonly Service[],
   health: HealthPortOptions | undefined,
@@ -220,6 +230,7 @@ function openCompanions(
       countsService(around),
       fingerprintService(around),
       causesService(around),
+      ...(around.alerts ? [around.alerts.service] : []),
     ];
     upkeep = startUpkeep([...shared, ...services], around);
   };
@@ -240,14 +251,7 @@ function openCompanions(
         .catch(() => undefined);
       if (around.drives !== false) await around.driver.stepAll().catch(() => undefined);
     },
-    async tidy() {
-      const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
-      await applyBriefly(retained).catch(failed("expired jobs could not be removed now"));
-      await countBriefly(around).catch(failed("the counts of causes could not be folded now"));
-      const look = causesService(around).step(new AbortController().signal);
-      await look.catch(failed("the worker could not look at the causes now"));
-      await noteEnd();
-    },
+    tidy: () => tidyUp(around, retained, () => noteEnd()),
     async stop() {
       // The caller of a failed start already has its error.
       await begun?.catch(() => undefined);
@@ -258,6 +262,23 @@ function openCompanions(
       await atMost(around.system, ending, LAST_WORDS_MS);
     },
   };
+}
+
+async function tidyUp(around: CompanionParts, retained: RetentionOptions, noteEnd: () => Promise<void>): Promise<void> {
+  const failed = (what: string) => (error: unknown) => around.log.warn({ error: textOf(error) }, what);
+  await applyBriefly(retained).catch(failed("expired jobs could not be removed now"));
+  await countBriefly(around).catch(failed("the counts of causes could not be folded now"));
+  const look = causesService(around).step(new AbortController().signal);
+  await look.catch(failed("the worker could not look at the causes now"));
+  await noteEnd();
+  await around.alerts?.briefly(ALERTS_WITHIN_MS).catch(failed("the worker could not look at the alerts now"));
+}
+
+/** The alerts of a worker; null where there are none. */
+function alertsFor({ alerting, ...around }: WorkerSurroundings, worker: QueueWorker): WorkerAlerts | null {
+  const { counts, contact } = worker;
+  const isAway = contact.isAway;
+  return alerting?.open({ ...around, process: () => worker.id, staleWrites: () => counts.stale, isAway }) ?? null;
 }
 
 /** The services that learn of changes by the signs of the worker's looks. */

@@ -1,5 +1,7 @@
 // Composes the library: one store, the job types of a program, and the objects that enqueue, read and work. Everything
 // else is in the folders; this file only connects them.
+import type { Alerting, AlertPace } from "./alerts/alerting.ts";
+import type { Alerts } from "./alerts/alerts.ts";
 import { checkActor } from "./core/event-log.ts";
 import { type Duration, parseDuration } from "./core/duration.ts";
 import { RedriveError } from "./core/errors.ts";
@@ -51,6 +53,8 @@ export interface Surroundings {
   readonly events?: Events;
   /** False for workers that drive no redrive runs; default true. */
   readonly drives?: boolean;
+  /** How often the fleet looks at its alerts; default every 30 s. */
+  readonly alertPace?: Partial<AlertPace>;
 }
 
 /** Opens a queue and migrates the schema of its store. */
@@ -80,6 +84,15 @@ async function loadTraces({ traceMode: mode, log }: RedriveSettings): Promise<Tr
   return mode && (await import("./report/traces.ts")).openTraces(mode, log);
 }
 
+/** Checks the options of alerts; loads what looks and tells only where alerts are asked for. */
+async function loadAlerting(
+  { alerts, health }: RedriveOptions,
+  { alertPace }: Pick<Surroundings, "alertPace">,
+): Promise<Alerting | null> {
+  if (alerts === undefined) return null;
+  return (await import("./alerts/alerting.ts")).openAlerting(alerts, health, alertPace);
+}
+
 async function migrateStore(store: Store, log: Log, isOurs: boolean): Promise<void> {
   try {
     const notice = await store.migrate();
@@ -90,18 +103,24 @@ async function migrateStore(store: Store, log: Log, isOurs: boolean): Promise<vo
   }
 }
 
-/** The same with the caller's clock, randomness and process. */
-export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
-  const settings = await settingsOf(options);
-  const store = typeof settings.store === "string" ? await openStore(settings.store) : settings.store;
-  const isOurs = store !== options.store;
-  await migrateStore(store, settings.log, isOurs);
-  const { system, events = openEvents(settings.log) } = surroundings;
+async function partsOf(settings: RedriveSettings, store: Store, { system, events }: Surroundings) {
   const actor = actorOf(settings, system);
   const eventLog = openEventLog({ store, log: settings.log, actor });
   const flow = openFlowMeter(store, system);
   const [meter, traces] = await Promise.all([meterOf(settings, system), loadTraces(settings)]);
-  const parts = { ...settings, store: meter.timed(store), system, events, eventLog, flow, meter, actor, traces };
+  const shared = { system, events: events ?? openEvents(settings.log), eventLog, flow, meter, actor, traces };
+  return { ...settings, ...shared, store: meter.timed(store) };
+}
+
+/** The same with the caller's clock, randomness and process. */
+export async function assemble(options: RedriveOptions, surroundings: Surroundings): Promise<Redrive> {
+  const settings = await settingsOf(options);
+  const alerting = await loadAlerting(options, surroundings);
+  const store = typeof settings.store === "string" ? await openStore(settings.store) : settings.store;
+  const isOurs = store !== options.store;
+  await migrateStore(store, settings.log, isOurs);
+  const parts = { ...(await partsOf(settings, store, surroundings)), alerting };
+  const { events, flow } = parts;
   const producer = openProducer(parts);
   // A caller that waits for an answer wants it soon: the limits of the preset `handler` apply where the type sets none.
   const awaited = openProducer({ ...parts, defaults: { preset: "handler", ...parts.defaults } });
@@ -158,7 +177,24 @@ function operating(parts: Parts & { readonly actor: string }): Operator {
     stuck: openStuck(stuckParts(parts)),
     breakers: openBreakers(parts),
     schedules: openSchedules(parts),
+    alerts: alertsOf(parts),
     ...pausing(parts),
+  };
+}
+
+/** The alerts as people see them, loaded with the first question. */
+function alertsOf(parts: Parts): Alerts {
+  const load = async (): Promise<Alerts> => {
+    const { openAlerts } = await import("./alerts/alerts.ts");
+    return openAlerts({ ...parts, settings: parts.alerting?.settings ?? null });
+  };
+  return {
+    list: async () => (await load()).list(),
+    mutes: async () => (await load()).mutes(),
+    sinks: async () => (await load()).sinks(),
+    mute: async (rule, options) => (await load()).mute(rule, options),
+    unmute: async (rule, options) => (await load()).unmute(rule, options),
+    test: async () => (await load()).test(),
   };
 }
 
@@ -224,6 +260,7 @@ function actorOf({ actor }: Pick<RedriveSettings, "actor">, system: System): str
 
 type Parts = Omit<RedriveSettings, "store"> & {
   readonly traces: Traces | null;
+  readonly alerting: Alerting | null;
   readonly store: Store;
   readonly system: System;
   readonly events: Events;

@@ -119,6 +119,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "print the gauges of the fleet for Prometheus, or serve them on a port",
     load: () => import("./metrics.ts"),
   },
+  { name: "alerts", summary: "list, mute and test the alerts of the fleet", load: () => import("./alerts.ts") },
   { name: "tokens", summary: "make, list and revoke tokens of the HTTP API", load: () => import("./tokens.ts") },
   {
     name: "monitoring",

@@ -134,9 +134,21 @@ function openings(
     const { jobs = [], defaults = {}, makesFolder = false } = given;
     const store = await openHere(makesFolder);
     if (existing && !(await (await address.inspect()).isMade(store))) throw noStore(address);
-    const { services, tenants, traces, health } = config;
+    const { services, tenants, traces, health, fleetAlerts } = config;
+    const alerts = fleetAlerts === null ? {} : { alerts: fleetAlerts };
     const { createRedrive } = await import("../redrive.ts");
-    const redrive = await createRedrive({ store, jobs, defaults, services, tenants, traces, health, log, ...actor });
+    const redrive = await createRedrive({
+      store,
+      jobs,
+      defaults,
+      services,
+      tenants,
+      traces,
+      health,
+      log,
+      ...alerts,
+      ...actor,
+    });
     closing = async () => {
       await redrive.close();
       await store.close();

@@ -2,6 +2,7 @@
 // the code that reads one is not loaded.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { FleetAlertOptions } from "../alerts/sink-options.ts";
 import type { AlertOptions } from "../core/alerts.ts";
 import type { HealthOptions } from "../core/health.ts";
 import { RedriveError } from "../core/errors.ts";
@@ -26,6 +27,8 @@ export interface Config {
   readonly traces: boolean | "link";
   /** Limits for the figures of `drain`. */
   readonly alerts: AlertOptions;
+  /** The alerts of the fleet; null where the file has no `alerts`. */
+  readonly fleetAlerts: FleetAlertOptions | null;
   /** Limits for `health`. */
   readonly health: HealthOptions;
   readonly worker: WorkerConfig;
@@ -41,6 +44,7 @@ export const NO_CONFIG: Config = {
   tenants: {},
   traces: false,
   alerts: {},
+  fleetAlerts: null,
   health: {},
   worker: {},
 };

@@ -3,7 +3,8 @@
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, extname, resolve } from "node:path";
-import { type AlertOptions, resolveAlerts } from "../core/alerts.ts";
+import type { FleetAlertOptions } from "../alerts/sink-options.ts";
+import { ALERT_FIELDS, type AlertOptions, resolveAlerts } from "../core/alerts.ts";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { type HealthOptions, resolveHealth } from "../core/health.ts";
 import { checkText } from "../core/new-job.ts";
@@ -43,7 +44,7 @@ export async function loadConfig(file: string): Promise<Config> {
   if (why !== null) throw refused(`config: expected a file that only you or root can change; ${file} ${why}`);
   const { value, placeOf } = await readConfig(file);
   try {
-    return configOf(value, file);
+    return await configOf(value, file);
   } catch (error) {
     if (!isRedriveError(error)) throw error;
     const path = (error.details.path as string[] | undefined) ?? pathIn(error.message);
@@ -75,7 +76,7 @@ function pathIn(message: string): string[] {
   return name.replace(/^library\b/, "defaults").split(".");
 }
 
-function configOf(value: unknown, file: string): Config {
+async function configOf(value: unknown, file: string): Promise<Config> {
   refuseForbidden(value, []);
   const given = parse(value ?? {}, FIELDS, []);
   const folder = dirname(file);
@@ -90,7 +91,7 @@ function configOf(value: unknown, file: string): Config {
     defaults: defaultsOf(given.defaults),
     ...limitsOf(given),
     traces: tracesOf(given.traces),
-    alerts: alertsOf(given.alerts),
+    ...(await alertsOf(given.alerts, given.health)),
     health: healthOf(given.health),
     worker: workerOf(given.worker, folder),
   };
@@ -113,9 +114,19 @@ function tracesOf(value: unknown): boolean | "link" {
   return mode === "link" ? mode : mode !== null;
 }
 
-function alertsOf(value: unknown): AlertOptions {
-  resolveAlerts(value);
-  return (value ?? {}) as AlertOptions;
+const ALERT_GROUPS = ["rules", "sinks"] as const;
+
+/** Limits of one drain and the alerts of the fleet; the check of these is loaded only where the file has them. */
+async function alertsOf(value: unknown, health: unknown): Promise<Pick<Config, "alerts" | "fleetAlerts">> {
+  if (value === undefined) return { alerts: {}, fleetAlerts: null };
+  const { rules, sinks, ...alerts } = { ...parse(value ?? {}, [...ALERT_FIELDS, ...ALERT_GROUPS], ["alerts"]) };
+  resolveAlerts(alerts);
+  const fleetAlerts = { ...(rules !== undefined && { rules }), ...(sinks !== undefined && { sinks }) };
+  // Limits of a drain alone do not ask for alerts of the fleet.
+  if (Object.keys(alerts).length > 0 && Object.keys(fleetAlerts).length === 0)
+    return { alerts: alerts as AlertOptions, fleetAlerts: null };
+  (await import("../alerts/sink-options.ts")).resolveFleetAlerts(fleetAlerts, resolveHealth(health));
+  return { alerts: alerts as AlertOptions, fleetAlerts: fleetAlerts as FleetAlertOptions };
 }
 
 function healthOf(value: unknown): HealthOptions {

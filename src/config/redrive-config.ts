@@ -1,4 +1,5 @@
 // The type of a config file in TypeScript; the same code checks YAML and TypeScript.
+import type { FleetAlertOptions } from "../alerts/sink-options.ts";
 import type { AlertOptions } from "../core/alerts.ts";
 import type { HealthOptions } from "../core/health.ts";
 import type { PolicyOptions } from "../core/policy.ts";
@@ -31,8 +32,11 @@ export interface RedriveConfig {
   readonly tenants?: Readonly<Record<string, TenantOptions>>;
   /** Makes OpenTelemetry spans, as `traces` of `RedriveOptions`; default false. */
   readonly traces?: boolean | "link";
-  /** Limits on the figures of `drain`: if one is exceeded, `drain` reports it and exits with 1. Default none. */
-  readonly alerts?: AlertOptions;
+  /**
+   * Alerts of the whole fleet, and limits on the figures of one `drain`, which reports what is over them and exits with 1.
+   * `{}` for the rules as they are, told in the log. Default none.
+   */
+  readonly alerts?: AlertOptions & FleetAlertOptions;
   /** From when on `health` reports trouble; default as in `HealthOptions`. */
   readonly health?: HealthOptions;
   /** Options of workers; default those of `WorkerOptions`. */

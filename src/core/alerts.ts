@@ -43,7 +43,8 @@ export type AlertLimits = { readonly [Figure in keyof Figures]?: number };
 /** The retry queue is counted no further than this. */
 export const RETRIES_COUNTED = 10_000;
 
-const FIELDS = namesOf<AlertOptions>()([
+/** Their names. */
+export const ALERT_FIELDS = namesOf<AlertOptions>()([
   "minSuccessRate",
   "maxRetryQueue",
   "maxDeadLetters",
@@ -54,8 +55,8 @@ const MOST = 1_000_000_000;
 
 /** Checks the options. */
 export function resolveAlerts(options: unknown, name = "alerts"): AlertLimits {
-  const given = parseOptions(options ?? {}, FIELDS, name);
-  const number = (field: (typeof FIELDS)[number], max: number, integer: boolean): number | undefined =>
+  const given = parseOptions(options ?? {}, ALERT_FIELDS, name);
+  const number = (field: (typeof ALERT_FIELDS)[number], max: number, integer: boolean): number | undefined =>
     given[field] === undefined ? undefined : parseNumber(given[field], `${name}.${field}`, { min: 0, max, integer });
   const limits = {
     successRate: number("minSuccessRate", 1, false),

@@ -8,6 +8,7 @@
 //   failed runs over the limit: 0.25, over half of them 0.6          dead letters over the limit: 0.25
 //   a schedule late: 0.1, by a minute 0.25, by five 0.5              letters that wait for an archive: 0.1
 //   upkeep that no worker runs: 0.3; that fails: 0.1                 more due jobs than the limit, and late: 0.1
+//   alerts that cannot be told to a sink: 0.1
 import { type Duration, formatDuration, parseDuration } from "./duration.ts";
 import { type FlowCounts, MINUTE, minuteOf } from "./flow.ts";
 import type { State } from "./job.ts";
@@ -152,6 +153,8 @@ export interface HealthFacts {
   readonly deadLettersSince: number | null;
   /** The dead letters that wait for an archive which no worker has. */
   readonly unarchived: readonly { readonly type: string; readonly count: number }[];
+  /** Sinks of alerts that fail, since when and how. */
+  readonly failingSinks: readonly { readonly name: string; readonly since: number; readonly error: string }[];
   /** The runs that ended of late; null where too few did. */
   readonly ended: EndedRuns | null;
   /** Whether upkeep runs. */
@@ -195,6 +198,7 @@ export function judgeHealth(facts: HealthFacts, limits: HealthLimits = HEALTH_LI
     ...serviceTroubles(facts),
     ...letterTroubles(facts, limits),
     ...upkeepTroubles(facts.upkeep, facts.now),
+    ...sinkTroubles(facts),
   ].toSorted((a, b) => b.cost - a.cost);
   const left = troubles.reduce((score, { cost }) => score - cost, 1);
   const score = Math.round(100 * Math.max(0, left)) / 100;
@@ -275,6 +279,13 @@ function letterTroubles(facts: HealthFacts, limits: HealthLimits): Trouble[] {
 
 function subjectOf({ type }: HealthFacts): string | null {
   return type === null ? null : `type:${type}`;
+}
+
+function sinkTroubles({ failingSinks }: HealthFacts): Trouble[] {
+  const [first] = failingSinks;
+  if (!first) return [];
+  const text = `alerts cannot be told to ${failingSinks.map(({ name }) => name).join(", ")}: ${first.error}`;
+  return [{ cost: 0.1, text, since: first.since, subject: null, help: "redrive alerts test" }];
 }
 
 /** Most types that are named; of the rest only the number. */

@@ -36,6 +36,7 @@ const FIELDS = namesOf<Record<AnyField, unknown>>()([
   "rateLimit",
   "classify",
   "onDead",
+  "letters",
   ...POLICY_FIELDS,
 ]);
 
@@ -102,6 +103,11 @@ export interface TypeOptions extends PolicyOptions {
    * abandoned. A process that does not define the type calls nothing; nor does the command line.
    */
   readonly onDead?: (job: Job) => void | Promise<void>;
+  /**
+   * `objective`: how old a dead letter of this type may get before the alert `letterAge` is raised, from 1 minute to 366
+   * days. Default none.
+   */
+  readonly letters?: { readonly objective: Duration };
 }
 
 /** The options of a job type whose handler gets one job at a time. */
@@ -151,6 +157,8 @@ export interface JobDefinition<Input = unknown, Result = unknown> {
   readonly options: PolicyOptions;
   readonly rules: readonly ClassifyRule[];
   readonly onDead: ((job: Job) => void | Promise<void>) | null;
+  /** How old its dead letters may get, in milliseconds; null for no objective. */
+  readonly objectiveMs: number | null;
   /** How its jobs run in batches; null where each runs alone. */
   readonly batch: BatchSettings | null;
   run(input: Input, context: JobContext): Returned<Result> | Promise<Returned<Result>>;
@@ -189,7 +197,7 @@ export function defineJob(
     throw invalid(type, "an object with run and options", options, "pass { run(input, context) { … } }");
   parseOptions(options, FIELDS, type);
   const { queue = "default", service = null, version = 1, input, classify = [], onDead = null, ...more } = options;
-  const { run: _run, runBatch: _runBatch, batch: _batch, ...rest } = more;
+  const { run: _run, runBatch: _runBatch, batch: _batch, letters, ...rest } = more;
   const { concurrency = Number.POSITIVE_INFINITY, groupConcurrency = 1, rateLimit, ...policy } = rest;
   checkName("queue", queue);
   if (service !== null) checkName("service", service);
@@ -213,8 +221,15 @@ export function defineJob(
     options: policy,
     rules: resolveRules(classify, `${type}.classify`),
     onDead,
+    objectiveMs: objectiveOf(letters, `${type}.letters`),
     ...handlerOf(type, options),
   });
+}
+
+function objectiveOf(letters: TypeOptions["letters"], name: string): number | null {
+  if (letters === undefined) return null;
+  const { objective } = parseOptions(letters, ["objective"], name);
+  return parseDuration(objective, `${name}.objective`, { minMs: 60_000, maxMs: 366 * 86_400_000 });
 }
 
 /** The handler of a type; a batch handler also serves a job that runs alone. */

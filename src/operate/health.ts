@@ -1,4 +1,5 @@
 // Reads from a store the facts by which its health is judged; core judges them.
+import { ALERT_CELLS, notesFrom } from "./alert-cells.ts";
 import { DRAIN_CELLS, drainFrom, intervalsByType } from "../core/drains.ts";
 import { MINUTE } from "../core/flow.ts";
 import {
@@ -67,7 +68,7 @@ export async function gatherHealth(
   if (type !== null) checkName("type", type);
   const [{ jobs, workers, holding, figures }, noted, unarchived] = await Promise.all([
     state ?? readState(store),
-    store.cells([{ kind: DRAIN_CELLS }]),
+    store.cells([{ kind: DRAIN_CELLS }, { kind: ALERT_CELLS }]),
     unarchivedLetters(store),
   ]);
   const { now } = holding;
@@ -75,6 +76,7 @@ export async function gatherHealth(
   const lost = type === null ? workers.filter((each) => each.running > 0 && !alive.includes(each)) : [];
   const orphans = lost.reduce((sum, { running }) => sum + running, 0);
   const drains = drainIntervals(noted.cells, limits, now);
+  const failingSinks = type === null ? failingSinksIn(noted) : [];
   const finished = jobs.completed + jobs.cancelled + jobs.dead;
   const [ended, letters, late, upkeep] = await Promise.all([
     readEnded(store, type, limits, now),
@@ -96,10 +98,20 @@ export async function gatherHealth(
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
     breakers: openBreakers(holding, figures, type),
     ...letters,
+    failingSinks,
     unarchived: unarchived.filter((each) => type === null || each.type === type),
     ended,
     upkeep,
   };
+}
+
+/** A sink that fails is tried at least once an hour; one that was not is no longer in use. */
+const SINK_TRIED_MS = 2 * 3_600_000;
+
+function failingSinksIn(noted: { readonly cells: readonly Cell[]; readonly now: number }): HealthFacts["failingSinks"] {
+  return [...notesFrom(noted).sinks.values()].flatMap(({ value: { name, failing }, at }) =>
+    failing !== null && noted.now - at < SINK_TRIED_MS ? [{ name, ...failing }] : [],
+  );
 }
 
 function dueIn({ due }: StoreFigures, type: string | null): number {
@@ -161,7 +173,7 @@ function drainIntervals(
   { drainsEveryMs: everyMs, lateMs }: HealthLimits,
   now: number,
 ): ReadonlyMap<string, number> {
-  const drains = cells.flatMap(({ value }) => drainFrom(value) ?? []);
+  const drains = cells.flatMap(({ kind, value }) => (kind === DRAIN_CELLS ? (drainFrom(value) ?? []) : []));
   return intervalsByType(drains, { everyMs, lateMs, now });
 }
 

@@ -37,9 +37,9 @@ export interface CellChange extends CellKey {
 
 /**
  * Cells that people write: the schedules they set, the batches they begin, redrive runs, their plans, what they say of
- * causes, and tokens. All others hold what workers saw.
+ * causes, tokens, and the alerts of a fleet with their mutes. All others hold what workers saw.
  */
-const LASTING_KINDS: ReadonlySet<string> = new Set(["schedule", "batch", "redrive", "plan", "cause", "token"]);
+const LASTING_KINDS: ReadonlySet<string> = new Set(["schedule", "batch", "redrive", "plan", "cause", "token", "alert"]);
 
 /** True if one of these writes must survive a power loss once it is answered. */
 export function mustLast(changes: readonly CellKey[]): boolean {

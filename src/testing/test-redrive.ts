@@ -69,6 +69,7 @@ const PASSED_ON = [
   "services",
   "tenants",
   "health",
+  "alerts",
   "middleware",
   "log",
   "maxPayloadBytes",

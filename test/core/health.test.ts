@@ -28,6 +28,7 @@ const WELL: HealthFacts = {
   deadLetters: 0,
   deadLettersSince: null,
   unarchived: [],
+  failingSinks: [],
   ended: null,
   upkeep: IDLE,
 };
@@ -49,6 +50,12 @@ describe("the judgement", () => {
     ["a late backlog at the limit", { oldestDueMs: 60_000, backlog: 1_000 }, "degraded", 0.75],
     ["a late backlog", { oldestDueMs: 60_000, backlog: 1_001 }, "degraded", 0.65],
     ["orphaned runs", { orphans: 3, orphansSince: NOW - 5 }, "degraded", 0.75],
+    [
+      "a sink of alerts that fails",
+      { failingSinks: [{ name: "webhook a.example", since: NOW, error: "it answered 500" }] },
+      "healthy",
+      0.9,
+    ],
     ["a service that is down", { breakers: [{ service: "pricing", since: NOW }] }, "degraded", 0.75],
     ["dead jobs kept longer than good ones", { jobs: { ...WELL.jobs, completed: 0, dead: 2 } }, "healthy", 1],
     ["2 deaths after 1,000 successes", runs(1_000, 0, 2), "healthy", 1],
