@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { ready, root } from "./ready.mjs";
 
 const ALLOWED =
-  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|docs\/[\w/.-]+|monitoring\/(alerts\.yml|grafana\.json))$/;
+  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|dist\/dashboard\/[\w-]+\.(html|css|svg)|docs\/[\w/.-]+|monitoring\/(alerts\.yml|grafana\.json))$/;
 const NEEDED = [
   "bin/redrive.js",
   "dist/index.js",
@@ -19,6 +19,7 @@ const NEEDED = [
   "dist/examples/shop/main.js",
   "monitoring/alerts.yml",
   "monitoring/grafana.json",
+  "dist/dashboard/index.html",
 ];
 
 const PROGRAM = `

@@ -32,6 +32,7 @@ export function ready({ build = "required" } = {}) {
   // The examples see the library as it was built, like any program that uses it.
   let result = compile("tsconfig.build.json");
   if (result.status === 0) result = run(process.execPath, [inRoot("scripts/bundle.mjs"), inRoot("dist")]);
+  if (result.status === 0) result = run(process.execPath, [inRoot("scripts/dashboard.mjs"), inRoot("dist")]);
   if (result.status === 0) result = compile("tsconfig.examples.json");
   if (result.status === 0) {
     mkdirSync(dirname(stamp), { recursive: true });
@@ -96,12 +97,12 @@ function prepareDriver() {
 function distIsFresh() {
   if (!existsSync(stamp) || !existsSync(inRoot("dist"))) return false;
   const builtAt = statSync(stamp).mtimeMs;
-  const folders = ["src", "examples/shop", "examples/kit"];
+  const folders = ["src", "dashboard", "examples/shop", "examples/kit"];
   const names = folders.flatMap((folder) =>
     readdirSync(inRoot(folder), { recursive: true }).map((name) => join(folder, name)),
   );
   const settings = ["tsconfig.json", "tsconfig.build.json", "tsconfig.examples.json", "package-lock.json"];
-  const inputs = ["scripts/bundle.mjs", ...settings, ...folders, ...names];
+  const inputs = ["scripts/bundle.mjs", "scripts/dashboard.mjs", ...settings, ...folders, ...names];
   return inputs.every((name) => statSync(inRoot(name)).mtimeMs <= builtAt);
 }
 

@@ -34,7 +34,7 @@ export const TOOLS = {
   prometheus: { name: "promtool", tests: true, debian: "prometheus", isHere: () => program("promtool") },
   browser: {
     name: "chromium",
-    tests: false,
+    tests: true,
     debian: "chromium",
     isHere: () => program("chromium", "chromium-browser", "google-chrome"),
   },

@@ -28,6 +28,8 @@ export interface EditAnswer {
 export interface EditOptions extends ActionOptions {
   /** The job as you saw it: the call is refused where another call has changed it since. */
   readonly seen?: Pick<Job, "payload" | "generation">;
+  /** True only checks whether the change could be made, and writes nothing; default false. */
+  readonly dryRun?: boolean;
 }
 
 /** What edits work with. */
@@ -53,7 +55,7 @@ export async function edit(
   payload: string,
   options: EditOptions,
 ): Promise<EditAnswer> {
-  const { seen, why } = optionsOf(options);
+  const { seen, why, dryRun = false } = optionsOf(options);
   const { store, eventLog } = parts;
   const job = await jobOf(store, checkId(id));
   if (job.state !== "dead") throw await notDead(store, job, "edited");
@@ -62,6 +64,7 @@ export async function edit(
   if (payload === job.payload) return answerOf(store, id, { changed: false, recalled: false });
   const text = await checkedPayload(job, payload, parts);
   if (text === job.payload) return answerOf(store, id, { changed: false, recalled: false });
+  if (dryRun) return answerOf(store, id, { changed: true, recalled: false });
   const details = { was: payloadHash(job.payload), becomes: payloadHash(text) };
   await eventLog.act({ kind: "job.edited", subject: subjectOf("job", id), why, details }, async () => {
     const [answer] = await store.repair([changeOf(job, text, eventLog.actor, why)]);
@@ -71,12 +74,13 @@ export async function edit(
 }
 
 function optionsOf(options: EditOptions): EditOptions {
-  const { seen, why } = parseOptions(options, ["seen", "why"], "edit");
+  const { seen, why, dryRun = false } = parseOptions(options, ["seen", "why", "dryRun"], "edit");
   if (why !== undefined) checkWhy(why);
+  if (typeof dryRun !== "boolean") throw invalid("dryRun", "true or false", dryRun, "leave it out to write");
   const { payload, generation } = (seen ?? {}) as Partial<Record<keyof Job, unknown>>;
   if (seen !== undefined && (typeof payload !== "string" || !Number.isSafeInteger(generation)))
     throw invalid("seen", "the job as you saw it, with payload and generation", seen, "pass it, or leave it out");
-  return { ...(seen !== undefined && { seen: seen as Job }), ...(why !== undefined && { why: why as string }) };
+  return { dryRun, ...(seen !== undefined && { seen: seen as Job }), ...(why !== undefined && { why: why as string }) };
 }
 
 /** What undo would do to a job now. */

@@ -147,30 +147,48 @@ function definitionOf({ type, version }: Job, { jobs }: Known): JobDefinition {
 }
 
 /** Why a payload does not fit its type; null where it fits. */
-async function issueOf({ type, input }: JobDefinition, payload: string): Promise<string | null> {
-  if (input === null) return null;
+async function issueOf(definition: JobDefinition, payload: string): Promise<string | null> {
+  const [first] = await issuesOf(definition, payload);
+  return first === undefined ? null : issueText(first);
+}
+
+/** What the schema of a type says of a payload, and where. */
+interface PayloadIssue {
+  readonly path: string;
+  readonly message: string;
+}
+
+async function issuesOf({ type, input }: JobDefinition, payload: string): Promise<readonly PayloadIssue[]> {
+  if (input === null) return [];
   try {
     await validated(input, JSON.parse(payload), type);
-    return null;
+    return [];
   } catch (error) {
-    if (isMisfit(error, type)) return firstIssue(error);
+    const found = isMisfit(error, type) ? (error.details["issues"] as readonly PayloadIssue[]) : [];
+    if (found.length > 0) return found;
     const said = error instanceof Error ? error.message : String(error);
-    return `the schema of ${type} failed: ${said}`;
+    return [{ path: "", message: isMisfit(error, type) ? said : `the schema of ${type} failed: ${said}` }];
   }
 }
 
 /** The new payload of a job as it is stored; throws where it is no JSON, too large, or does not fit the type. */
 export async function checkedPayload(job: Job, payload: string, known: Known): Promise<string> {
   const text = checkPayloadText(payload, roomFor(job, known));
-  const issue = await issueOf(definitionOf(job, known), text);
-  if (issue === null) return text;
+  const issues = await issuesOf(definitionOf(job, known), text);
+  const [first] = issues;
+  if (first === undefined) return text;
+  const issue = issueText(first);
   const message = `payload: expected input of ${job.type}; its schema says ${issue}; correct it; nothing was written`;
-  throw new RedriveError("invalid_payload", message, { details: { id: job.id, issue } });
+  throw new RedriveError("invalid_payload", message, {
+    details: { id: job.id, issue, issues: issues.slice(0, ISSUES_MOST) },
+  });
 }
 
-function firstIssue(error: RedriveError): string {
-  const [first] = error.details.issues as readonly { readonly path: string; readonly message: string }[];
-  return first === undefined ? error.message : first.path === "" ? first.message : `${first.path}: ${first.message}`;
+/** Most problems of one payload that an error names. */
+const ISSUES_MOST = 20;
+
+function issueText({ path, message }: PayloadIssue): string {
+  return path === "" ? message : `${path}: ${message}`;
 }
 
 /** Adds up what a recipe makes of letters. */

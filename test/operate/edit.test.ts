@@ -54,6 +54,11 @@ describe.each(STORES)("on %s", (kind) => {
     for (const [call, code, said] of refused)
       await expect(call()).rejects.toMatchObject({ code, message: expect.stringMatching(said) });
     for (const [call] of refused) await expect(call()).rejects.not.toThrow(/\n/);
+    // A dry run says what the type says of every field, and writes nothing.
+    await expect(deadLetters.edit(id, '{"cents":"1"}', { dryRun: true })).rejects.toMatchObject({
+      details: { issues: [{ path: "cents", message: expect.stringContaining("expected a number") }] },
+    });
+    expect(await deadLetters.edit(id, '{"cents":1}', { dryRun: true })).toMatchObject({ changed: true, version: 0 });
     expect(await payloadOf(redrive, id)).toBe(ODD);
     expect(await deadLetters.payloads(id)).toEqual([]);
     // Another operator is faster.

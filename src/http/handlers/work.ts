@@ -81,7 +81,8 @@ export const WORK_HANDLERS: Handlers<
     return new HttpReply(payload, { headers: { "content-type": "application/json", etag } });
   },
   async "jobs.edit"({ redrive, as, params, query, request, text }) {
-    const because = query.why === undefined ? {} : { why: query.why };
+    const { why, dryRun = false } = query;
+    const because = { dryRun, ...(why !== undefined && { why }) };
     const match = request.headers.get("if-match");
     if (match === null) return as.deadLetters.edit(params.id, text, because);
     const job = await jobOf(redrive, params.id);

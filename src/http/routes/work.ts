@@ -211,7 +211,10 @@ export const WORK_ROUTES = [
     role: "operator",
     payloads: true,
     params: { id },
-    query: { why: v.optional(why) },
+    query: {
+      why: v.optional(why),
+      dryRun: v.optional(v.pipe(flag, v.description("True only checks it against its type, and writes nothing."))),
+    },
     body: "payload",
     answer: edited,
     says: "Gives a dead job another payload, byte for byte the body. `If-Match` with the `ETag` refuses it if it has changed.",
