@@ -12,8 +12,9 @@ import { pickUp } from "./postgres/pick-up.mjs";
 import { retries } from "./postgres/retries.mjs";
 import { startPostgres } from "./postgres/server.mjs";
 import { throughput } from "./postgres/throughput.mjs";
+import { unsettled } from "./postgres/unsettled.mjs";
 
-const SUBJECTS = { throughput, enqueue: enqueueing, "pick-up": pickUp, idle, retries, crowded };
+const SUBJECTS = { throughput, enqueue: enqueueing, "pick-up": pickUp, idle, retries, unsettled, crowded };
 
 const { values } = parseArgs({
   options: { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } },

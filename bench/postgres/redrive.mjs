@@ -28,11 +28,11 @@ await contend({
       close: () => redrive.close(),
     };
   },
-  async work({ url, forget = false }, { claiming, run, completed }) {
+  async work({ url, forget = false, worker: options }, { claiming, run, completed }) {
     hearStatements(pg, (name) => name === "claim", { sent: claiming });
     const redrive = await open(url, run, forget);
     redrive.on("job.completed", () => completed(1));
-    const worker = redrive.worker();
+    const worker = redrive.worker(options);
     await worker.start();
     return async () => {
       await worker.stop({ within: "2s" });

@@ -76,7 +76,13 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
     enqueue: ["Redrive, 100 callers", "  the peers", "equal-work loop, bulk", "Redrive, bulk", "  the peers"],
     "pick-up": ["Redrive, idle pick-up", "equal-work loop, idle pick-up", "  the peers"],
     idle: ["Redrive, an idle worker", "Redrive, 10 idle workers"],
-    retries: ["equal-work loop, 500 jobs that fail once", "Redrive, 500 jobs that fail once", "  the peers"],
+    retries: [
+      "equal-work loop, 500 jobs that fail once",
+      "Redrive, 500 jobs that fail once",
+      "  Redrive, CPU per job",
+      "  the peers",
+    ],
+    unsettled: ["claimed and not settled, 2000 jobs that fail once", "  looks, memory of the worker"],
     crowded: ["Redrive with 20000 for later and 4000 parked", "  share of the rate without them"],
   },
   tenants: ["SQLite", "Postgres"].flatMap((store) => [

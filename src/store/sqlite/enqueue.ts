@@ -54,7 +54,7 @@ export function enqueuer(
     }
     return answers;
   };
-  /** The answers about jobs that are like the one at this place, from their ids and payloads. */
+  /** The answers about the job at this place and those that are like it, from their ids and payloads. */
   const like = (flat: readonly Value[], at: number, own: readonly string[], now: number): EnqueueAnswer[] => {
     const answers: EnqueueAnswer[] = [];
     const write = insertAlike(flat, at, own, now);
@@ -72,12 +72,15 @@ export function enqueuer(
     lanes.refresh();
     const answers: EnqueueAnswer[][] = [];
     let [written, seen] = [0, 0];
-    alike.forEach((count, at) => {
-      if (count === 0 && at < alike.length - 1) return;
-      answers.push(whole(flat, written, (at + 1) * NEW_JOB_WIDTH, now));
-      written = (at + 1) * NEW_JOB_WIDTH;
-      if (count > 0) answers.push(like(flat, at * NEW_JOB_WIDTH, own.slice(seen, (seen += count * 2)), now));
+    alike.forEach((count, n) => {
+      const at = n * NEW_JOB_WIDTH;
+      if (count === 0) return;
+      answers.push(whole(flat, written, at, now));
+      const first = [flat[at] as string, flat[at + NEW_JOB.payload] as string];
+      answers.push(like(flat, at, first.concat(own.slice(seen, (seen += count * 2))), now));
+      written = at + NEW_JOB_WIDTH;
     });
+    answers.push(whole(flat, written, flat.length, now));
     const all = answers.flat();
     return all.every(({ kind }) => kind === "created") ? null : all;
   };
@@ -141,7 +144,7 @@ function manyWriter(db: SqliteDatabase, lanes: SqliteLaneNumbers) {
       }
       return unlessBroken(() => fits.insert.run(...values)) ? end : null;
     },
-    /** Writes those that are like the job at this place, some at a time; none of some of which one exists. */
+    /** Writes the job at this place and those that are like it, some at a time; none of some of which one exists. */
     insertAlike(flat: readonly Value[], at: number, own: readonly string[], now: number) {
       const shared: Value[] = [];
       pushShared(shared, flat, at, now);
