@@ -55,8 +55,11 @@ const INSERTED = 100;
 /** Rows of the bare insert in one commit, which is synced before the next. */
 const COMMITTED = 1_000;
 
-/** Writes the rows of a filled database into an empty one of the same schema; returns rows per second. */
-export function bareInsert(filled, empty) {
+/**
+ * Writes the rows of a filled database into an empty one of the same schema; returns rows per second. With `sharing`, what
+ * all rows of a statement have in common is bound once for all of them, as the store does, instead of with every row.
+ */
+export function bareInsert(filled, empty, { sharing }) {
   const from = openDatabase(filled);
   const columns = from
     .prepare("select name from pragma_table_info('job') where name <> 'seq'")
@@ -70,8 +73,7 @@ export function bareInsert(filled, empty) {
   db.exec("pragma wal_autocheckpoint = 4000");
   for (const lane of lanes) db.prepare(`insert into lane values (${lane.map(() => "?").join(", ")})`).run(...lane);
   const used = columns.map((_, at) => at).filter((at) => rows.some((row) => row[at] !== null));
-  // As in the store, what all rows of a statement share is bound once.
-  const isShared = (place) => rows.every((row, at) => row[place] === rows[at - (at % INSERTED)][place]);
+  const isShared = (place) => sharing && rows.every((row, at) => row[place] === rows[at - (at % INSERTED)][place]);
   const shared = used.filter(isShared);
   const own = used.filter((place) => !shared.includes(place));
   const names = [...shared, ...own].map((at) => columns[at]).join(", ");

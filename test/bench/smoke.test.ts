@@ -46,6 +46,8 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
       "Redrive, bulk enqueue",
       "bare insert of the same rows",
       "  share of the bare insert",
+      "bare insert that binds once what rows share",
+      "Redrive, bulk enqueue with sync=normal",
       "plainjob, bulk enqueue",
     ],
     "pick-up": [
