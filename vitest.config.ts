@@ -31,11 +31,11 @@ const LONGEST = [
 
 const ALL = "test/**/*.test.ts";
 /**
- * What a file says that starts, changes or measures processes, or takes modules apart; it has one to itself. To wait, or to
- * read the environment or the own pid, changes nothing.
+ * What a file says that changes or measures its own process, or takes modules apart; it has one to itself. To read what
+ * the process is, to wait, or to start and end other processes changes nothing here.
  */
 const NEEDS_A_PROCESS =
-  /\bvi\.(?!waitFor\b|waitUntil\b|fn\b)|\bprocess\.(?!pid\b|env\b(?!\.\w+ = ))|child_process|support\/(?:\w+-)*(?:compiled|cpu-time|example|live-objects|pgbouncer|processes|server|statements|workers)\.ts|threadedWorld/;
+  /\bvi\.(?!waitFor\b|waitUntil\b|fn\b)|(?<![-/\w])process\.(?=\w)(?!(?:arch|argv|cwd|execPath|getuid|kill|pid|platform|stdout|version|versions|env(?!\.\w+ = ))\b)|support\/(?:cpu-time|live-objects|statements)\.ts/;
 
 /** What a file says that puts something in the place of a module, which only vitest's own loading knows. */
 const REPLACES_MODULES = /\bvi\.(?:mock|doMock|resetModules)\b/;

@@ -17,6 +17,7 @@
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
 //   growth [--short]                                          Postgres with millions of jobs kept; writes docs/stores
+//   conformance                                               all groups of the suite of a store, on every store
 //   model [--runs N]                                          random commands on the memory store and on every other
 //   examples                                                  every example on SQLite and on Postgres
 //   bench                                                     every benchmark in short
@@ -73,6 +74,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   checker                           reads ten million events and says how long that took
   package   --nodes 20,22,24,26     packs, installs in an empty project and runs on these versions of Node
   growth    --short                 speed and size of Postgres tables as they grow; writes docs/stores/postgres-growth.*
+  conformance                       all that a store must keep, on every store; the test command plays less of it on
+                                    Postgres 15 and on SQLite behind its thread
   model     --runs N                the same random commands on the memory store and on every other, N sequences each
                                     (from a fresh seed; without N the first 240 on SQLite and 40 on Postgres)
   examples                          every example as a user runs it, on SQLite and on Postgres
@@ -114,6 +117,9 @@ const INCLUDED = {
   classes: ["test/core/prove-classes.ts"],
   triage: ["test/operate/prove-triage.ts"],
   upgrade: ["test/store/upgrade.test.ts"],
+  conformance: ["memory", "sqlite", "sqlite-threaded", "postgres", "postgres-15"].map(
+    (store) => `test/conformance/${store}.test.ts`,
+  ),
   model: ["test/conformance/model.test.ts"],
   examples: ["test/examples/*.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
@@ -133,6 +139,7 @@ const SUBJECTS = {
   triage: NOTHING,
   upgrade,
   checker: NOTHING,
+  conformance: NOTHING,
   model,
   examples: NOTHING,
   bench: NOTHING,

@@ -109,7 +109,7 @@ describe.skipIf(process.platform === "win32")("recipes that run as they are", ()
       });
     };
     const first = turn();
-    await vi.waitUntil(() => existsSync(join(bench.folder, "results.ndjson.part")), 20_000);
+    await vi.waitUntil(() => existsSync(join(bench.folder, "results.ndjson.part")), 100_000);
     expect(await turn()).toBe("");
     expect(await first).toContain("2 runs: 1 completed, 0 retried, 1 dead");
     expect(readFileSync(join(bench.folder, "results.ndjson"), "utf8")).toContain('"upper":"ADA"');

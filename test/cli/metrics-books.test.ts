@@ -11,8 +11,8 @@ import { testSchema } from "../support/postgres-queue.ts";
 
 const { createRedrive, defineJob } = await importBuilt<typeof import("../../src/index.ts")>("index.js");
 
-const JOBS = Number(process.env.REDRIVE_PROVE_JOBS ?? 300);
-const KILLS = Number(process.env.REDRIVE_PROVE_KILLS ?? 2);
+const JOBS = Number(process.env.REDRIVE_PROVE_JOBS ?? 150);
+const KILLS = Number(process.env.REDRIVE_PROVE_KILLS ?? 1);
 const PATIENCE_MS = 120_000 + JOBS * 60;
 
 const FILE = `

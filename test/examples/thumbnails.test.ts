@@ -1,4 +1,4 @@
-// examples/thumbnails as a user runs it, at its small size: a real run on SQLite and one on Postgres with real workers,
+// examples/thumbnails as a user runs it, at its small size: a real run on SQLite, and on Postgres for `npm run prove -- examples`, with real workers,
 // judged by its exit code, by its own books, and by SQL on what it leaves. Its packages are installed once, into its own
 // folder. Where ffmpeg is missing the videos are left out, and the name of a test says so.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -194,7 +194,8 @@ describe.skipIf(process.platform === "win32")("examples/thumbnails", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("examples/thumbnails on Postgres", () => {
+const isPostgresAsked = process.env["REDRIVE_PROVE"] === "examples" && process.platform !== "win32";
+describe.runIf(isPostgresAsked)("examples/thumbnails on Postgres", () => {
   const server = inject("postgres18");
   const schema = freshSchema();
   const store = `${server}?schema=${schema}`;
