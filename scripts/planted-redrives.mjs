@@ -155,4 +155,18 @@ export const REDRIVE_DEFECTS = [
     tests: ["test/core/explain.test.ts"],
     net: MODEL,
   },
+  {
+    name: "the letters that a run waits for are sought among all that it has sent",
+    file: "src/store/postgres/recovery-tables.ts",
+    was: "where redrive is not null and outcome is null;",
+    is: "where redrive is not null;",
+    tests: ["test/store/postgres/questions.test.ts"],
+  },
+  {
+    name: "a start of a large plan does not count the letters that are gone",
+    file: "src/operate/letter-counts.ts",
+    was: "return { count: Math.max(0, live - come), come };",
+    is: "return { count: before ?? Math.max(0, live - come), come };",
+    tests: ["test/redrives/large-plans.test.ts"],
+  },
 ];

@@ -128,6 +128,7 @@ export interface HealthFacts {
   readonly now: number;
   /** The only type that was looked at; null for the whole queue. */
   readonly type: string | null;
+  /** Jobs by state, counted up to 100 and more. */
   readonly jobs: Readonly<Record<State, number>>;
   /** Workers with a lease in force. */
   readonly workers: number;

@@ -24,6 +24,8 @@ import { gatherUpkeep } from "./upkeep-health.ts";
 
 /** How far figures are counted: a few milliseconds, however many jobs there are. */
 const FIGURES = { lanes: 10_000, jobs: 20_000, letters: 5_000, notes: CAUSE_CELLS } as const;
+/** Health alone needs little more than whether there is any. */
+const FEW = { counted: 100, figures: { ...FIGURES, jobs: 1, letters: 1 } } as const;
 
 /** What health and metrics both read. */
 export interface StoreState {
@@ -33,13 +35,13 @@ export interface StoreState {
   readonly figures: StoreFigures;
 }
 
-/** Reads it. */
-export async function readState(store: Store): Promise<StoreState> {
+/** Reads it; `isBare` is for health alone, which counts nothing that is not asked for later. */
+export async function readState(store: Store, isBare = false): Promise<StoreState> {
   const [jobs, workers, holding, figures] = await Promise.all([
-    store.count(COUNTED_TO),
+    store.count(isBare ? FEW.counted : COUNTED_TO),
     store.workers(),
     readHolding(store),
-    store.figures(FIGURES),
+    store.figures(isBare ? FEW.figures : FIGURES),
   ]);
   return { jobs, workers, holding, figures };
 }
@@ -67,7 +69,7 @@ export async function gatherHealth(
   const { type = null, limits = HEALTH_LIMITS, brief = false } = query;
   if (type !== null) checkName("type", type);
   const [{ jobs, workers, holding, figures }, noted, unarchived] = await Promise.all([
-    state ?? readState(store),
+    state ?? readState(store, true),
     store.cells([{ kind: DRAIN_CELLS }, { kind: ALERT_CELLS }]),
     unarchivedLetters(store),
   ]);
@@ -94,7 +96,7 @@ export async function gatherHealth(
     orphans,
     orphansSince: lost.length === 0 ? null : Math.min(...lost.map(({ leaseEnd }) => leaseEnd)),
     ...late,
-    backlog: late.waitingTypes.length === 0 ? 0 : dueIn(figures, type),
+    backlog: late.waitingTypes.length === 0 ? 0 : dueIn(state ? figures : await store.figures(FIGURES), type),
     paused: pausesInForce(holding).map(({ kind, name }) => `${kind} ${name}`),
     breakers: openBreakers(holding, figures, type),
     ...letters,
@@ -127,8 +129,9 @@ function openBreakers({ services }: Holding, { due }: StoreFigures, type: string
     .toSorted((a, b) => a.since - b.since);
 }
 
-/** Most letters that are read to find the first over the limit. */
+/** Most letters that are read to find the first over the limit, and how many are looked at for it. */
 const LETTERS_READ = 200;
+const LETTERS_LOOK = 1_000;
 
 async function lettersOf(
   store: Store,
@@ -143,7 +146,13 @@ async function lettersOf(
   );
   if (brief || deadLetters <= limit || limit >= LETTERS_READ) return { deadLetters, deadLettersSince: null };
   const of = type === null ? {} : { type };
-  const page = await store.deadLetters({ ...of, oldest: true, limit: limit + 1, lookAt: COUNTED_TO, payloads: false });
+  const page = await store.deadLetters({
+    ...of,
+    oldest: true,
+    limit: limit + 1,
+    lookAt: LETTERS_LOOK,
+    payloads: false,
+  });
   return { deadLetters, deadLettersSince: page.items[limit]?.diedAt ?? null };
 }
 

@@ -142,12 +142,17 @@ export const rareCauses = ({ table, parameter }: Dialect): string =>
     group by fingerprint having ${LIVE} <= 0 and coalesce(max(last_at), 0) < ${parameter(1)}
     order by sum(failures), coalesce(max(last_at), 0), fingerprint limit ${parameter(2)}`;
 
-/** A lane counts at least so many due jobs. */
-export const SHARE_LEAST = 100;
+/** A lane counts at least so many due jobs, where so many are asked for. */
+const SHARE_LEAST = 100;
+
+/** How many due jobs are counted in each lane, however many lanes there are. */
+export function leastShare(jobs: number): number {
+  return Math.min(SHARE_LEAST, jobs);
+}
 
 /** How many due jobs are counted in each of so many lanes. */
 export function shareOf(jobs: number, lanes: number): number {
-  return Math.max(SHARE_LEAST, Math.floor(jobs / Math.max(1, lanes)));
+  return Math.max(leastShare(jobs), Math.floor(jobs / Math.max(1, lanes)));
 }
 
 /** Live letters by type. */

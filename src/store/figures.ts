@@ -5,7 +5,7 @@
 export interface FigureQuery {
   /** Most lanes that are read, in the order of their numbers. */
   readonly lanes: number;
-  /** Most due jobs that are counted, over all lanes; each lane gets an equal share, at least 100. */
+  /** Most due jobs that are counted, over all lanes; each lane gets an equal share, at least 100, or `jobs` where that is less. */
   readonly jobs: number;
   /** Most live letters among which the oldest is sought, those of the jobs first that were enqueued first. */
   readonly letters: number;

@@ -190,7 +190,7 @@ export function letterList(words: LetterWords, query: DeadLetterQuery, bound: Bo
   const { oldest = false } = query;
   const where = new Conditions(dialect);
   const order = walkLetters(where, words, query, { oldest, after: readCursor(query.cursor, oldest), bound });
-  narrow(where, words, query, leadOf(query)?.[0]);
+  narrow(where, words, query, [leadOf(query)?.[0]]);
   const text = `select ${DEATH_COLUMNS}, ${words.holder}, ${columnsFor(jobColumns, query)}, d.seq
     from ${dialect.table("dead_letter")} d ${withJob} ${withRun} ${words.withHolder}
     where ${where.text} order by ${order} limit ${where.of(query.limit + 1)}`;
@@ -203,22 +203,33 @@ export function knownThrough({ cursor, through }: DeadLetterQuery): number | nul
   return from === null || through === undefined ? (from ?? through ?? null) : Math.min(from, through);
 }
 
+/** Adds the conditions of a walk in the order of enqueue, with all of the filter, and gives its order. */
+function walkEnqueued(where: Conditions, words: LetterWords, query: DeadLetterQuery): string {
+  const { jobSeq, generation } = readEnqueuedCursor(query.cursor) ?? { jobSeq: 0, generation: 0 };
+  const { type, redrive } = query;
+  // The index of the types has another order: with it, every page would sort all letters of the type.
+  if (type !== undefined) where.add(`${words.unindexed?.(COLUMNS.type) ?? COLUMNS.type} = ${where.of(type)}`);
+  if (redrive !== undefined && words.inPairs) {
+    // A run sends a job at most once. For a planner that takes the table for empty, every index would do.
+    where.add(`(d.redrive, d.job_seq) > (${where.of(redrive)}, ${where.of(jobSeq)})`);
+    where.add(`d.redrive <= ${where.of(redrive)}`);
+    narrow(where, words, query, ["type", "redrive"]);
+    return "d.redrive, d.job_seq";
+  }
+  where.add(`(d.job_seq, d.generation) > (${where.of(jobSeq)}, ${where.of(generation)})`);
+  narrow(where, words, query, ["type"]);
+  // Of a job at most one letter is not redriven, and a run sends at most one; then the index of these has the order.
+  return findsSent(query) && redrive === undefined ? "d.job_seq, d.generation" : "d.job_seq";
+}
+
 /** The same in the order of enqueue, up to the newest letter of the list. */
 function enqueuedList(words: LetterWords, query: DeadLetterQuery, newest: number): Query {
   const { dialect, jobColumns, withJob, withRun = "" } = words;
-  const from = readEnqueuedCursor(query.cursor);
   const where = new Conditions(dialect);
   const through = (): string => `cast(${where.of(newest)} as bigint)`;
   const cursor = `cast(d.job_seq as text) || '.' || d.generation || '.' || ${through()}`;
   where.add(`d.seq <= ${through()}`);
-  const { jobSeq, generation } = from ?? { jobSeq: 0, generation: 0 };
-  where.add(`(d.job_seq, d.generation) > (${where.of(jobSeq)}, ${where.of(generation)})`);
-  // The index of the types has another order: with it, every page would sort all letters of the type.
-  if (query.type !== undefined)
-    where.add(`${words.unindexed?.(COLUMNS.type) ?? COLUMNS.type} = ${where.of(query.type)}`);
-  narrow(where, words, query, "type");
-  // Of a job at most one letter is not redriven; then the index of these has the order.
-  const order = findsSent(query) ? "d.job_seq, d.generation" : "d.job_seq";
+  const order = walkEnqueued(where, words, query);
   const text = `select ${DEATH_COLUMNS}, ${words.holder}, ${columnsFor(jobColumns, query)}, ${cursor}
     from ${dialect.table("dead_letter")} d ${withJob} ${withRun} ${words.withHolder}
     where ${where.text} order by ${order} limit ${where.of(query.limit + 1)}`;
@@ -229,7 +240,7 @@ function enqueuedList(words: LetterWords, query: DeadLetterQuery, newest: number
 export function letterGroups(words: LetterWords, filter: LetterFilter & LetterRange, bound: Bound | null): Query {
   const where = new Conditions(words.dialect);
   walkLetters(where, words, filter, { oldest: false, after: readCursor(null), bound });
-  narrow(where, words, filter, leadOf(filter)?.[0]);
+  narrow(where, words, filter, [leadOf(filter)?.[0]]);
   const ofJobs = filter.service !== undefined || filter.tenant !== undefined || filter.aside;
   const text = `select d.fingerprint, d.error_class, d.type, d.reason, count(*), min(d.died_at), max(d.died_at), max(d.seq)
     from ${words.dialect.table("dead_letter")} d ${ofJobs ? words.withJob : ""} where ${where.text} group by 1, 2, 3, 4`;
@@ -248,8 +259,13 @@ function findsSent({ redriven = false, redrive, outcome }: LetterFilter): boolea
   return redriven || redrive !== undefined || outcome !== undefined;
 }
 
-/** Adds the conditions of a filter, but for the column that leads, which has one. */
-function narrow(where: Conditions, words: LetterWords, filter: LetterFilter & LetterRange, lead?: Lead): void {
+/** Adds the conditions of a filter, but for the columns that have one. */
+function narrow(
+  where: Conditions,
+  words: LetterWords,
+  filter: LetterFilter & LetterRange,
+  done: readonly (keyof LetterFilter | undefined)[] = [],
+): void {
   const { table, says } = words.dialect;
   const { jobId, key, from, until, text, through } = filter;
   if (through !== undefined) where.add(`d.seq <= ${where.of(through)}`);
@@ -260,11 +276,12 @@ function narrow(where: Conditions, words: LetterWords, filter: LetterFilter & Le
     where.add(`d.job_seq = (select seq from ${table("job")} where id = ${id})`);
   }
   if (key !== undefined) where.add(`d.job_seq in (select seq from ${table("job")} where key = ${where.of(key)})`);
-  where.addEqual(COLUMNS, lead === undefined ? filter : { ...filter, [lead]: undefined });
+  const isOpen = (name: string): boolean => !done.some((each) => each === name);
+  where.addEqual(COLUMNS, Object.fromEntries(Object.entries(filter).filter(([name]) => isOpen(name))));
   if (from !== undefined) where.add(`d.died_at >= ${where.of(from)}`);
   if (until !== undefined) where.add(`d.died_at < ${where.of(until)}`);
   const { redrive, outcome } = filter;
-  if (redrive !== undefined) where.add(`d.redrive = ${where.of(redrive)}`);
+  if (redrive !== undefined && isOpen("redrive")) where.add(`d.redrive = ${where.of(redrive)}`);
   if (outcome !== undefined) where.add("d.redriven_at is not null");
   if (outcome === "none") where.add("d.outcome is null");
   else if (outcome !== undefined) where.add(`d.outcome = ${where.of(outcome)}`);

@@ -1,5 +1,5 @@
 // The figures for monitors on Postgres, on the connections for people.
-import { causesByNote, causesFrom, lettersByType, oldestLetter, SHARE_LEAST } from "../cause-queries.ts";
+import { causesByNote, causesFrom, lettersByType, leastShare, oldestLetter } from "../cause-queries.ts";
 import type { DueCount, Store } from "../store.ts";
 import { type Context, NOW } from "./context.ts";
 import { postgresDialect } from "./dialect.ts";
@@ -16,7 +16,7 @@ const dueText = (s: string): string => {
       union all select n.lane, n.run_at from head cross join lateral (${after("head.lane")}) n),
     found as materialized (select lane, run_at from head limit $1),
     due as materialized (select lane, run_at from found where run_at <= ${NOW}),
-    share as (select greatest(${SHARE_LEAST}, $2::bigint / greatest(1, count(*))) as jobs from due)
+    share as (select greatest($3::bigint, $2::bigint / greatest(1, count(*))) as jobs from due)
     select ${NOW}, l.type, l.queue, l.service, l.tenant, d.run_at, d.jobs from (select) as always left join (
       select due.lane, due.run_at, c.jobs from due cross join lateral (
         select count(*) as jobs from (select from ${s}.waiting w where w.lane = due.lane and w.run_at <= ${NOW}
@@ -37,7 +37,7 @@ export function figuresVerb({ questions, s }: Context): Pick<Store, "figures"> {
   return {
     async figures({ lanes, jobs, letters, notes }) {
       const [waiting, types, noted, first] = await Promise.all([
-        questions.ask(due, lanes, jobs),
+        questions.ask(due, lanes, jobs, leastShare(jobs)),
         questions.ask(byType),
         questions.ask(byNote, notes),
         questions.ask(oldest, letters),

@@ -45,10 +45,11 @@ create table ${s}.payload_version (
 );
 `;
 
-/** Which runs get a payload: null where a program of version 2 wrote it. */
+/** Which runs get a payload: null where a program of version 2 wrote it; what a redrive run waits for is found at once. */
 export const payloads = (s: string): string => `
 -- The first generation of the job whose runs get it.
 alter table ${s}.payload_version add column generation int;
+create index dead_letter_pending on ${s}.dead_letter (redrive, job_seq) where redrive is not null and outcome is null;
 `;
 
 /** Counts per minute, by cause and by type, begun with the letters that are there (cause-queries.ts says how they fold). */

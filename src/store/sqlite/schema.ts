@@ -245,10 +245,11 @@ create table payload_version (
 ) strict;
 `;
 
-/** Which runs get a payload: null where a program of version 2 wrote it. */
+/** Which runs get a payload: null where a program of version 2 wrote it; what a redrive run waits for is found at once. */
 const PAYLOADS = `
 -- The first generation of the job whose runs get it.
 alter table payload_version add column generation integer;
+create index dead_letter_pending on dead_letter (redrive, job_seq) where redrive is not null and outcome is null;
 `;
 
 /** What happened, and who did it: rows are added and, when they are old, deleted, and never changed. */

@@ -89,6 +89,8 @@ describe("a list of dead letters", () => {
     [{ limit: 5, sort: "enqueued", tenant: "x" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
     [{ limit: 5, sort: "enqueued", service: "s" }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
     [{ limit: 5, sort: "enqueued", from: 1, until: 2 }, /SEARCH d USING INDEX dead_letter_live \(job_seq>\?\)/],
+    [{ limit: 5, sort: "enqueued", redrive: "r" }, /INDEX dead_letter_redrive \(redrive=\?/],
+    [{ limit: 5, sort: "enqueued", redrive: "r", outcome: "none" }, /INDEX dead_letter_pending \(redrive=\?/],
   ])("%j comes in the order of an index", async (query, index) => {
     const { plansOf, db } = await watched();
     const verbs = deadLetterVerbs(db);
