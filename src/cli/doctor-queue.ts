@@ -5,7 +5,7 @@ import type { Store } from "../store/store.ts";
 import { readHolding } from "../services/holding.ts";
 import { type DueLane, dueLanes } from "../operate/due-work.ts";
 import { type HealthFacts, isUpkeepLate, unarchivedText, upkeepTroubles } from "../core/health.ts";
-import { gatherHealth } from "../operate/health.ts";
+import { gatherHealth, readState } from "../operate/health.ts";
 import { type Finding, finding } from "../store/inspection.ts";
 import { counted } from "./format.ts";
 
@@ -23,7 +23,7 @@ export interface Defined {
 
 /** Checks workers, waiting work, orphaned runs, pauses and dead letters; `defined` is null without a file of types. */
 export async function queueFindings(store: Store, defined: Defined | null): Promise<Finding[]> {
-  const facts = await gatherHealth(store);
+  const facts = await gatherHealth(store, {}, readState(store));
   const { workers, orphans, paused, breakers, deadLetters, jobs } = facts;
   const lanes = await allOf(dueLanes(store, await readHolding(store)));
   const due = typesOf(lanes);

@@ -2,7 +2,7 @@
 import { judgeHealth, resolveHealth } from "../core/health.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { countText } from "../operate/counts.ts";
-import { gatherHealth } from "../operate/health.ts";
+import { gatherHealth, readState } from "../operate/health.ts";
 import { isoTime } from "../operate/json-form.ts";
 import { type Cli, examples, textual } from "./command.ts";
 import { EXIT } from "./exit.ts";
@@ -19,7 +19,8 @@ export function register(cli: Cli): void {
   cli.act(command, async (session, _args, flags) => {
     const limits = resolveHealth(session.config.health);
     const { store } = await session.openExisting();
-    const facts = await gatherHealth(store, { type: textual(flags.type), limits });
+    // People see how many jobs wait, which health alone does not count.
+    const facts = await gatherHealth(store, { type: textual(flags.type), limits }, readState(store));
     const { reasons, ...health } = judgeHealth(facts, limits);
     const dated = reasons.map(({ text, since, subject, help }) => ({ text, since: isoTime(since), subject, help }));
     const breakers = facts.breakers.map(({ service }) => service);

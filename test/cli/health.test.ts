@@ -36,6 +36,14 @@ describe("redrive health", () => {
     });
   });
 
+  it("says how many jobs wait", async () => {
+    const bench = createBench();
+    const stdin = `${[...Array(150).keys()].join("\n")}\n`;
+    expect(await bench.run(["enqueue", "mail", "-"], { stdin })).toMatchObject({ code: 0 });
+    expect((await bench.json(["health"])).document).toMatchObject({ jobs: { queued: 150 } });
+    expect((await bench.run(["health"])).out).toContain("waiting 150, running 0");
+  });
+
   it("counts 1,000 successes that are not kept beside 2 deaths", { timeout: 120_000 }, async () => {
     const bench = createBench();
     bench.write("jobs.ts", KEEP);
