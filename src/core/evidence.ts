@@ -45,7 +45,7 @@ export const CALLER = "call-";
  * How long other workers are waited for before a single one is believed: time for a poll of idle workers, a call, and
  * its report.
  */
-export const HEARING_MS = 2_000;
+export const CONFIRMATION_MS = 2_000;
 
 /** What the callers together report about a service that is down. */
 export interface Outage {
@@ -101,19 +101,19 @@ export function observe(
 }
 
 /**
- * The outage that the callers' evidence shows, or null. A single worker is believed only after a hearing in which no
- * other worker reported; `heardMs` is how long ago that hearing began, null without one.
+ * The outage that the callers' evidence shows, or null. A single worker is believed only after a time in which other
+ * workers could confirm or deny it; `confirmingMs` is how long ago that began, null where it did not.
  */
 export function outage(
   witnesses: readonly Witness[],
   settings: BreakerSettings,
   since: number,
   now: number,
-  heardMs: number | null,
+  confirmingMs: number | null,
 ): Outage | null {
   const heard = witnesses.filter(({ evidence }) => evidence.since === since);
   const recent = heard.filter(({ evidence }) => lastCallAt(evidence) > now - Math.min(RECENT_MS, settings.windowMs));
-  const needed = recent.length <= 1 && hearing(heardMs) === "over" ? 1 : 2;
+  const needed = recent.length <= 1 && confirmation(confirmingMs) === "over" ? 1 : 2;
   const streaks = failuresInARow(heard);
   const inARow = streaks.reduce((sum, failures) => sum + failures, 0);
   const calls = heard.map(({ evidence }) => callsOf(evidence, settings, now));
@@ -138,10 +138,10 @@ export function credible(witnesses: readonly Witness[], self: Witness, living: R
   return witnesses.filter(({ worker }) => worker === self.worker || living.has(worker) || worker.startsWith(CALLER));
 }
 
-/** The state of a hearing that began so long ago; one that is long over counts as none. */
-export function hearing(heardMs: number | null): "none" | "on" | "over" {
-  if (heardMs === null || heardMs >= HEARING_MS + RECENT_MS) return "none";
-  return heardMs < HEARING_MS ? "on" : "over";
+/** The state of a confirmation that began so long ago; one that ended long ago counts as none. */
+export function confirmation(confirmingMs: number | null): "none" | "on" | "over" {
+  if (confirmingMs === null || confirmingMs >= CONFIRMATION_MS + RECENT_MS) return "none";
+  return confirmingMs < CONFIRMATION_MS ? "on" : "over";
 }
 
 /** Failures since the last success of any caller, for each caller that has failures. */

@@ -18,7 +18,7 @@ export interface WorkInHand {
   /** Slots that are free now, those of them reserved for suspects, and batches in a slot that wait for more jobs. */
   readonly free: number;
   readonly reserved: number;
-  readonly gathering: number;
+  readonly forming: number;
   /** Claimed and not started. */
   readonly ahead: number;
   /** Claimed and not settled. */
@@ -48,8 +48,8 @@ export function mayHold(concurrency: number, settling: number): number {
 }
 
 /** Slots that any job may take now: free ones, and batches that wait for more jobs. */
-export function fillable({ free, reserved, gathering }: Pick<WorkInHand, "free" | "reserved" | "gathering">): number {
-  return Math.max(0, free - reserved) + gathering;
+export function fillable({ free, reserved, forming }: Pick<WorkInHand, "free" | "reserved" | "forming">): number {
+  return Math.max(0, free - reserved) + forming;
 }
 
 /**

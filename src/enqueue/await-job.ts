@@ -37,7 +37,7 @@ const LONGEST_WAIT_MS = 1_000;
 const NOBODY_AFTER_MS = 5_000;
 
 /** What the wait works with. */
-export interface WaitParts {
+export interface WaitDependencies {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
@@ -52,7 +52,7 @@ export interface WaitParts {
  * write is answered.
  */
 export async function runToEnd<Result>(
-  parts: WaitParts,
+  parts: WaitDependencies,
   awaited: Awaited,
   signal: AbortSignal | undefined,
   write: () => Promise<{ readonly id: string }>,
@@ -68,7 +68,7 @@ export async function runToEnd<Result>(
 
 async function outcomeOf<Result>(
   id: string,
-  { store, system, log, gone }: WaitParts,
+  { store, system, log, gone }: WaitDependencies,
   signal: AbortSignal | undefined,
   end: End,
 ): Promise<RunOutcome<Result>> {
@@ -126,7 +126,11 @@ interface End {
  * Listens for it. Plain listeners, removed at the end: a signal combined from others would stay registered on them as
  * long as they live.
  */
-function listenFor(awaited: Awaited, { endings, system, gone }: WaitParts, signal: AbortSignal | undefined): End {
+function listenFor(
+  awaited: Awaited,
+  { endings, system, gone }: WaitDependencies,
+  signal: AbortSignal | undefined,
+): End {
   const heard = new Map<string, Job>();
   let isNew = false;
   let sleeping: AbortController | null = null;

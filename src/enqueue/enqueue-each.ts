@@ -25,7 +25,7 @@ export interface JobToEnqueue {
 }
 
 /** What they are written with. */
-export interface EachParts extends Teller {
+export interface EachDependencies extends Teller {
   readonly store: Store;
   readonly traces?: Traces | null;
   readonly maxPayloadBytes: number;
@@ -38,7 +38,7 @@ const WRITE = 1_000;
 
 /** Writes the jobs; answers each, in their order. */
 export async function enqueueEach(
-  parts: EachParts,
+  parts: EachDependencies,
   jobs: readonly JobToEnqueue[],
 ): Promise<(EnqueuedJob | RedriveError)[]> {
   if (!Array.isArray(jobs)) throw invalid("jobs", "an array", jobs, "pass one");
@@ -74,7 +74,7 @@ export async function enqueueEach(
   return answers;
 }
 
-async function jobOf(parts: EachParts, given: JobToEnqueue): Promise<NewJob | RedriveError> {
+async function jobOf(parts: EachDependencies, given: JobToEnqueue): Promise<NewJob | RedriveError> {
   try {
     const { job, text, options = {}, id } = parseOptions(given, ["job", "text", "options", "id"], "jobs");
     const type = parts.known(job as JobDefinition | string);

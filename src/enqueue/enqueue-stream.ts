@@ -41,7 +41,7 @@ export interface EnqueueManyOptions<Input> {
  */
 const CHUNK = { here: 500, remote: 1_000 } as const;
 /** What a stream is written with. */
-export type StreamParts = Teller & {
+export type StreamDependencies = Teller & {
   readonly store: Store;
   readonly system: Pick<System, "jobId">;
   readonly traces?: Traces | null;
@@ -62,7 +62,7 @@ export type StreamOptions<Input> = Omit<EnqueueManyOptions<Input>, "onChunk"> & 
 
 /** Writes a stream of inputs as jobs of a type. */
 export async function enqueueStream<Input>(
-  parts: StreamParts,
+  parts: StreamDependencies,
   type: KnownType,
   inputs: Iterable<Input> | AsyncIterable<Input>,
   { each, onChunk, tx, payload, chunk = CHUNK[parts.store.remote ? "remote" : "here"], place }: StreamOptions<Input>,
@@ -120,7 +120,7 @@ type Step<Input> = IteratorResult<Input, undefined>;
  * Writes a stream in chunks: the next chunk is made while one is being written, and also sent where their order does
  * not matter.
  */
-function chunkWriter(parts: StreamParts, tx: unknown, onChunk: StreamOptions<never>["onChunk"]) {
+function chunkWriter(parts: StreamDependencies, tx: unknown, onChunk: StreamOptions<never>["onChunk"]) {
   const total = { enqueued: 0, duplicates: 0, replaced: 0, conflicts: 0 };
   const to = tx === undefined ? parts.store : withinOf(parts.store, tx);
   const teller = tx === undefined ? parts : { ...parts, events: null };

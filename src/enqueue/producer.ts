@@ -63,7 +63,7 @@ export interface Producer {
 }
 
 /** What a producer needs. */
-export interface ProducerParts {
+export interface ProducerDependencies {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
@@ -80,7 +80,7 @@ export interface ProducerParts {
   readonly maxPayloadBytes: number;
 }
 /** A producer for one store. */
-export function openProducer(parts: ProducerParts): Producer {
+export function openProducer(parts: ProducerDependencies): Producer {
   const { store, system, maxPayloadBytes } = parts;
   const enqueuer = openEnqueuer(store, system);
   const known = typesOf(parts);
@@ -138,7 +138,7 @@ export function openProducer(parts: ProducerParts): Producer {
   };
 }
 /** Finds the facts about a type, given its definition or its name. */
-function typesOf({ jobs, defaults }: ProducerParts): (definition: JobDefinition | string) => KnownType {
+function typesOf({ jobs, defaults }: ProducerDependencies): (definition: JobDefinition | string) => KnownType {
   const byName = new Map(jobs.map((definition) => [definition.type, definition]));
   const cache = new Map<JobDefinition | string, KnownType>();
   return (definition) => {

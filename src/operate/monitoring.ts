@@ -13,7 +13,7 @@ import { readHealth } from "./health.ts";
 import { readStoreMetrics } from "./store-metrics.ts";
 
 /** What a Redrive is monitored with. */
-export interface MonitoringParts {
+export interface MonitoringDependencies {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
@@ -50,7 +50,7 @@ export function metricsOf(families: readonly Metric[]): Metrics {
 
 /** The health of the queue, or of one type. */
 export async function askHealth(
-  { store, health }: MonitoringParts,
+  { store, health }: MonitoringDependencies,
   query: { readonly type?: string },
 ): Promise<Health> {
   const { type } = parseOptions(query, ["type"], "health");
@@ -58,7 +58,7 @@ export async function askHealth(
 }
 
 /** What the process has counted, and the gauges of the store. */
-export async function readMetrics({ store, limits, health, jobs, meter }: MonitoringParts): Promise<Metrics> {
+export async function readMetrics({ store, limits, health, jobs, meter }: MonitoringDependencies): Promise<Metrics> {
   const types = jobs.map(({ type }) => type);
   const gauges = await readStoreMetrics({ store, limits, health: resolveHealth(health), types });
   return metricsOf([...meter.read(), ...gauges]);
@@ -73,7 +73,7 @@ export interface MetricsListener {
 
 /** Calls the listener at its interval. A failure is logged, and the next turn comes as usual. */
 export async function tellMetrics(
-  parts: MonitoringParts,
+  parts: MonitoringDependencies,
   { listener, everyMs, until }: MetricsListener,
 ): Promise<void> {
   const { system, log } = parts;

@@ -24,7 +24,7 @@ import { listRun, readAllRuns, readRun, runChange } from "../upkeep/run-cells.ts
 import { type RedriveRunView, viewOf } from "./redrive-views.ts";
 
 /** What redrive runs are handled with. */
-export interface RedriveParts {
+export interface RedriveDependencies {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
@@ -83,7 +83,12 @@ const CHANGES = {
 export type RunChange = keyof typeof CHANGES;
 
 /** Changes a run by hand; refused where its state does not allow it. */
-export async function changeRun(parts: RedriveParts, name: RunChange, id: string, why: unknown): Promise<RedriveRun> {
+export async function changeRun(
+  parts: RedriveDependencies,
+  name: RunChange,
+  id: string,
+  why: unknown,
+): Promise<RedriveRun> {
   const { store, eventLog, actor } = parts;
   const { kind, states, after } = CHANGES[name];
   const reason = typeof why === "string" ? `${name} by ${actor}: ${why}` : `${name} by ${actor}`;

@@ -28,7 +28,7 @@ import {
 } from "../upkeep/run-cells.ts";
 import { countLetters } from "./letter-counts.ts";
 import { gatherFleet, gatherLetters, openAmong } from "./redrive-plans.ts";
-import { checkRunId, type RedriveParts } from "./redrive-changes.ts";
+import { checkRunId, type RedriveDependencies } from "./redrive-changes.ts";
 import {
   planOptionsFrom,
   type RedrivePlanOptions,
@@ -47,7 +47,7 @@ const JUDGE = { timeouts: 10, minMs: 60_000, maxMs: 3_600_000 } as const;
 
 /** Makes a plan. */
 export async function makePlan(
-  parts: RedriveParts,
+  parts: RedriveDependencies,
   given: RedriveSelection,
   options: RedrivePlanOptions = {},
 ): Promise<RedrivePlan> {
@@ -127,7 +127,7 @@ export async function planOf(store: Store, id: string): Promise<RedrivePlan> {
 
 /** Starts a run from a plan. */
 export async function startRun(
-  parts: RedriveParts,
+  parts: RedriveDependencies,
   id: string,
   options: RedriveStartOptions = {},
 ): Promise<RedriveRun> {
@@ -166,7 +166,7 @@ export async function startRun(
   return run;
 }
 
-async function refuseStale({ store, limits }: RedriveParts, plan: RedrivePlan, now: number): Promise<void> {
+async function refuseStale({ store, limits }: RedriveDependencies, plan: RedrivePlan, now: number): Promise<void> {
   const { started } = plan;
   if (started !== null)
     throw refusedStart(plan.id, `it was started before, as ${started}; look at that run, or plan again`);

@@ -12,7 +12,7 @@ import {
   changeRun,
   listRuns,
   noRun,
-  type RedriveParts,
+  type RedriveDependencies,
   type RedriveRunQuery,
   type RunChange,
   runOf,
@@ -71,7 +71,7 @@ export interface Redrives {
 const FOLLOW_MS = 500;
 
 /** The redrive runs of a store. */
-export function openRedrives(parts: RedriveParts): Redrives {
+export function openRedrives(parts: RedriveDependencies): Redrives {
   const { store } = parts;
   const driver = driverOf(parts, `follower-${parts.system.workerId()}`);
   const view = async (run: RedriveRun, isWhole = true): Promise<RedriveRunView> => {
@@ -107,7 +107,7 @@ export function openRedrives(parts: RedriveParts): Redrives {
 
 /** A driver of runs for a worker, or for a process that follows one. */
 export function driverOf(
-  { store, system, log, limits }: Pick<RedriveParts, "store" | "system" | "log" | "limits">,
+  { store, system, log, limits }: Pick<RedriveDependencies, "store" | "system" | "log" | "limits">,
   worker: string | (() => string),
   signs?: { read(): { readonly cells: number } | null },
 ): RedriveDriver {
@@ -126,7 +126,7 @@ export function driverOf(
 const RECALL_STEPS = 10_000;
 
 /** Takes back what no worker has taken, unless another process is at it: where no worker lives, no other would. */
-async function takeBack({ store }: RedriveParts, driver: RedriveDriver, id: string): Promise<void> {
+async function takeBack({ store }: RedriveDependencies, driver: RedriveDriver, id: string): Promise<void> {
   try {
     for (let step = 0; step < RECALL_STEPS; step++) {
       const before = await runOf(store, id);
@@ -141,7 +141,7 @@ async function takeBack({ store }: RedriveParts, driver: RedriveDriver, id: stri
 }
 
 async function follow(
-  { system }: RedriveParts,
+  { system }: RedriveDependencies,
   driver: RedriveDriver,
   look: (isWhole: boolean) => Promise<RedriveRunView>,
   options: FollowOptions = {},

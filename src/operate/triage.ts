@@ -20,7 +20,7 @@ export interface TriagedCause extends Triage {
 }
 
 /** What triage reads. */
-export interface TriageSources {
+export interface TriageDependencies {
   readonly store: Store;
   readonly causes: Causes;
   readonly breakers: Breakers;
@@ -35,7 +35,7 @@ const SERVICES = 5;
 
 /** The advice for one cause, or for those with the most dead letters. */
 export async function triageCauses(
-  sources: TriageSources,
+  sources: TriageDependencies,
   { fingerprint, limit = 50 }: { readonly fingerprint?: string; readonly limit?: number } = {},
 ): Promise<TriagedCause[]> {
   const { causes, store } = sources;
@@ -70,7 +70,7 @@ async function runningReleases(store: Store): Promise<string[]> {
 
 /** The facts about a cause. */
 async function gatherTriage(
-  { store, breakers }: Pick<TriageSources, "store" | "breakers">,
+  { store, breakers }: Pick<TriageDependencies, "store" | "breakers">,
   cause: CauseView,
   { seen, running, completed }: FleetFacts,
 ): Promise<TriageFacts> {

@@ -7,7 +7,7 @@ import type { Cell, Store } from "../store/store.ts";
 import { isFresh, RECORD_CELLS, recordsFrom, type StepRecord } from "../upkeep/upkeep-records.ts";
 
 /** What the facts are made from. */
-export interface UpkeepSources {
+export interface UpkeepDependencies {
   /** Workers with a lease in force. */
   readonly alive: ReadonlySet<string>;
   /** Runs of workers whose lease has ended. */
@@ -29,7 +29,7 @@ const KEPT_MS = 86_400_000;
 /** Reads the facts from a store; `drains` has the intervals of those that come on time. */
 export async function gatherUpkeep(
   store: Pick<Store, "cells" | "overdue">,
-  sources: Omit<UpkeepSources, "stuck" | "drainMs">,
+  sources: Omit<UpkeepDependencies, "stuck" | "drainMs">,
   drains: ReadonlyMap<string, number> = new Map(),
 ): Promise<UpkeepFacts> {
   const { cells, now } = await store.cells([{ kind: SCHEDULE_CELLS }, { kind: RECORD_CELLS }]);
@@ -51,7 +51,7 @@ function isDoneBy(living: readonly StepRecord[], name: string): boolean {
 }
 
 /** The facts in the cells of a store. */
-export function upkeepFacts(cells: readonly Cell[], sources: UpkeepSources, now: number): UpkeepFacts {
+export function upkeepFacts(cells: readonly Cell[], sources: UpkeepDependencies, now: number): UpkeepFacts {
   const records = recordsFrom(cells);
   const living = livingRecords(cells, sources.alive, now);
   const ticking = cells.flatMap(({ kind, name, value, at }) => {
@@ -75,7 +75,7 @@ export function upkeepFacts(cells: readonly Cell[], sources: UpkeepSources, now:
 function unattended(
   records: readonly StepRecord[],
   living: readonly StepRecord[],
-  { orphans, stuck, finished, schedules, drainMs = null }: UpkeepSources & { readonly schedules: number },
+  { orphans, stuck, finished, schedules, drainMs = null }: UpkeepDependencies & { readonly schedules: number },
   now: number,
 ): string[] {
   const isDone = (name: string): boolean => isDoneBy(living, name);

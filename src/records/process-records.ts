@@ -88,7 +88,7 @@ export interface RecordsSummary extends Readonly<WorkerCounts> {
 }
 
 /** What it works with. */
-export interface RecordsParts {
+export interface RecordsDependencies {
   readonly store: Store;
   readonly system: System;
   readonly log: Log;
@@ -169,7 +169,7 @@ function recordOf({ id, text, place }: ProcessRecordsOptions<unknown>): RecordsC
 }
 
 /** Feeds the records to the worker while it works, and ends when nothing is due any more. */
-export async function drainRecords(parts: RecordsParts, call: RecordsCall): Promise<RecordsSummary> {
+export async function drainRecords(parts: RecordsDependencies, call: RecordsCall): Promise<RecordsSummary> {
   const { store, system, log, events, producer, jobs } = parts;
   const { definition, worker, graceMs } = call;
   if (!jobs.some(({ type }) => type === definition.type))

@@ -36,7 +36,7 @@ export interface Results {
 }
 
 /** What results are made with. */
-export interface ResultParts {
+export interface ResultDependencies {
   readonly store: Pick<Store, "get" | "workers" | "control">;
   readonly system: Pick<System, "sleep">;
   readonly worker: { readonly id: string };
@@ -56,7 +56,7 @@ const LOOK_MS = 200;
 const LOOK_MOST_MS = 2_000;
 
 /** Passes results on in the order of arrival, one after the other. */
-export function openResults(parts: ResultParts): Results {
+export function openResults(parts: ResultDependencies): Results {
   const { store, worker, onResult, since } = parts;
   // The workers whose events arrive here, under all their ids: what they did since this call began was passed on when
   // it was done.
@@ -137,7 +137,7 @@ function openFates() {
 
 /** Looks jobs up until none runs on a living worker; answers how many are deleted, or lost with their worker. */
 async function awaitOthers(
-  { store, system, onWait }: ResultParts,
+  { store, system, onWait }: ResultDependencies,
   unheard: readonly string[],
   lookUp: (ids: readonly string[]) => Promise<{ readonly running: Job[]; readonly gone: number }>,
   signal: AbortSignal | undefined,
@@ -161,7 +161,7 @@ async function awaitOthers(
 }
 
 /** The running jobs whose worker is within its lease. */
-async function withLiveWorker(store: ResultParts["store"], running: readonly Job[]): Promise<Job[]> {
+async function withLiveWorker(store: ResultDependencies["store"], running: readonly Job[]): Promise<Job[]> {
   if (running.length === 0) return [];
   const [workers, { now }] = await Promise.all([store.workers(), store.control()]);
   const alive = new Set(workers.filter(({ givenUp, leaseEnd }) => !givenUp && leaseEnd > now).map(({ id }) => id));

@@ -47,7 +47,7 @@ export interface Schedules {
 }
 
 /** What schedules are handled with. */
-export interface ScheduleParts {
+export interface ScheduleDependencies {
   readonly store: Store;
   readonly system: System;
   readonly events: Events;
@@ -64,7 +64,7 @@ export interface ScheduleParts {
 const TRIES = 10;
 
 /** The schedules of a store. */
-export function openSchedules(parts: ScheduleParts): Schedules {
+export function openSchedules(parts: ScheduleDependencies): Schedules {
   const { store, eventLog } = parts;
   const known = typesByName(parts.jobs, parts.defaults);
   const get = async (name: string): Promise<ScheduleView | null> => {
@@ -127,7 +127,7 @@ function acting(eventLog: EventLog): Act {
 
 /** Makes one extra job. */
 async function runNow(
-  { store, system, events, flow, traces }: ScheduleParts,
+  { store, system, events, flow, traces }: ScheduleDependencies,
   known: KnownTypes,
   name: string,
 ): Promise<{ readonly id: string }> {

@@ -42,7 +42,7 @@ interface Wish {
 export class Allowances {
   readonly #options: AllowancesOptions;
   readonly #rates = new Map<string, RateSlots>();
-  readonly #purses = new Map<string, BudgetTokens>();
+  readonly #budgetTokens = new Map<string, BudgetTokens>();
   readonly #ratesOf: RatesOf;
   #forgotten = 0;
 
@@ -109,7 +109,8 @@ export class Allowances {
     const { now } = this.#options.watch;
     const lower = new Map(grants);
     for (const [name, rate] of this.#rates) if (isSpentUp(rate, now)) lower.set(name, 0);
-    for (const [service, purse] of this.#purses) if ((fillsAt(purse, now) ?? 0) > now) lower.set(`retry:${service}`, 0);
+    for (const [service, own] of this.#budgetTokens)
+      if ((fillsAt(own, now) ?? 0) > now) lower.set(`retry:${service}`, 0);
     return lower;
   }
 
@@ -154,8 +155,8 @@ export class Allowances {
       const at = slots[0]?.from ?? nothingBefore;
       if (at > now) next = Math.min(next ?? at, at);
     }
-    for (const purse of this.#purses.values()) {
-      const at = fillsAt(purse, now);
+    for (const own of this.#budgetTokens.values()) {
+      const at = fillsAt(own, now);
       if (at !== null && at > now) next = Math.min(next ?? at, at);
     }
     return next === null ? null : Math.max(1, Math.ceil(next - now));
@@ -163,15 +164,15 @@ export class Allowances {
 
   /** Spends the cost of the jobs that were taken. */
   spend(jobs: readonly (Pick<ActiveLane, "type" | "service" | "tenant"> & { readonly attempts: number })[]): void {
-    if (this.#rates.size + this.#purses.size === 0) return;
+    if (this.#rates.size + this.#budgetTokens.size === 0) return;
     // Adjacent jobs are often of one kind.
     const [ofType, ofService, ofTenant] = [this.#finder("type"), this.#finder("service"), this.#finder("tenant")];
     for (const { type, service, tenant, attempts } of jobs) {
       useOne(ofType(type));
       useOne(ofService(service));
       useOne(ofTenant(tenant));
-      const purse = attempts > 0 && service !== null ? this.#purses.get(service) : undefined;
-      if (purse) purse.tokens -= 1;
+      const own = attempts > 0 && service !== null ? this.#budgetTokens.get(service) : undefined;
+      if (own) own.tokens -= 1;
     }
   }
 
@@ -207,11 +208,11 @@ export class Allowances {
   }
 
   #purseOf(service: string): BudgetTokens {
-    const known = this.#purses.get(service);
+    const known = this.#budgetTokens.get(service);
     if (known) return known;
-    const purse = noTokens();
-    this.#purses.set(service, purse);
-    return purse;
+    const own = noTokens();
+    this.#budgetTokens.set(service, own);
+    return own;
   }
 
   async #draw(

@@ -31,29 +31,29 @@ export function tokensOf({ tokens, goodUntil }: BudgetTokens, now: number): numb
 }
 
 /** When tokens may be withdrawn again; null while there are some. */
-export function fillsAt(purse: BudgetTokens, now: number): number | null {
-  return tokensOf(purse, now) > 0 ? null : purse.askedAt + ASK_MS;
+export function fillsAt(own: BudgetTokens, now: number): number | null {
+  return tokensOf(own, now) > 0 ? null : own.askedAt + ASK_MS;
 }
 
 /** The budget after a withdrawal, and a function that takes the tokens once that is written. */
 export function filled(
-  purse: BudgetTokens,
+  own: BudgetTokens,
   text: string | null,
   settings: BudgetSettings,
   now: number,
 ): { readonly value: string; readonly take: () => void } {
-  const { successes, tokens } = purse;
+  const { successes, tokens } = own;
   const left = Math.max(0, tokens);
   const before = (text === null ? null : budgetFrom(text)) ?? initialBudget(now);
-  const whole = purse.goodUntil + GOOD_MS > now ? putBack(before, left, settings, now) : before;
-  const want = Math.max(ASK_LEAST, 2 * (purse.granted - left));
+  const whole = own.goodUntil + GOOD_MS > now ? putBack(before, left, settings, now) : before;
+  const want = Math.max(ASK_LEAST, 2 * (own.granted - left));
   const { granted, budget } = withdraw(deposit(whole, successes, settings, now), want, settings, now);
-  purse.askedAt = now;
+  own.askedAt = now;
   const take = (): void => {
-    purse.successes -= successes;
-    purse.tokens += granted - left;
-    purse.granted = purse.tokens;
-    purse.goodUntil = now + GOOD_MS;
+    own.successes -= successes;
+    own.tokens += granted - left;
+    own.granted = own.tokens;
+    own.goodUntil = now + GOOD_MS;
   };
   return { value: JSON.stringify(budget), take };
 }

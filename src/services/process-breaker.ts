@@ -5,7 +5,7 @@
 // earlier period do not count. Every probe has its own number, so that a slow call from before the opening is not taken
 // for a probe.
 import { type BreakerOptions, type BreakerSettings, countsAgainstService, resolveBreaker } from "../core/breaker.ts";
-import { type Evidence, HEARING_MS, noEvidence, observe, outage } from "../core/evidence.ts";
+import { type Evidence, CONFIRMATION_MS, noEvidence, observe, outage } from "../core/evidence.ts";
 import type { FailureClass } from "../core/job.ts";
 import { checkName } from "../core/new-job.ts";
 import { initialRecord, mayProbe, opened, probed, type ServiceRecord, withProbe } from "../core/service-record.ts";
@@ -79,7 +79,7 @@ export class ProcessBreaker extends RecordedBreaker {
     this.#addSuccesses();
     const evidence = observe(this.#evidence, { successes: 0, failures: 1 }, breaker, now);
     this.#evidence = evidence;
-    const down = outage([{ worker: this.name, evidence }], breaker, evidence.since, now, HEARING_MS);
+    const down = outage([{ worker: this.name, evidence }], breaker, evidence.since, now, CONFIRMATION_MS);
     if (down) this.change((record) => opened(record, down.reason, breaker, now));
   }
 

@@ -4,8 +4,8 @@
 import {
   credible,
   type Evidence,
-  hearing,
-  HEARING_MS,
+  confirmation,
+  CONFIRMATION_MS,
   isSick,
   noEvidence,
   observe,
@@ -53,11 +53,11 @@ interface Seen {
   successes: number;
   /** The version of the cell that holds the evidence; null where it is not known. */
   version: number | null;
-  hearing: Hearing | null;
+  confirmation: Confirmation | null;
 }
 
-/** A hearing: this process alone finds a service down and waits for the evidence of others. */
-interface Hearing {
+/** Only this process finds a service down, and it waits for the evidence of others. */
+interface Confirmation {
   /** Its beginning, by our own clock. */
   readonly fromMs: number;
   /** Until about when this process stands back for it; 0 when it no longer does. */
@@ -109,8 +109,8 @@ export class ServiceWatch {
         seen.evidence = noEvidence(breaker.since);
         // A record read for the first time is not a change.
         if (before) seen.period += 1;
-        seen.hearing?.cancel();
-        seen.hearing = null;
+        seen.confirmation?.cancel();
+        seen.confirmation = null;
       }
       this.#options.onChange(name, record, before?.record ?? initialRecord);
     }
@@ -151,7 +151,7 @@ export class ServiceWatch {
    * all.
    */
   standsBackUntil(service: string): number {
-    return this.#seen.get(service)?.hearing?.standsBackUntil ?? 0;
+    return this.#seen.get(service)?.confirmation?.standsBackUntil ?? 0;
   }
 
   /** The period in which a call begins; its result counts until the breaker closes the next time. */
@@ -207,7 +207,7 @@ export class ServiceWatch {
   stop(): void {
     this.#isStopped = true;
     this.#forget?.();
-    for (const seen of this.#seen.values()) seen.hearing?.cancel();
+    for (const seen of this.#seen.values()) seen.confirmation?.cancel();
   }
 
   #seenOf(service: string): Seen {
@@ -215,7 +215,7 @@ export class ServiceWatch {
     if (known) return known;
     const { breaker } = this.record(service);
     const evidence = noEvidence(breaker.state === "closed" ? breaker.since : 0);
-    const seen = { evidence, period: 0, successes: 0, version: 0, hearing: null };
+    const seen = { evidence, period: 0, successes: 0, version: 0, confirmation: null };
     this.#seen.set(service, seen);
     return seen;
   }
@@ -283,7 +283,7 @@ export class ServiceWatch {
       const { state } = this.record(service).breaker;
       if (!breaker || state !== "closed") continue;
       const { since } = seen.evidence;
-      const judged = (heard: readonly Witness[]) => outage(heard, breaker, since, this.now, this.#heardMs(seen));
+      const judged = (heard: readonly Witness[]) => outage(heard, breaker, since, this.now, this.#confirmingMs(seen));
       const living = judged(witnesses) && (await this.#living());
       const heard = living ? credible(witnesses, own, living) : [];
       let found = judged(heard);
@@ -306,7 +306,7 @@ export class ServiceWatch {
     }
   }
 
-  #heardMs({ hearing: held }: Seen): number | null {
+  #confirmingMs({ confirmation: held }: Seen): number | null {
     return held ? this.#options.system.monotonic() - held.fromMs : null;
   }
 
@@ -323,17 +323,17 @@ export class ServiceWatch {
    */
   #hear(service: string, seen: Seen, others: ReadonlySet<string>): void {
     const { system, onStandBack } = this.#options;
-    if (this.#isStopped || hearing(this.#heardMs(seen)) !== "none") return;
+    if (this.#isStopped || confirmation(this.#confirmingMs(seen)) !== "none") return;
     const fromMs = system.monotonic();
     if (others.size === 0) {
-      seen.hearing = { fromMs: fromMs - HEARING_MS, standsBackUntil: 0, cancel: () => undefined };
+      seen.confirmation = { fromMs: fromMs - CONFIRMATION_MS, standsBackUntil: 0, cancel: () => undefined };
       return;
     }
-    const held: Hearing = {
+    const held: Confirmation = {
       fromMs,
-      standsBackUntil: this.now + HEARING_MS,
+      standsBackUntil: this.now + CONFIRMATION_MS,
       // A timer may be a moment early.
-      cancel: system.after(HEARING_MS + 1, () =>
+      cancel: system.after(CONFIRMATION_MS + 1, () =>
         this.#telling.add([
           service,
           () => {
@@ -343,7 +343,7 @@ export class ServiceWatch {
         ]),
       ),
     };
-    seen.hearing = held;
+    seen.confirmation = held;
     onStandBack(service, true);
   }
 }

@@ -25,7 +25,7 @@ export interface AloneReservationOptions {
   readonly system: Pick<System, "monotonic">;
   readonly log: Log;
   readonly self: Readonly<Pick<WorkerIdentity, "id">>;
-  readonly hands: Pick<InFlight, "isIdle" | "aloneMs" | "free">;
+  readonly inFlight: Pick<InFlight, "isIdle" | "aloneMs" | "free">;
 }
 
 /** The reservation as this worker last wrote it. */
@@ -50,14 +50,14 @@ export class AloneReservation {
 
   /** True while this worker takes no other work. */
   get isReserved(): boolean {
-    return this.#held !== null || isToBeAlone(this.#options.hands.aloneMs);
+    return this.#held !== null || isToBeAlone(this.#options.inFlight.aloneMs);
   }
 
   /** True if a job with one crash left may be taken now. */
   get mayTake(): boolean {
-    const { hands } = this.#options;
-    if (this.#held === null || hands.aloneMs !== null) return false;
-    return hands.isIdle || (this.#beside === "may" && hands.free > 0);
+    const { inFlight } = this.#options;
+    if (this.#held === null || inFlight.aloneMs !== null) return false;
+    return inFlight.isIdle || (this.#beside === "may" && inFlight.free > 0);
   }
 
   /** Records that such a job was taken. */
@@ -70,11 +70,11 @@ export class AloneReservation {
    * store's time.
    */
   async look(dueMs: number | null, now: number): Promise<void> {
-    const { hands, log, system } = this.#options;
+    const { inFlight, log, system } = this.#options;
     const nowMs = system.monotonic();
     const held = this.#held;
     if (held === null) return dueMs === null ? undefined : this.#ask(nowMs);
-    const { aloneMs, isIdle } = hands;
+    const { aloneMs, isIdle } = inFlight;
     const hasRunBeside = this.#beside === "has";
     const step = reservedStep({ heldMs: nowMs - held.sinceMs, aloneMs, isIdle, dueMs, hasRunBeside });
     if (step === "let go") return this.letGo();
@@ -99,14 +99,14 @@ export class AloneReservation {
   }
 
   async #ask(nowMs: number): Promise<void> {
-    const { store, self, hands, log } = this.#options;
+    const { store, self, inFlight, log } = this.#options;
     if (nowMs < this.#notBeforeMs || nowMs - this.#askedMs < ASK_MS) return;
     this.#askedMs = nowMs;
     const { cells, now } = await store.cells([RESERVATION_CELL]);
     const [cell] = cells;
     const current = cell ? reservationFrom(cell.value) : null;
-    if (!mayReserve(current, { worker: self.id, isIdle: hands.isIdle }, now)) return;
-    this.#held = await this.#write(cell?.version ?? 0, nowMs, now, !hands.isIdle);
+    if (!mayReserve(current, { worker: self.id, isIdle: inFlight.isIdle }, now)) return;
+    this.#held = await this.#write(cell?.version ?? 0, nowMs, now, !inFlight.isIdle);
     if (this.#held) log.info({}, "this worker takes no other work until it has run a job with one crash left");
   }
 

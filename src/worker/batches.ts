@@ -14,7 +14,7 @@ export interface BatchesOptions {
   /** All runs of the worker, including those of batches. */
   readonly running: Bag<Run>;
   /** Called when a batch that waited for more jobs must begin; its slot is free. */
-  readonly onGathered: (fetched: Fetched[]) => void;
+  readonly onFormed: (fetched: Fetched[]) => void;
   /** Called at the end of a batch, with its first run. */
   readonly onEnd: (first: Run, returned: boolean) => void;
   /** Called when the last job of a batch is settled. */
@@ -23,7 +23,7 @@ export interface BatchesOptions {
 
 /** The batches of one worker. */
 export class Batches {
-  readonly gathering: BatchForming;
+  readonly forming: BatchForming;
   /** False where no type of the worker runs in batches. */
   readonly areUsed: boolean;
   readonly #options: BatchesOptions;
@@ -35,7 +35,7 @@ export class Batches {
 
   constructor(options: BatchesOptions) {
     this.#options = options;
-    this.gathering = new BatchForming(options.executor.system, options.onGathered);
+    this.forming = new BatchForming(options.executor.system, options.onFormed);
     this.areUsed = [...options.definitions.values()].some(({ batch }) => batch !== null);
     for (const { type, batch } of options.definitions.values()) if (batch) this.#perSlot.set(type, batch.size);
   }
@@ -63,7 +63,7 @@ export class Batches {
 
   /** Slots that a type takes, including batches that wait for more jobs. */
   slotsOf(type: string): number {
-    let count = this.gathering.slotsOf(type);
+    let count = this.forming.slotsOf(type);
     for (const run of this.#options.running) if (run.job.type === type && !run.isTogether) count += 1;
     for (const { definition } of this.#running) if (definition.type === type) count += 1;
     return count;

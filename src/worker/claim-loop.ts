@@ -42,14 +42,14 @@ import type { Settler } from "./settler.ts";
 import type { WakeableSleep } from "./wakeable-sleep.ts";
 
 /** The parts of a worker that claims need. */
-export interface ClaimLoopParts extends WorkerDependencies {
+export interface ClaimLoopDependencies extends WorkerDependencies {
   readonly contact: Contact;
   readonly self: WorkerIdentity;
   readonly sleep: WakeableSleep;
   readonly counts: WorkerCounts;
   /** Receives the signs of every look. */
   readonly signs: LastSigns;
-  readonly hands: InFlight;
+  readonly inFlight: InFlight;
   readonly settler: Settler;
   readonly services: Services;
   readonly presence: Presence;
@@ -69,7 +69,7 @@ const CONTROL_MS = 60_000;
 
 /** A loop that takes work until its signal fires. */
 export class ClaimLoop {
-  readonly #parts: ClaimLoopParts;
+  readonly #parts: ClaimLoopDependencies;
   readonly #planning: Planning;
   readonly #scan: LaneScan;
   readonly #lasts: LastLanes;
@@ -81,7 +81,7 @@ export class ClaimLoop {
   #isUnanswered = false;
   #askedMs: number;
 
-  constructor(parts: ClaimLoopParts) {
+  constructor(parts: ClaimLoopDependencies) {
     const { store, system, jobs, settings } = parts;
     const served = { serves: new Set(jobs.map(({ type }) => type)), queues: settings.queues };
     this.#parts = parts;
@@ -144,7 +144,7 @@ export class ClaimLoop {
   }
 
   #state(): WorkerState {
-    const { system, settings, store, hands, services, sleep, alone, reaping, isolation } = this.#parts;
+    const { system, settings, store, inFlight, services, sleep, alone, reaping, isolation } = this.#parts;
     const seen = this.#seen;
     const spread = services.spread();
     const mayIsolate = isolation !== null && reaping.mayIsolate;
@@ -153,7 +153,7 @@ export class ClaimLoop {
       pollMs: settings.pollMs,
       leaseMs: settings.leaseMs,
       isRemote: store.remote,
-      inHand: hands,
+      inHand: inFlight,
       isUnanswered: this.#isUnanswered,
       askedMs: this.#askedMs,
       isWoken: sleep.isWoken,
@@ -179,15 +179,15 @@ export class ClaimLoop {
 
   /** After a claim without an answer: releases the jobs that are held without our knowledge. */
   async #ask(): Promise<void> {
-    const { store, system, self, log, hands, settler } = this.#parts;
+    const { store, system, self, log, inFlight, settler } = this.#parts;
     this.#askedMs = system.monotonic();
-    await releaseLost(store, self.id, log, (lease) => hands.holds(lease) || settler.isSettling(lease));
+    await releaseLost(store, self.id, log, (lease) => inFlight.holds(lease) || settler.isSettling(lease));
     this.#isUnanswered = false;
     this.#turn = { ...this.#turn, stage: "ask" };
   }
 
   async #look(want: number): Promise<void> {
-    const { system, services, hands, alone, isolation } = this.#parts;
+    const { system, services, inFlight, alone, isolation } = this.#parts;
     const planning = this.#planning;
     const began = system.monotonic();
     const [control, page] = await this.#see(want);
@@ -210,7 +210,7 @@ export class ClaimLoop {
     const look = { due, mayStart, hasMore, suspect, lastDueMs, nextRunAt, pauseEndsAt, now, isHeard };
     this.#seen = { lanes, look, atMs, goodMs, dropped: false, took: null, before };
     this.#turn = { ...this.#turn, stage: "look" };
-    hands.reserve(suspect ? 1 : 0);
+    inFlight.reserve(suspect ? 1 : 0);
     if (isolation === null) await alone.look(lastDueMs, now);
   }
 
@@ -256,7 +256,7 @@ export class ClaimLoop {
   }
 
   async #claim(quotas: readonly Quota[], { slots, unlessBefore }: Take, isSingle: boolean): Promise<number> {
-    const { store, system, self, hands, presence } = this.#parts;
+    const { store, system, self, inFlight, presence } = this.#parts;
     const { control } = this.#planning;
     if (!control || quotas.length === 0) return 0;
     const limit = Math.min(CLAIM_MOST, jobsIn(quotas, slots));
@@ -268,7 +268,7 @@ export class ClaimLoop {
       nonce: system.nonce(),
       control: control.version,
       ...(unlessBefore !== undefined && { unlessBefore }),
-      ...(isSingle ? { ticket: 0, startedThrough: self.startedThrough } : hands.tickets(limit, quotas)),
+      ...(isSingle ? { ticket: 0, startedThrough: self.startedThrough } : inFlight.tickets(limit, quotas)),
     });
     this.#isUnanswered = false;
     if (refused === "control") this.#planning.control = null;
@@ -279,11 +279,11 @@ export class ClaimLoop {
   }
 
   #accept(jobs: ClaimAnswer["jobs"], isSingle: boolean): void {
-    const { counts, services, alone, hands, claiming } = this.#parts;
+    const { counts, services, alone, inFlight, claiming } = this.#parts;
     counts.claimed += jobs.length;
     services.claimed(jobs);
     if (isSingle && jobs.some(({ crashes, maxCrashes }) => crashes >= maxCrashes - 1)) alone.taken();
-    hands.accept(jobs, isSingle, claiming.aborted);
+    inFlight.accept(jobs, isSingle, claiming.aborted);
   }
 }
 

@@ -14,9 +14,9 @@ import type { Settler } from "./settler.ts";
 /** The context of a run. A class, like `Run`, because there is one per job. */
 export class RunContext implements JobContext {
   readonly #run: Run;
-  readonly #parts: ContextParts;
+  readonly #parts: ContextDependencies;
 
-  constructor(run: Run, parts: ContextParts) {
+  constructor(run: Run, parts: ContextDependencies) {
     this.#run = run;
     this.#parts = parts;
   }
@@ -83,7 +83,7 @@ export class RunContext implements JobContext {
 }
 
 /** What a context works with. */
-export interface ContextParts {
+export interface ContextDependencies {
   readonly log: Log;
   readonly settle: Settler["settle"];
   readonly store: Pick<Store, "name" | "within">;

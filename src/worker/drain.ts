@@ -23,7 +23,7 @@ export interface DrainOptions {
   readonly log: Log;
   readonly self: Readonly<Pick<WorkerIdentity, "id">>;
   readonly loop: { readonly look: Look | null };
-  readonly hands: Pick<InFlight, "isSpent" | "jobs">;
+  readonly inFlight: Pick<InFlight, "isSpent" | "jobs">;
   readonly settler: Pick<Settler, "size">;
   readonly reaping: Pick<Reaping, "isolated">;
   readonly process: { readonly host: string; readonly isAlive: (pid: number) => boolean };
@@ -37,12 +37,12 @@ const CHECK_EVERY_MS = 20;
 
 /** Resolves when there is nothing left to do. */
 export async function drained(options: DrainOptions, graceMs: number): Promise<void> {
-  const { system, settings, log, hands, loop } = options;
+  const { system, settings, log, inFlight, loop } = options;
   let orphansSince: number | null = null;
   while (!options.signal.aborted) {
     await system.sleep(CHECK_EVERY_MS, options.signal);
     const seen = loop.look;
-    if (hands.isSpent && busy(options) === 0)
+    if (inFlight.isSpent && busy(options) === 0)
       return log.error({}, "drain ended early: every slot is lost to a handler that ignores its abort signal");
     if (!seen || busy(options) > 0 || seen.due) continue;
     if (seen.nextRunAt !== null && seen.nextRunAt - seen.now <= graceMs) continue;
@@ -64,8 +64,8 @@ export async function drained(options: DrainOptions, graceMs: number): Promise<v
 }
 
 /** Jobs and verdicts in progress. */
-function busy({ hands, settler, reaping }: DrainOptions): number {
-  return hands.jobs + settler.size + reaping.isolated;
+function busy({ inFlight, settler, reaping }: DrainOptions): number {
+  return inFlight.jobs + settler.size + reaping.isolated;
 }
 
 /**

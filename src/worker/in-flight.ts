@@ -102,7 +102,7 @@ export class InFlight implements WorkInHand {
       executor: this.#executor,
       definitions,
       running: this.running,
-      onGathered: (fetched) => this.#beginAll(fetched),
+      onFormed: (fetched) => this.#beginAll(fetched),
       onEnd: (first, returned) => this.#finish(first, returned),
       onSettled: this.#settled,
     });
@@ -110,7 +110,7 @@ export class InFlight implements WorkInHand {
 
   /** The number of held jobs. */
   get jobs(): number {
-    return this.running.size + this.#fetched.length + this.#batches.gathering.fetched.length;
+    return this.running.size + this.#fetched.length + this.#batches.forming.fetched.length;
   }
 
   /** How long each suspect that runs here has been running. */
@@ -142,7 +142,7 @@ export class InFlight implements WorkInHand {
 
   /** Slots that are free now. */
   get free(): number {
-    return Math.max(0, this.slots - this.#batches.taken - this.#batches.gathering.slots);
+    return Math.max(0, this.slots - this.#batches.taken - this.#batches.forming.slots);
   }
 
   /** Jobs that can start within moments. */
@@ -162,8 +162,8 @@ export class InFlight implements WorkInHand {
   }
 
   /** Batches that wait in a slot for more jobs. */
-  get gathering(): number {
-    return this.#batches.gathering.slots;
+  get forming(): number {
+    return this.#batches.forming.slots;
   }
 
   /** Slots of the jobs fetched ahead. */
@@ -173,7 +173,7 @@ export class InFlight implements WorkInHand {
 
   /** Slots of jobs that were claimed and are not settled. */
   get held(): number {
-    return this.ahead + this.gathering + this.#unsettled + this.returning;
+    return this.ahead + this.forming + this.#unsettled + this.returning;
   }
 
   /** Slots that were settled in the last tenth of a second. */
@@ -233,7 +233,7 @@ export class InFlight implements WorkInHand {
   /** Releases, uncharged, the jobs fetched ahead, or those of one service. */
   releaseAhead(service?: string): void {
     const { settle, report } = this.#executor;
-    const all = [...this.#batches.gathering.takeBack(service), ...this.#fetched.splice(0)];
+    const all = [...this.#batches.forming.takeBack(service), ...this.#fetched.splice(0)];
     if (service !== undefined) this.#fetched.push(...all.filter(({ job }) => job.service !== service));
     for (const { job } of all) {
       if (service !== undefined && job.service !== service) continue;
@@ -250,7 +250,7 @@ export class InFlight implements WorkInHand {
   /** True for a claimed job that is still held. */
   holds(lease: Lease): boolean {
     for (const { job } of this.running) if (isUnder(job, lease)) return true;
-    return [...this.#batches.gathering.fetched, ...this.#fetched].some(({ job }) => isUnder(job, lease));
+    return [...this.#batches.forming.fetched, ...this.#fetched].some(({ job }) => isUnder(job, lease));
   }
 
   /** Asks all runs to stop. */
@@ -301,14 +301,14 @@ export class InFlight implements WorkInHand {
   }
 
   #fillBatches(): void {
-    const { gathering } = this.#batches;
+    const { forming } = this.#batches;
     for (let [next] = this.#fetched; next; [next] = this.#fetched) {
-      const isJoining = gathering.joins(next);
+      const isJoining = forming.joins(next);
       if (!isJoining && !this.#mayBegin(next)) return;
       const { batch } = this.#definitionOf(next.job);
       const fetched = this.#fetched.splice(0, batch && !isJoining ? headBatch(this.#fetched, batch) : 1);
       this.self.startedThrough = Math.max(this.self.startedThrough, next.job.ticket + fetched.length - 1);
-      if (!isJoining && !(batch && gathering.keeps(fetched, batch))) this.#beginAll(fetched);
+      if (!isJoining && !(batch && forming.keeps(fetched, batch))) this.#beginAll(fetched);
     }
   }
 

@@ -13,7 +13,7 @@ export type Served = Pick<Appetite, "serves" | "queues">;
 /** What planning needs. */
 export interface PlanningOptions {
   readonly services: Pick<Services, "grants" | "spread">;
-  readonly hands: Pick<InFlight, "perSlot">;
+  readonly inFlight: Pick<InFlight, "perSlot">;
   readonly limits: Limits;
   readonly served: Served;
 }
@@ -40,7 +40,7 @@ export class Planning {
   constructor(options: PlanningOptions) {
     this.#options = options;
     this.#weightOf = (tenant) => options.limits.tenant(tenant).weight;
-    this.#perSlot = (type) => options.hands.perSlot(type);
+    this.#perSlot = (type) => options.inFlight.perSlot(type);
   }
 
   /** The quotas for so many slots; slots and tokens of limits are withdrawn first. */

@@ -28,7 +28,7 @@ export interface PresenceOptions extends PublishedLoadOptions {
   readonly events: WorkerEvents;
   /** Gets a new id when the fleet has given us up. */
   readonly self: WorkerIdentity;
-  readonly hands: InFlight;
+  readonly inFlight: InFlight;
   readonly settler: Pick<Settler, "isSettling">;
   readonly services: Pick<Services, "renew">;
   readonly ending: AbortSignal;
@@ -131,23 +131,23 @@ export class Presence {
   }
 
   #hear({ alive, cancel }: BeatAnswer): void {
-    const { contact, system, services, hands } = this.#options;
+    const { contact, system, services, inFlight } = this.#options;
     if (!this.isHeard) contact.heldUp(system.monotonic() - this.#heardAt);
     this.#heardAt = system.monotonic();
     if (!alive) this.comeBack().catch((error: unknown) => contact.complain("register", error));
     else {
       services.renew();
-      if (cancel.length > 0) hands.cancel(cancel);
+      if (cancel.length > 0) inFlight.cancel(cancel);
       void this.#stopRevoked();
     }
   }
 
   /** Runs that another process gave up are stopped with the next heartbeat. */
   async #stopRevoked(): Promise<void> {
-    const { store, system, settings, contact, self, hands, settler } = this.#options;
+    const { store, system, settings, contact, self, inFlight, settler } = this.#options;
     const beganBefore = system.monotonic() - 2 * settings.heartbeatMs;
     const { isSettling } = settler;
-    const look = { store, worker: self.id, runs: hands.running, beganBefore, isSettling };
+    const look = { store, worker: self.id, runs: inFlight.running, beganBefore, isSettling };
     await contact.attempt("held", () => stopRevoked(look)).catch((error: unknown) => contact.complain("held", error));
   }
 
@@ -160,8 +160,8 @@ export class Presence {
   }
 
   #stopAll(reason: StopReason): void {
-    this.#options.hands.releaseAhead();
-    this.#options.hands.stop(reason);
+    this.#options.inFlight.releaseAhead();
+    this.#options.inFlight.stop(reason);
   }
 
   /** Counts as broken contact; an error that is not an outage is a defect and is logged as one. */

@@ -21,7 +21,7 @@ export interface PublishedLoadOptions {
   readonly jobs: readonly JobDefinition[];
   readonly limits: Limits;
   /** Tells how many slots it can use now. */
-  readonly hands: { readonly slots: number };
+  readonly inFlight: { readonly slots: number };
 }
 
 /** The published load of a worker under one id. */
@@ -60,7 +60,7 @@ export class PublishedLoad {
   }
 
   async #write(): Promise<void> {
-    const { jobs, settings, hands, system } = this.#options;
+    const { jobs, settings, inFlight, system } = this.#options;
     const types = jobs.map(({ type, queue, concurrency, batch, limits }) => ({
       type,
       queue,
@@ -69,7 +69,7 @@ export class PublishedLoad {
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
       ...(batch?.isOutside ? { isOutside: true } : {}),
     }));
-    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: hands.slots };
+    const load: WorkerLoad = { types, queues: settings.queues && [...settings.queues], concurrency: inFlight.slots };
     const text = JSON.stringify(load);
     const now = system.monotonic();
     const isAll = this.#written === null || now - this.#allWrittenAt >= AGAIN_MS;

@@ -23,25 +23,25 @@ export async function atMost(system: System, work: Promise<unknown>, ms: number,
 /** Empties a worker within the time; `hurry` cuts every wait short. */
 export async function windDown(
   worker: {
-    readonly hands: InFlight;
+    readonly inFlight: InFlight;
     readonly reaping: Reaping;
     readonly settler: Settler;
     readonly claimed: Promise<unknown>;
   },
   options: { readonly system: System; readonly withinMs: number; readonly hurry: AbortSignal },
 ): Promise<void> {
-  const { hands, reaping, settler, claimed } = worker;
+  const { inFlight, reaping, settler, claimed } = worker;
   const { system, withinMs, hurry } = options;
   const until = system.monotonic() + withinMs;
   const left = (): number => Math.max(0, until - system.monotonic());
   const wait = (work: Promise<unknown>, ms: number): Promise<void> => atMost(system, work, ms, hurry);
-  hands.releaseAhead();
+  inFlight.releaseAhead();
   await wait(claimed, left());
-  await Promise.all([hands.empty(left(), hurry), wait(reaping.empty(), left())]);
+  await Promise.all([inFlight.empty(left(), hurry), wait(reaping.empty(), left())]);
   reaping.stop();
-  hands.stop("shutdown");
-  await Promise.all([hands.empty(LAST_WORDS_MS, hurry), wait(reaping.empty(), LAST_WORDS_MS)]);
-  hands.abandon();
+  inFlight.stop("shutdown");
+  await Promise.all([inFlight.empty(LAST_WORDS_MS, hurry), wait(reaping.empty(), LAST_WORDS_MS)]);
+  inFlight.abandon();
   // A store that is away gets the same time once more: every verdict that is written saves a run.
   await wait(settler.idle(), Math.max(withinMs, LAST_WORDS_MS));
 }

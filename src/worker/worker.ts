@@ -5,7 +5,7 @@ import { openReporter, unbreakable, type WorkerCounts, zeroCounts } from "../rep
 import { Services } from "../services/services.ts";
 import { type Contact, openContact } from "../store/store-contact.ts";
 import { AloneReservation } from "./alone-reservation.ts";
-import { ClaimLoop, type ClaimLoopParts } from "./claim-loop.ts";
+import { ClaimLoop, type ClaimLoopDependencies } from "./claim-loop.ts";
 import type { WorkerDependencies, WorkerIdentity } from "./dependencies.ts";
 import { drained } from "./drain.ts";
 import { InFlight } from "./in-flight.ts";
@@ -24,7 +24,7 @@ export class QueueWorker {
   readonly contact: Contact;
   /** The signs of its last look, for the services beside it. */
   readonly signs: LastSigns;
-  readonly #parts: ClaimLoopParts;
+  readonly #parts: ClaimLoopDependencies;
   readonly #loop: ClaimLoop;
   readonly #claiming = new AbortController();
   readonly #ending = new AbortController();
@@ -69,16 +69,16 @@ export class QueueWorker {
       ...shared,
       worker: () => self.id,
       leaseMs: settings.leaseMs,
-      countOf: (type) => hands.countOf(type),
-      soon: () => hands.soon,
-      onHeldBack: (service) => hands.releaseAhead(service),
+      countOf: (type) => inFlight.countOf(type),
+      soon: () => inFlight.soon,
+      onHeldBack: (service) => inFlight.releaseAhead(service),
       onReleased: shared.sleep.wake,
     });
-    const hands: InFlight = new InFlight({ ...shared, settler, services });
-    const presence = new Presence({ ...shared, settler, services, hands });
+    const inFlight: InFlight = new InFlight({ ...shared, settler, services });
+    const presence = new Presence({ ...shared, settler, services, inFlight });
     const reaping = new Reaping({ ...shared, services, presence });
-    const alone = new AloneReservation({ ...shared, hands });
-    this.#parts = { ...shared, settler, services, hands, presence, reaping, alone };
+    const alone = new AloneReservation({ ...shared, inFlight });
+    this.#parts = { ...shared, settler, services, inFlight, presence, reaping, alone };
     this.#loop = new ClaimLoop(this.#parts);
   }
 
@@ -89,12 +89,12 @@ export class QueueWorker {
 
   /** What it has claimed and not settled, in slots. */
   get held(): number {
-    return this.#parts.hands.held;
+    return this.#parts.inFlight.held;
   }
 
   /** Its slots; those that are lost to handlers are neither busy nor free. */
   get slots(): { readonly busy: number; readonly free: number; readonly leaked: number } {
-    const { concurrency, slots, free } = this.#parts.hands;
+    const { concurrency, slots, free } = this.#parts.inFlight;
     return { busy: slots - free, free, leaked: concurrency - slots };
   }
 

@@ -7,7 +7,7 @@ import {
   credible,
   type Evidence,
   evidenceFrom,
-  HEARING_MS,
+  CONFIRMATION_MS,
   isSick,
   noEvidence,
   observe,
@@ -31,7 +31,7 @@ const row = (kind: "+" | "-", count: number, ago = 100): (readonly ["+" | "-", n
 const witnesses = (...all: readonly Evidence[]) => all.map((evidence, i) => ({ worker: `w${i}`, evidence }));
 /** Why it is sure to be down once the others were heard, or null. */
 function sure(all: readonly Evidence[], by = settings, since = 0): string | null {
-  const found = outage(witnesses(...all), by, since, NOW, HEARING_MS);
+  const found = outage(witnesses(...all), by, since, NOW, CONFIRMATION_MS);
   return found?.isSure ? found.reason : null;
 }
 const judged = (...all: readonly Evidence[]) => sure(all);
@@ -121,20 +121,20 @@ describe("a service is down", () => {
   });
 
   test("not surely by one alone, until the others were heard, and not long after that", () => {
-    const by = (heardMs: number | null, ...all: readonly Evidence[]) =>
-      outage(witnesses(...all), settings, 0, NOW, heardMs)?.isSure;
+    const by = (confirmingMs: number | null, ...all: readonly Evidence[]) =>
+      outage(witnesses(...all), settings, 0, NOW, confirmingMs)?.isSure;
     const [alone, mixed] = [saw(row("-", 5)), saw([...row("-", 6, 2_000), ...row("+", 4, 1_000)])];
     for (const one of [alone, mixed]) {
       expect(by(null, one)).toBe(false);
-      expect(by(HEARING_MS - 1, one)).toBe(false);
-      expect(by(HEARING_MS, one)).toBe(true);
-      expect(by(HEARING_MS + 9_999, one)).toBe(true);
-      expect(by(HEARING_MS + 10_000, one)).toBe(false);
+      expect(by(CONFIRMATION_MS - 1, one)).toBe(false);
+      expect(by(CONFIRMATION_MS, one)).toBe(true);
+      expect(by(CONFIRMATION_MS + 9_999, one)).toBe(true);
+      expect(by(CONFIRMATION_MS + 10_000, one)).toBe(false);
     }
-    // Two need no hearing, and against one who was answered lately none helps.
+    // Two need no confirmation, and against one who was answered lately none helps.
     expect(by(null, alone, saw([["-", 50]]))).toBe(true);
-    expect(by(HEARING_MS, alone, saw([["+", 9_000]]))).toBe(false);
-    expect(by(HEARING_MS, alone, saw([["+", 50]]))).toBeUndefined();
+    expect(by(CONFIRMATION_MS, alone, saw([["+", 9_000]]))).toBe(false);
+    expect(by(CONFIRMATION_MS, alone, saw([["+", 50]]))).toBeUndefined();
   });
 
   const call = fc.tuple(fc.constantFrom("+" as const, "-" as const), fc.nat(9_000));

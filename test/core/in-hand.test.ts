@@ -24,7 +24,7 @@ describe("slots to fill", () => {
     { what: "none ahead of slow work", want: 0, inHand: FULL },
     { what: "none for what is kept for a suspect", want: 9, inHand: { ...EMPTY, reserved: 1 } },
     { what: "none where only that is free", want: 0, inHand: { ...FULL, free: 1, reserved: 1, held: 9 } },
-    { what: "one for a batch that waits for more jobs", want: 1, inHand: { ...FULL, gathering: 1 } },
+    { what: "one for a batch that waits for more jobs", want: 1, inHand: { ...FULL, forming: 1 } },
     { what: "ahead of quick work, 20 for each slot", want: 200, inHand: QUICK },
     { what: "40 where the store is a server away", want: 400, inHand: QUICK, isRemote: true },
     { what: "no more ahead than a tenth of a second settles", want: 30, inHand: { ...QUICK, settled: 30 } },
@@ -49,7 +49,7 @@ describe("slots to fill", () => {
     slots: fc.nat({ max: 300 }),
     free: fc.nat({ max: 300 }),
     reserved: fc.nat({ max: 1 }),
-    gathering: fc.nat({ max: 20 }),
+    forming: fc.nat({ max: 20 }),
     ahead: some,
     held: some,
     returning: fc.nat({ max: 2 }),
@@ -60,13 +60,13 @@ describe("slots to fill", () => {
   it("are never more than may be held, than a claim takes, or than are free and may be ahead", () => {
     fc.assert(
       fc.property(any, fc.boolean(), (inHand, isRemote) => {
-        const { slots, free, gathering, ahead, held, settled, settling } = inHand;
+        const { slots, free, forming, ahead, held, settled, settling } = inHand;
         const want = wantedNow(inHand, isRemote);
         expect(want).toBeGreaterThanOrEqual(0);
         expect(want).toBeLessThanOrEqual(CLAIM_MOST);
         if (want === 0) return;
         expect(held + want).toBeLessThanOrEqual(2 * slots + Math.min(5_000, settling));
-        expect(ahead + want).toBeLessThanOrEqual(free + gathering + Math.min(settled, (isRemote ? 40 : 20) * slots));
+        expect(ahead + want).toBeLessThanOrEqual(free + forming + Math.min(settled, (isRemote ? 40 : 20) * slots));
       }),
       { numRuns: 2_000 },
     );

@@ -7,7 +7,7 @@ export const EMPTY_HANDS: WorkInHand = {
   slots: 10,
   free: 10,
   reserved: 0,
-  gathering: 0,
+  forming: 0,
   ahead: 0,
   held: 0,
   returning: 0,

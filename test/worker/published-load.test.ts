@@ -80,7 +80,7 @@ describe("the notice of a worker", () => {
       settings: { queues: null, heartbeatMs: 5 },
       jobs: [],
       limits: NO_LIMITS,
-      hands: { slots: 1 },
+      inFlight: { slots: 1 },
     });
     await notice.begin();
     onTestFinished(() => notice.end());
@@ -108,7 +108,7 @@ describe("the notice of a worker", () => {
 
   it("tells what was configured again where the first word was lost, and does not repeat it with every change", async () => {
     const writes: string[][] = [];
-    const hands = { slots: 1 };
+    const inFlight = { slots: 1 };
     let isDown = true;
     const notice = new PublishedLoad("worker", {
       store: {
@@ -126,12 +126,12 @@ describe("the notice of a worker", () => {
       settings: { queues: null, heartbeatMs: 5 },
       jobs: [],
       limits: resolveLimits({ tenants: { acme: { weight: 2 } } }),
-      hands,
+      inFlight,
     });
     await notice.begin();
     isDown = false;
     await expect.poll(() => writes, { interval: 5 }).toEqual([["settings", "load"]]);
-    hands.slots = 2;
+    inFlight.slots = 2;
     await expect.poll(() => writes.slice(1), { interval: 5 }).toEqual([["load"]]);
     await notice.end();
     expect(writes.at(-1)).toEqual(["settings", "load"]);

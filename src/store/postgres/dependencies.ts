@@ -39,7 +39,7 @@ export interface PostgresDependencies extends Context {
   readonly prepares: boolean;
   readonly names: WakeNames;
   readonly waker: Waker;
-  readonly ledger: OpenClaims;
+  readonly openClaims: OpenClaims;
   readonly floors: Floors;
 }
 
@@ -71,7 +71,7 @@ export function openDependencies(options: PostgresOptions, surroundings: Postgre
   const s = place.schema;
   const names = wakeNames(s);
   const live = config !== null && !clock;
-  const own = { lanes: openLaneNumbers(db, s), waker: openWaker(names), ledger: trackClaims() };
+  const own = { lanes: openLaneNumbers(db, s), waker: openWaker(names), openClaims: trackClaims() };
   // A clock that stands still would keep floors forever.
   const floors = clock ? openFloors(realSystem, Number.POSITIVE_INFINITY) : openFloors(realSystem);
   const ways = { place, config, threadConfig: config && plain(config), live, prepares, names };

@@ -128,9 +128,9 @@ function verbsOf(
   enqueue: Enqueue,
   listening: Listening,
 ): { readonly [K in Verb]: Store[K] } {
-  const { db, s, migrations, place, waker, ledger, floors, lanes } = parts;
+  const { db, s, migrations, place, waker, openClaims, floors, lanes } = parts;
   const looks = lanesVerb(parts, floors, listening.isHeard);
-  const claims = claimVerb(parts, ledger, floors);
+  const claims = claimVerb(parts, openClaims, floors);
   const fresh = freshEnqueuer(parts, waker);
   const workers = workerVerbs(parts);
   const warm = warmUp(parts, waker);
@@ -154,7 +154,7 @@ function verbsOf(
       if (answer.jobs.length > 0) listening.took();
       return answer;
     },
-    settle: settleVerb(parts, ledger, waker),
+    settle: settleVerb(parts, openClaims, waker),
     ...groupVerbs(parts),
     ...jobVerbs(parts, waker),
     ...workers,

@@ -26,7 +26,7 @@ function migrationSteps(s: string, found: Found, migrations: Migrations): string
   return missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
     // Postgres requires the right to create schemas also where `if not exists` has nothing to create.
     const schema = found.made ? "" : `create schema if not exists ${s};\n`;
-    const before = version === 1 ? `${schema}${ledger(s)}\n` : "";
+    const before = version === 1 ? `${schema}${migrationTable(s)}\n` : "";
     // Claims name a version of `control`: those of workers that run now are refused until they have looked here.
     const fence = found.version === 0 ? "" : `update ${s}.control set version = version + 1;\n`;
     const note = `insert into ${s}.migration (version, readable_by) values (${version}, ${readableBy});\n`;
@@ -43,7 +43,7 @@ export function migrationPlan(s: string, found: Found, migrations = MIGRATIONS):
 
 const lock = (s: string): string => `pg_advisory_xact_lock(hashtext('redrive migrate'), hashtext('${s}'))`;
 
-const ledger = (s: string): string =>
+const migrationTable = (s: string): string =>
   `create table if not exists ${s}.migration (
   version int primary key,
   -- The oldest version whose programs may work with the schema after this migration.

@@ -23,7 +23,7 @@ type Kind = Settlement["verdict"]["kind"] | "forget" | "forgetRedriven";
 type EndKind = "complete" | "cancel" | "retry" | "dead";
 
 /** The verb that applies verdicts. */
-export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker): Store["settle"] {
+export function settleVerb({ db, s }: Context, openClaims: OpenClaims, waker: Waker): Store["settle"] {
   const statements = settleStatements(s, waker);
   const tellLetters = letterTeller(s);
   /** Looks up the claims of runs that this process did not claim itself; a lease without a claim has no number. */
@@ -43,14 +43,14 @@ export function settleVerb({ db, s }: Context, ledger: OpenClaims, waker: Waker)
     const legal: Numbered[] = [];
     for (const [at, item] of settlements.entries()) {
       if (!isLease(item) || !isJobId(item.id)) continue;
-      const { seq = NOBODYS, grouped = false } = ledger.runOf(item) ?? {};
+      const { seq = NOBODYS, grouped = false } = openClaims.runOf(item) ?? {};
       legal.push({ at, item, seq, grouped });
     }
     await findForeign(legal);
     const known = legal.filter(({ seq }) => seq !== NOBODYS);
     const by = [worker, startedThrough] as const;
     const { now, current, locked } = await applier(db, tellLetters, statements, by)(known);
-    for (const { at, item } of legal) if (item.verdict.kind !== "progress" && !locked.has(at)) ledger.settled(item);
+    for (const { at, item } of legal) if (item.verdict.kind !== "progress" && !locked.has(at)) openClaims.settled(item);
     const isStale = (_: Settlement, at: number): boolean => !current.has(at) && !locked.has(at);
     const stale = current.size === settlements.length ? [] : settlements.filter(isStale).map(leaseOf);
     if (locked.size === 0) return { stale, now };

@@ -67,7 +67,7 @@ function claimOf(s: string, taken: string): string {
 type Take = (ask: Ask, request: ClaimRequest, quotas: readonly Quota[], taken: number) => Promise<PostgresValue[][]>;
 
 /** Takes one part of a claim; answers the rows of its jobs in their order. */
-function partTaker({ s, lanes }: Context, ledger: OpenClaims, floors: Floors): Take {
+function partTaker({ s, lanes }: Context, openClaims: OpenClaims, floors: Floors): Take {
   const claim = claimStatement(s);
   const groupClaim = { name: "claim_groups", text: groupClaimText(s) };
   return async (ask, request, quotas, taken) => {
@@ -76,7 +76,7 @@ function partTaker({ s, lanes }: Context, ledger: OpenClaims, floors: Floors): T
     const { worker, startedThrough, control, limit, nonce, ticket, unlessBefore = null } = request;
     const grouped = lanes.remembered(numbers[0] ?? -1)?.group != null;
     const from = grouped ? null : numbers.map((lane) => floors.at(lane));
-    const spent = ledger.spent(worker);
+    const spent = openClaims.spent(worker);
     const rows = await ask(
       grouped ? groupClaim : claim,
       worker,
@@ -91,7 +91,7 @@ function partTaker({ s, lanes }: Context, ledger: OpenClaims, floors: Floors): T
       turns.map(({ n }) => n),
       ...(from ? [from.map(({ runAt }) => runAt), from.map(({ seq }) => seq), unlessBefore] : []),
     );
-    if (rows.length > 0) ledger.deleted(worker, spent);
+    if (rows.length > 0) openClaims.deleted(worker, spent);
     // What a group may not give yet stays where it is.
     if (from)
       for (const row of rows) floors.took(row[LANE] as number, { runAt: row[3] as number, seq: row[SEQ] as number });
@@ -105,9 +105,9 @@ function partTaker({ s, lanes }: Context, ledger: OpenClaims, floors: Floors): T
 }
 
 /** The verb that takes work. */
-export function claimVerb(context: Context, ledger: OpenClaims, floors: Floors): Store["claim"] {
+export function claimVerb(context: Context, openClaims: OpenClaims, floors: Floors): Store["claim"] {
   const { db, s, lanes } = context;
-  const take = partTaker(context, ledger, floors);
+  const take = partTaker(context, openClaims, floors);
   const why = {
     name: "claim_why",
     // What a claim says about its worker is in its row; one that took nothing has none.
@@ -131,7 +131,7 @@ export function claimVerb(context: Context, ledger: OpenClaims, floors: Floors):
     );
     rows.forEach((row, at) => {
       const grouped = jobs[at]?.group !== null;
-      ledger.took(worker, nonce, row[0] as string, { epoch: row[2] as number, seq: row[SEQ] as number, grouped });
+      openClaims.took(worker, nonce, row[0] as string, { epoch: row[2] as number, seq: row[SEQ] as number, grouped });
     });
     // A claim in several parts is as late as its last one.
     return { jobs, now: rows.at(-1)?.[NOW_AT] as number, refused: null } satisfies ClaimAnswer;

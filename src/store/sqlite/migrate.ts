@@ -15,7 +15,7 @@ import { MIGRATIONS } from "./schema.ts";
 /** "Redr" in the header of every file of ours. */
 const APPLICATION_ID = 0x52656472;
 
-const LEDGER = `create table migration (
+const MIGRATION_TABLE = `create table migration (
   version integer primary key,
   -- The oldest version whose programs may work with the file after this migration.
   readable_by integer not null,
@@ -71,7 +71,7 @@ export function findSchema(db: SqliteDatabase): SchemaVersion {
 /** SQL that brings a file up to date from what there is, one text for each version. */
 function migrationSteps(found: SchemaVersion, migrations: typeof MIGRATIONS): string[] {
   return missingSteps(found, migrations).map(({ version, sql, readableBy }) => {
-    const first = version === 1 ? `pragma application_id = ${APPLICATION_ID};\n${LEDGER}` : "";
+    const first = version === 1 ? `pragma application_id = ${APPLICATION_ID};\n${MIGRATION_TABLE}` : "";
     const note = `insert into migration values (${version}, ${readableBy}, unixepoch() * 1000);\npragma user_version = ${version};\n`;
     return `${first}${sql.trim()}\n${note}`;
   });
