@@ -3,7 +3,7 @@
 import { type Backoff, type CustomDelay, exponential, fixed, immediate, resolveBackoff } from "./backoff.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { didYouMean, invalid, parseNumber, namesOf, parseOptions } from "./options.ts";
-import { type JobKeep, LIMIT_NAMES, TERMS, type Terms, USUAL_TERMS } from "./job.ts";
+import { LIMIT_NAMES, TERMS, type Terms, USUAL_TERMS } from "./job.ts";
 
 /** A complete policy; nothing below the resolution sees an optional. */
 export interface Policy extends Terms {
@@ -129,13 +129,15 @@ export const POLICY_FIELDS = namesOf<PolicyOptions>()([
 ]);
 const STUCK_FIELDS = namesOf<NonNullable<PolicyOptions["stuck"]>>()(["after", "retryAfter", "limit"]);
 const KEEP_FIELDS = namesOf<NonNullable<PolicyOptions["keep"]>>()(["finished", "dead"]);
+type Given = { readonly [option: string]: unknown };
+
 function parsePolicy(options: PolicyOptions, layer: string): Partial<Policy> {
   const given = parseOptions(options, POLICY_FIELDS, layer);
   const said: { -readonly [K in keyof Policy]?: Policy[K] } = {
     ...presetOf(given.preset, layer),
-    ...limitsOf(given, layer),
-    ...attemptsOf(given, layer),
   };
+  putLimits(said, given, layer);
+  Object.assign(said, attemptsOf(given, layer));
   if (given.backoff !== undefined) said.backoff = resolveBackoff(given.backoff, `${layer}.backoff`);
   if (given.timeout !== undefined)
     said.timeoutMs =
@@ -159,13 +161,13 @@ function termOf(name: keyof Terms, value: unknown, layer: string): number {
     : parseNumber(value, `${layer}.${option}`, { min: least, max: most, integer: true });
 }
 
-/** The limits whose option has one value. */
-function limitsOf(given: { readonly [option: string]: unknown }, layer: string): Partial<Omit<Terms, keyof JobKeep>> {
-  const said = LIMIT_NAMES.filter((name) => given[TERMS[name].option] !== undefined).map((name) => {
+/** Puts the limits whose option has one value. */
+function putLimits(said: Partial<Record<keyof Terms, number | null>>, given: Given, layer: string): void {
+  for (const name of LIMIT_NAMES) {
     const value = given[TERMS[name].option];
-    return [name, value === null && TERMS[name].mayBeNull ? null : termOf(name, value, layer)];
-  });
-  return Object.fromEntries(said) as Partial<Omit<Terms, keyof JobKeep>>;
+    if (value === undefined) continue;
+    said[name] = value === null && TERMS[name].mayBeNull ? null : termOf(name, value, layer);
+  }
 }
 
 function presetOf(name: unknown, layer: string): Partial<Policy> {
