@@ -12,8 +12,8 @@ export const DEFECTS = [
   {
     name: "a run that has ended and is not settled does not count as held",
     file: "src/worker/in-flight.ts",
-    was: "this.ahead + this.gathering + this.#unsettled + this.returning",
-    is: "this.ahead + this.gathering + this.#batches.taken + this.returning",
+    was: "this.ahead + this.forming + this.#unsettled + this.returning",
+    is: "this.ahead + this.forming + this.#batches.taken + this.returning",
     tests: ["test/worker/unsettled.test.ts"],
     only: "twice the concurrency while nothing",
   },
