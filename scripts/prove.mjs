@@ -13,6 +13,7 @@
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
 //   triage                                                    labelled incidents, and how triage advises on them
+//   browser                                                   every page of the dashboard in chromium: axe, hostile texts
 //   upgrade [--from V] [--store S] [--jobs N] [--letters N]   a store of an older version migrated beside its workers
 //   checker                                                   ten million events through the history checker
 //   package [--nodes 20,22,24,26]                             what users install, on these versions of Node
@@ -66,6 +67,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   triage                            plays 80 labelled incidents and asks triage about each (test/fixtures/incidents-*.ts);
                                     says for each half how many answers are right, and lists the wrong ones of the half
                                     that rules may be written after
+  browser                           every page of the dashboard at two widths, light and dark, judged by axe, and a hundred
+                                    texts that try to become code; pictures go to bench/results/dashboard
   upgrade   --store sqlite|postgres only this store
             --jobs N --letters N    a store of the version before with so many jobs (default 100000) and dead letters of
                                     them (default 10000) is migrated while two workers of that version are at work; says
@@ -124,6 +127,7 @@ const INCLUDED = {
   examples: ["test/examples/*.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
+  browser: ["test/browser/prove-pages.ts"],
 };
 const NOTHING = () => ({});
 const SUBJECTS = {
@@ -144,6 +148,7 @@ const SUBJECTS = {
   examples: NOTHING,
   bench: NOTHING,
   timed: NOTHING,
+  browser: NOTHING,
 };
 
 function outages(args) {
