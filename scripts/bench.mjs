@@ -18,13 +18,14 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   retryable a call that succeeds at once, beside cockatiel and p-retry
   startup   whole calls of the command line, beside plain node
   causes    counts of causes and flow, asked of a store with many dead letters
+  http      enqueues over HTTP beside a bare server around enqueue, and lines beside enqueueMany, on SQLite and Postgres
   against   CPU a job in this tree and in another one, in turns, on SQLite and Postgres (only with --tree)
 
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory, killer or traces
                postgres: only throughput, enqueue, pick-up, idle, retries, unsettled or crowded
-               tenants, questions, causes, records, against: only sqlite or postgres
+               tenants, questions, causes, http, records, against: only sqlite or postgres
   --jobs N     questions: how many jobs, and as many dead letters (default 100000; the goal is meant for 1000000)
   --records N  records: how many in the large run whose memory is compared (default 500000)
   --letters N  causes: how many dead letters (default 200000)
@@ -42,6 +43,7 @@ const PEERS = {
   retryable: "peers",
   startup: null,
   causes: null,
+  http: null,
   against: null,
 };
 const NAMES = Object.keys(PEERS);

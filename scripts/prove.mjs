@@ -10,6 +10,8 @@
 //                                                             redrive runs: drivers that are killed, a bug that hits one in
 //                                                             ten, an incident, very many letters, what they wait for
 //   metrics [--jobs N] [--kills N]                            figures of real workers against the books of the store
+//   http-fuzz [--requests N] [--seed S]                       requests made from the OpenAPI document, to a real server
+//   http-streams [--kills N]                                  event streams whose server is killed at random moments
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
 //   triage                                                    labelled incidents, and how triage advises on them
@@ -59,6 +61,11 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   metrics   --jobs N --kills N      two workers and so many jobs (default 10000) that fail, retry, die and are sent back, on
                                     SQLite and on Postgres: counters and gauges equal the books of the store; then with
                                     kills (default 10), after which counters are at most that
+  http-fuzz --requests N --seed S   so many requests (default 20000), made from the OpenAPI document, to \`redrive up\` on
+                                    SQLite and on Postgres: none is answered with 5xx, every route answers some with 2xx,
+                                    no job is lost, and memory stays as it was
+  http-streams --kills N            a hundred readers of events, whose server is killed and started again so often (default
+                                    20), have every event once
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
   classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
@@ -115,6 +122,8 @@ const INCLUDED = {
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   redrives: PARTS_OF_REDRIVES.map(fileOfRedrives),
   metrics: ["test/cli/metrics-books.test.ts"],
+  "http-fuzz": ["test/http/fuzz.test.ts"],
+  "http-streams": ["test/http/streams.test.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
   classes: ["test/core/prove-classes.ts"],
@@ -138,6 +147,8 @@ const SUBJECTS = {
   batch,
   redrives,
   metrics,
+  "http-fuzz": httpFuzz,
+  "http-streams": httpStreams,
   corpus,
   classes: NOTHING,
   triage: NOTHING,
@@ -194,6 +205,19 @@ function metrics(args) {
     REDRIVE_PROVE_JOBS: whole("--jobs", values.jobs ?? "10000"),
     REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "10"),
   };
+}
+
+function httpFuzz(args) {
+  const { values } = parseArgs({ args, options: { requests: { type: "string" }, seed: { type: "string" } } });
+  return {
+    REDRIVE_PROVE_REQUESTS: whole("--requests", values.requests ?? "20000"),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+  };
+}
+
+function httpStreams(args) {
+  const { values } = parseArgs({ args, options: { kills: { type: "string" } } });
+  return { REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "20") };
 }
 
 function model(args) {

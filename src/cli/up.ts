@@ -1,14 +1,16 @@
 // `redrive up`: the API, the dashboard, a worker and upkeep in one process.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseDuration } from "../core/duration.ts";
+import { type Duration, parseDuration } from "../core/duration.ts";
 import { RedriveError } from "../core/errors.ts";
 import { checkInteger } from "../core/new-job.ts";
 import type { Access, HttpHandler } from "../http/index.ts";
+import type { Store } from "../store/store.ts";
 import { put } from "../system/output.ts";
 import { realSystem } from "../system/real.ts";
 import { type HttpServer, serveHttp } from "../http/serve.ts";
 import { isLoopback } from "../worker/health-port.ts";
+import type { RedriveWorker } from "../worker/redrive-worker-api.ts";
 import { type Cli, collected, examples, type Flags, numeric, textual } from "./command.ts";
 import { definitions } from "./job-files.ts";
 import type { Session } from "./session.ts";
@@ -27,6 +29,8 @@ Listens on 127.0.0.1. Any other address needs a token, and TLS or the flag
 ends it once open requests and running jobs have ended, --within the time.`;
 
 const PORT = 4180;
+/** How often `/ready` learns whether the store answers, and how long that may take. */
+const CONTACT_MS = 1_000;
 const TOKEN_LEAST = 32;
 
 /** Registers `up`. */
@@ -139,6 +143,28 @@ async function link(session: Session, flags: Flags): Promise<number> {
   return 0;
 }
 
+/** Says whether the store answers, by asking it now and then. */
+function openContact(store: Store): { isGood(): boolean; end(): void } {
+  const over = new AbortController();
+  let isGood = true;
+  const look = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      const answer = await Promise.race([
+        store.control().then(
+          () => true,
+          () => false,
+        ),
+        realSystem.sleep(CONTACT_MS, over.signal).then(() => false),
+      ]);
+      if (over.signal.aborted) return;
+      isGood = answer;
+      await realSystem.sleep(CONTACT_MS, over.signal);
+    }
+  };
+  void look();
+  return { isGood: () => isGood && !over.signal.aborted, end: () => over.abort() };
+}
+
 async function up(session: Session, flags: Flags): Promise<number> {
   const listening = listeningFrom(session, flags);
   const within = textual(flags.within) ?? "25s";
@@ -164,18 +190,24 @@ async function up(session: Session, flags: Flags): Promise<number> {
     isSecure: listening.tls !== null || !isLoopback(listening.host),
   });
   const worker = flags.worker === false ? null : redrive.worker(options);
+  const contact = openContact(store);
   const handler: HttpHandler = httpHandler(redrive, {
     auth: access,
     dashboard: textual(flags.dashboardDir) ?? true,
     hosts: listening.hosts,
+    isReady: () => contact.isGood() && (worker === null || worker.isReady),
     log,
   });
   const { port, host, tls } = listening;
   served = await serveHttp(handler, { port, host, tls });
-  const stop = async (given?: { readonly within?: string | number }): Promise<void> => {
+  const stop = async ({ within: given }: { readonly within?: Duration } = {}): Promise<void> => {
+    contact.end();
     const closing = served?.close();
-    await worker?.stop(given);
-    await closing;
+    const over = new AbortController();
+    const left = realSystem.sleep(parseDuration(given ?? within, "within"), over.signal).then(() => served?.abort());
+    await Promise.all([worker?.stop({ within: given ?? within }), closing]);
+    over.abort();
+    await left;
   };
   const work = async (): Promise<void> => {
     await worker?.start();
@@ -187,7 +219,7 @@ async function up(session: Session, flags: Flags): Promise<number> {
   };
   try {
     const counts = worker?.counts ?? ({ leaked: 0 } as never);
-    return (await supervise(session, redrive, { counts, stop: stop as never }, { work, within })) ?? 0;
+    return (await supervise(session, redrive, { counts, stop: stop as RedriveWorker["stop"] }, { work, within })) ?? 0;
   } catch (error) {
     await stop({ within: 0 });
     throw error;

@@ -3,6 +3,7 @@
 import { isRedriveError, type RedriveError } from "../core/errors.ts";
 import { checkNewJob, type NewJob } from "../core/new-job.ts";
 import { invalid, parseOptions } from "../core/options.ts";
+import { isPromise } from "../core/promise.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
 import { asChecked } from "../store/checked-jobs.ts";
 import { WRITE_LENGTH } from "../store/group-commit.ts";
@@ -31,6 +32,8 @@ export interface EachDependencies extends Teller {
   readonly maxPayloadBytes: number;
   known(definition: JobDefinition | string): KnownType;
   newId(): string;
+  /** Writes one job, together with what others enqueue at the same time. */
+  single(job: NewJob): Promise<EnqueueAnswer>;
 }
 
 /** Most jobs per write. */
@@ -50,7 +53,9 @@ export async function enqueueEach(
     waiting = [];
     length = 0;
     if (writing.length === 0) return;
-    const send = (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => {
+    const send = async (sent: readonly NewJob[]): Promise<EnqueueAnswer[]> => {
+      const [only] = sent;
+      if (jobs.length === 1 && only !== undefined) return [await parts.single(only)];
       const checked = asChecked(sent);
       return patiently(() => parts.store.enqueue(checked));
     };
@@ -61,7 +66,9 @@ export async function enqueueEach(
     });
   };
   for (const [at, each] of jobs.entries()) {
-    const made = await jobOf(parts, each);
+    const making = jobOf(parts, each);
+    // No await for a job that is ready: it would cost more than the rest of the work on it.
+    const made = isPromise(making) ? await making : making;
     if (isRedriveError(made)) {
       answers[at] = made;
       continue;
@@ -74,26 +81,33 @@ export async function enqueueEach(
   return answers;
 }
 
-async function jobOf(parts: EachDependencies, given: JobToEnqueue): Promise<NewJob | RedriveError> {
+function jobOf(parts: EachDependencies, given: JobToEnqueue): NewJob | RedriveError | Promise<NewJob | RedriveError> {
   try {
     const { job, text, options = {}, id } = parseOptions(given, ["job", "text", "options", "id"], "jobs");
     const type = parts.known(job as JobDefinition | string);
     if ("tx" in (options as object)) throw invalid("tx", "no transaction for several jobs", "one", "use enqueue");
-    const payload = await payloadOfText(type, text as string, parts.maxPayloadBytes);
-    const made = newJobOf(type, payload, (id as string | undefined) ?? parts.newId(), options as EnqueueOptions);
-    checkNewJob(made);
-    return made;
+    const make = (payload: string): NewJob => {
+      const made = newJobOf(type, payload, (id as string | undefined) ?? parts.newId(), options as EnqueueOptions);
+      checkNewJob(made);
+      return made;
+    };
+    const payload = payloadOfText(type, text as string, parts.maxPayloadBytes);
+    return isPromise(payload) ? payload.then(make).catch(refusal) : make(payload);
   } catch (error) {
-    if (isRedriveError(error)) return error;
-    throw error;
+    return refusal(error);
   }
+}
+
+/** The error of one job; one that is not the caller's is thrown. */
+function refusal(error: unknown): RedriveError {
+  if (isRedriveError(error)) return error;
+  throw error;
 }
 
 function ownAnswer(answer: () => EnqueuedJob): EnqueuedJob | RedriveError {
   try {
     return answer();
   } catch (error) {
-    if (isRedriveError(error)) return error;
-    throw error;
+    return refusal(error);
   }
 }

@@ -107,10 +107,10 @@ export function payloadOf(known: KnownType, input: unknown, maxBytes?: number): 
 }
 
 /** The same for JSON text, which is kept byte for byte. */
-export async function payloadOfText(known: KnownType, text: string, maxBytes?: number): Promise<string> {
+export function payloadOfText(known: KnownType, text: string, maxBytes?: number): string | Promise<string> {
   const kept = checkPayloadText(text, maxBytes);
-  if (known.definition?.input) await validated(known.definition.input, JSON.parse(text), known.type);
-  return kept;
+  const schema = known.definition?.input;
+  return schema ? validated(schema, JSON.parse(text), known.type).then(() => kept) : kept;
 }
 
 /** Throws unless a job with these options may be stored. */

@@ -9,7 +9,7 @@ import type { EnqueueAnswer, Store } from "../store/store.ts";
 import type { Log } from "../system/log.ts";
 import type { System } from "../system/system.ts";
 import { isJobDefinition, type JobDefinition } from "../jobs/define-job.ts";
-import { enqueueEach, type JobToEnqueue } from "./enqueue-each.ts";
+import { type EachDependencies, enqueueEach, type JobToEnqueue } from "./enqueue-each.ts";
 import { type EnqueueManyOptions, enqueueStream, type EnqueueSummary } from "./enqueue-stream.ts";
 import { type EnqueuedJob, enqueueResult, withinOf } from "./enqueue-result.ts";
 import { openEnqueuer } from "./enqueuer.ts";
@@ -84,6 +84,7 @@ export function openProducer(parts: ProducerDependencies): Producer {
   const { store, system, maxPayloadBytes } = parts;
   const enqueuer = openEnqueuer(store, system);
   const known = typesOf(parts);
+  const each: EachDependencies = { ...parts, known, newId: system.jobId, single: enqueuer.enqueue };
   const write = async (job: NewJob, tx: unknown): Promise<EnqueuedJob> => {
     if (tx === undefined) return enqueueResult(parts, job, await enqueuer.enqueue(job));
     const [answer] = await withinOf(store, tx).enqueue([job]);
@@ -133,23 +134,32 @@ export function openProducer(parts: ProducerDependencies): Producer {
             ? checkPayloadText(record.text, maxPayloadBytes)
             : encodePayload(record.value, maxPayloadBytes),
       }),
-    enqueueEach: (jobs) => enqueueEach({ ...parts, known, newId: system.jobId }, jobs),
+    enqueueEach: (jobs) => enqueueEach(each, jobs),
     idle: () => enqueuer.idle(),
   };
 }
+/** How many names of types that are not defined here are remembered: there may be any number of them. */
+const NAMES_MOST = 1_000;
+
+function remember(names: Map<string, KnownType>, name: string, type: KnownType): void {
+  if (names.size >= NAMES_MOST) names.delete(names.keys().next().value as string);
+  names.set(name, type);
+}
+
 /** Finds the facts about a type, given its definition or its name. */
 function typesOf({ jobs, defaults }: ProducerDependencies): (definition: JobDefinition | string) => KnownType {
   const byName = new Map(jobs.map((definition) => [definition.type, definition]));
-  const cache = new Map<JobDefinition | string, KnownType>();
+  const cache = new Map<JobDefinition, KnownType>();
+  const names = new Map<string, KnownType>();
   return (definition) => {
     if (typeof definition !== "string" && !isJobDefinition(definition))
       throw invalid("job", "what defineJob returned, or the name of a type", definition, "pass one of these");
     const key = typeof definition === "string" ? (byName.get(definition) ?? definition) : definition;
-    const cached = cache.get(key);
+    const cached = typeof key === "string" ? names.get(key) : cache.get(key);
     if (cached) return cached;
     const type = knownType(key, defaults);
-    // Undefined type names can be unlimited in number, so they are not cached.
     if (typeof key !== "string") cache.set(key, type);
+    else remember(names, key, type);
     return type;
   };
 }

@@ -3,7 +3,7 @@
 // restart signs no one out.
 import { fieldsFrom } from "../core/options.ts";
 import type { Store } from "../store/store.ts";
-import { digestOf, hasDigest, newSecret } from "../system/secrets.ts";
+import { digestOf, isSameDigest, newSecret } from "../system/secrets.ts";
 import type { System } from "../system/system.ts";
 import type { Access, Identity } from "./identity.ts";
 import { type Role, ROLES } from "./route.ts";
@@ -31,6 +31,14 @@ const USE_MS = 60_000;
 /** Owned cells are deleted a day after they were written last. */
 const HOLDER = "http";
 
+const ADMIN: Identity = { actor: "admin", role: "admin" };
+
+/** Who a secret stands for, and the digest of the token; null for a code. */
+interface Found {
+  readonly identity: Identity;
+  readonly digest: string | null;
+}
+
 /** Makes the code of a sign-in link: good for five minutes and one sign-in. */
 export async function newSignInCode(store: Pick<Store, "control" | "setCells">): Promise<string> {
   const { now } = await store.control();
@@ -48,31 +56,41 @@ export function openAccess({ store, system, adminToken, port, isSecure }: Access
   const cookieName = (): string => `redrive_${port()}`;
   const cookie = (value: string, seconds: number): string =>
     `${cookieName()}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}${isSecure ? "; Secure" : ""}`;
-  const byToken = async (secret: string): Promise<Identity | null> => {
-    if (admin !== null && hasDigest(secret, admin)) return { actor: "admin", role: "admin" };
+  const names = new WeakMap<Identity, string>();
+  const byToken = async (secret: string): Promise<Found | null> => {
     const digest = digestOf(secret);
+    if (admin !== null && isSameDigest(digest, admin)) return { identity: ADMIN, digest };
     const found = (await tokens()).find((token) => token.digest === digest);
     if (!found || isOver(found.expiresAt, system.now())) return null;
-    use(found.name);
-    return identityOf(found);
+    const identity = identityOf(found);
+    names.set(identity, found.name);
+    return { identity, digest };
   };
+  /** A session that a token has opened ends with the token. */
+  const isGood = async (digest: string): Promise<boolean> =>
+    digest === admin || (await tokens()).some((token) => token.digest === digest);
   return {
     async identify(request) {
       const header = request.headers.get("authorization");
       if (header !== null) {
         const [, secret] = /^Bearer +(\S{1,255})$/i.exec(header) ?? [];
-        return secret === undefined ? null : byToken(secret);
+        return secret === undefined ? null : ((await byToken(secret))?.identity ?? null);
       }
       const value = cookieOf(request, cookieName());
-      return value === null ? null : bySession(store, system, value, tokens);
+      return value === null ? null : bySession(store, system, value, isGood);
+    },
+    used(identity) {
+      const name = names.get(identity);
+      if (name !== undefined) use(name);
     },
     async signIn(secret) {
-      const identity = "token" in secret ? await byToken(secret.token) : await byCode(store, secret.code);
-      if (identity === null) return null;
+      const found = "token" in secret ? await byToken(secret.token) : await byCode(store, secret.code);
+      if (found === null) return null;
+      const { identity, digest } = found;
       const value = newSecret();
       const { now } = await store.control();
       const ends = Math.min(now + SESSION_MS, identity.expiresAt ?? Number.POSITIVE_INFINITY);
-      const kept = JSON.stringify({ ...identity, expiresAt: ends });
+      const kept = JSON.stringify({ ...identity, expiresAt: ends, token: digest });
       await store.setCells([{ kind: SESSION_CELLS, name: digestOf(value), holder: HOLDER, version: 0, value: kept }]);
       return { identity: { ...identity, expiresAt: ends }, cookie: cookie(value, Math.floor((ends - now) / 1_000)) };
     },
@@ -96,7 +114,7 @@ function isOver(expiresAt: number | null, now: number): boolean {
 }
 
 /** Swaps a code for the right of the admin, once: the cell is deleted only by the caller that saw it. */
-async function byCode(store: Store, code: string): Promise<Identity | null> {
+async function byCode(store: Store, code: string): Promise<Found | null> {
   const name = digestOf(code);
   const { cells, now } = await store.cells([{ kind: CODE_CELLS, name }]);
   const [cell] = cells;
@@ -106,7 +124,7 @@ async function byCode(store: Store, code: string): Promise<Identity | null> {
   ]);
   const { expiresAt } = fieldsFrom(cell.value);
   if (isTaken !== true || typeof expiresAt !== "number" || expiresAt <= now) return null;
-  return { actor: "admin", role: "admin" };
+  return { identity: ADMIN, digest: null };
 }
 
 /** The person whose browser has this cookie. Where it was signed in by a token, the token must still be there. */
@@ -114,14 +132,14 @@ async function bySession(
   store: Pick<Store, "cells">,
   system: System,
   value: string,
-  tokens: () => Promise<readonly StoredToken[]>,
+  isGood: (digest: string) => Promise<boolean>,
 ): Promise<Identity | null> {
   const { cells } = await store.cells([{ kind: SESSION_CELLS, name: digestOf(value) }]);
-  const { actor, role, payloads, audit, expiresAt } = fieldsFrom(cells[0]?.value ?? "");
+  const { actor, role, payloads, audit, expiresAt, token } = fieldsFrom(cells[0]?.value ?? "");
   const known: Role | undefined = ROLES.find((each) => each === role);
   if (known === undefined || typeof actor !== "string" || typeof expiresAt !== "number") return null;
   if (isOver(expiresAt, system.now())) return null;
-  if (actor !== "admin" && !(await tokens()).some(({ name }) => name === actor)) return null;
+  if (typeof token === "string" && !(await isGood(token))) return null;
   const rights = known === "admin" ? {} : { payloads: payloads === true, audit: audit === true };
   return { actor, role: known, expiresAt, ...rights };
 }

@@ -1,4 +1,5 @@
-// What a handler answered, as a response: JSON with an ETag, text, or a stream; and the headers that every response has.
+// What a handler answered, as plain data: JSON with an ETag, text, or a stream; and the headers that every answer has. A
+// server of Node writes it as it is; for others it becomes a Response.
 import { createHash } from "node:crypto";
 import { didYouMean } from "../core/options.ts";
 import { jsonText } from "../operate/json-form.ts";
@@ -7,35 +8,50 @@ import { HttpError } from "./http-error.ts";
 import { isText, type Route } from "./route.ts";
 import { PREFIX, ROUTES } from "./routes.ts";
 
+/** An answer, before it is a Response. */
+export interface PlainAnswer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string | Uint8Array | ReadableStream<Uint8Array> | null;
+}
+
 const JSON_TYPE = "application/json";
 
-/** The response of a call. */
-export function answerFrom(answer: object, route: Route, request: Request): Response {
+/** The answer to a call. */
+export function answerFrom(answer: object, route: Route, request: Request): PlainAnswer {
   const reply = answer instanceof HttpReply ? answer : new HttpReply(answer, { status: route.status ?? 200 });
   const { body, status } = reply;
   const media = isText(route.answer) ? route.answer.text : JSON_TYPE;
   const headers: Record<string, string> = { "content-type": media, "cache-control": "no-store", ...reply.headers };
-  if (body === null) return new Response(null, { status, headers });
-  if (typeof body === "string" || body instanceof ReadableStream) return new Response(body, { status, headers });
+  if (body === null || typeof body === "string" || body instanceof ReadableStream) return { status, headers, body };
   const text = jsonText(body);
-  if (route.method !== "GET") return new Response(text, { status, headers });
+  if (route.method !== "GET") return { status, headers, body: text };
   // With `no-cache` the browser asks each time, and the answer is short where nothing has changed.
   headers["cache-control"] = "private, no-cache";
   const etag = `W/"${createHash("sha1").update(text).digest("base64url")}"`;
   headers["etag"] = etag;
-  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-  return new Response(text, { status, headers });
+  if (request.headers.get("if-none-match") === etag) return { status: 304, headers, body: null };
+  return { status, headers, body: text };
 }
 
-/** The headers that every response has. */
-export function secured(response: Response, requestId: string): Response {
-  const { headers } = response;
-  headers.set("x-request-id", requestId);
-  headers.set("x-content-type-options", "nosniff");
-  headers.set("referrer-policy", "no-referrer");
-  if (!headers.has("content-security-policy"))
-    headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
-  return response;
+/** The headers that every answer has. */
+export function secured({ status, headers, body }: PlainAnswer, requestId: string): PlainAnswer {
+  headers["x-request-id"] = requestId;
+  headers["x-content-type-options"] = "nosniff";
+  headers["referrer-policy"] = "no-referrer";
+  headers["content-security-policy"] ??= "default-src 'none'; frame-ancestors 'none'";
+  return { status, headers, body };
+}
+
+/** The answer without its body, for HEAD. */
+export function withoutBody({ status, headers, body }: PlainAnswer): PlainAnswer {
+  if (body instanceof ReadableStream) void body.cancel().catch(() => undefined);
+  return { status, headers, body: null };
+}
+
+/** The answer for servers that take a Response. */
+export function responseOf({ status, headers, body }: PlainAnswer): Response {
+  return new Response(body as string | ReadableStream | null, { status, headers });
 }
 
 /** The error for a path without a route, or a method that the path does not have. */

@@ -78,7 +78,7 @@ export interface Client extends ClientCalls {
 
 /** The answer to one line. */
 export type LineAnswer = { readonly line: number | null } & (
-  | Omit<WireAnswer<"jobs.enqueue">, "known">
+  | WireAnswer<"jobs.enqueue">
   | { readonly error: WireError }
 );
 

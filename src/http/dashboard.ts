@@ -3,10 +3,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { PlainAnswer } from "./answers.ts";
 
 /** The files of the dashboard. */
 export interface Dashboard {
-  answer(path: string, request: Request): Response;
+  answer(path: string): PlainAnswer;
 }
 
 const POLICY = [
@@ -43,19 +44,18 @@ export function openDashboard(folder: string | null): Dashboard {
       if (type !== undefined) files.set(`/${name}`, { bytes: readFileSync(join(from, name)), type });
     }
   return {
-    answer(path, request) {
+    answer(path) {
       const headers: Record<string, string> = { "content-security-policy": POLICY, "cache-control": "no-store" };
       const wanted = path === "/" || path === "" ? "/index.html" : path;
       const file = files.get(wanted);
       if (file === undefined) {
         const text = files.size === 0 ? MISSING : "There is no such file.\n";
-        return new Response(text, { status: 404, headers: { ...headers, "content-type": "text/plain" } });
+        return { status: 404, headers: { ...headers, "content-type": "text/plain" }, body: text };
       }
       const isHashed = /-[\w]{8,}\.\w+$/.test(wanted);
       headers["cache-control"] = isHashed ? "public, max-age=31536000, immutable" : "no-cache";
       headers["content-type"] = file.type;
-      const body = request.method === "HEAD" ? null : (file.bytes as Uint8Array<ArrayBuffer>);
-      return new Response(body, { headers });
+      return { status: 200, headers, body: file.bytes };
     },
   };
 }

@@ -44,6 +44,12 @@ export const moment = v.pipe(
 export const name = v.pipe(v.string(), v.minLength(1), v.maxLength(255));
 /** The id of a job, a plan or a run. */
 export const id = v.pipe(v.string(), v.minLength(1), v.maxLength(80));
+/** The id that a caller gives a job. */
+export const jobId = v.pipe(
+  v.string(),
+  v.regex(/^[A-Za-z0-9_-]{1,64}$/),
+  v.description("Your id for the job, so that a repeated call makes no second one."),
+);
 /** Ids of jobs. */
 export const ids = v.pipe(v.array(id), v.minLength(1), v.maxLength(1_000));
 /** Why it is done, for the event log. */

@@ -1,7 +1,7 @@
 // What a request must bring before anything is done: a known Host, the origin of the page itself where it comes without an
 // Authorization header, and a body in a form that no plain web form can send.
 import { HttpError } from "./http-error.ts";
-import type { Route } from "./route.ts";
+import { isText, type Route } from "./route.ts";
 
 /** True for a media type; parameters such as the charset do not count. */
 function isMedia(header: string | null, media: string): boolean {
@@ -58,12 +58,35 @@ export function checkMedia(request: Request, { method, body, accepts = [] }: Rou
   if (method === "GET") return;
   const header = request.headers.get("content-type");
   const isMade = request.headers.has("authorization");
-  const hasBody = request.body !== null && request.headers.get("content-length") !== "0";
-  if (isMade && (body === null || (!hasBody && header === null))) return;
+  if (isMade && (body === null || (header === null && !hasBody(request)))) return;
   if (isMedia(header, "application/json") || accepts.some((media) => isMedia(header, media))) return;
   throw new HttpError(
     "unsupported_media_type",
     `content-type: expected ${["application/json", ...accepts].join(" or ")}; got ${(header ?? "none").slice(0, 60)}; set it`,
+  );
+}
+
+/** Asked only where it matters: behind some servers the question makes the body a stream. */
+function hasBody(request: Request): boolean {
+  return request.headers.get("content-length") !== "0" && request.body !== null;
+}
+
+/** Refuses a request that takes no form in which the route answers. */
+export function checkAccept(request: Request, { answer, accepts = [] }: Route): void {
+  const header = request.headers.get("accept");
+  if (header === null || header === "*/*") return;
+  const forms = [...(isText(answer) ? [answer.text, ...(answer.also ?? [])] : ["application/json"]), ...accepts];
+  const wanted = header.split(",").flatMap((part) => {
+    const [media = "", ...parameters] = part.split(";").map((each) => each.trim().toLowerCase());
+    return media === "" || parameters.some((each) => /^q=0(?:\.0*)?$/.test(each)) ? [] : [media];
+  });
+  const isGood = wanted.some((media) =>
+    forms.some((form) => media === "*/*" || media === form || media === `${form.split("/", 1)[0]}/*`),
+  );
+  if (isGood || header.trim() === "") return;
+  throw new HttpError(
+    "not_acceptable",
+    `accept: expected ${forms.join(" or ")}; got ${header.slice(0, 80)}; accept one of these`,
   );
 }
 

@@ -1,6 +1,5 @@
 // The API as one function from Request to Response: finds the route, checks who calls and what came in, calls its handler,
 // and turns what it answers, or throws, into a response.
-import { Hono } from "hono";
 import type * as v from "valibot";
 import { isRedriveError, RedriveError } from "../core/errors.ts";
 import { textOf } from "../core/failure.ts";
@@ -9,11 +8,12 @@ import type { Redrive } from "../redrive-api.ts";
 import { type Log, lineLog } from "../system/log.ts";
 import { realSystem } from "../system/real.ts";
 import type { System } from "../system/system.ts";
-import { answerFrom, notFound, secured } from "./answers.ts";
+import { type PlainAnswer, answerFrom, notFound, responseOf, secured, withoutBody } from "./answers.ts";
 import { bodyText, parsedBody } from "./body.ts";
 import type { Call, Handler, Server } from "./call.ts";
 import { type Dashboard, openDashboard } from "./dashboard.ts";
-import { checkHost, checkMedia, checkOrigin, isLines } from "./guard.ts";
+import { checkAccept, checkHost, checkMedia, checkOrigin, isLines } from "./guard.ts";
+import { jobBody } from "./handlers/enqueue.ts";
 import { HANDLERS } from "./handlers/index.ts";
 import { errorAnswer, errorForm, HttpError } from "./http-error.ts";
 import { type Access, type Auth, type Caller, callerFrom, type Peer } from "./identity.ts";
@@ -21,6 +21,7 @@ import { bodyFrom, checked, queryFrom } from "./input.ts";
 import { gate, throttle, writesPerSecond } from "./rates.ts";
 import { openReveals } from "./reveals.ts";
 import { isWrite, mayCall, type Route } from "./route.ts";
+import { type Match, NO_PARAMS, openRouter } from "./router.ts";
 import { PREFIX, ROUTES } from "./routes.ts";
 import { type EventStreams, openStreams } from "./streams.ts";
 import * as valibot from "valibot";
@@ -49,6 +50,8 @@ export interface HttpOptions {
 /** Answers requests. `close` ends the event streams, so that a server can stop. */
 export interface HttpHandler {
   (request: Request, peer?: Partial<Peer>): Promise<Response>;
+  /** The same as plain data, which a server of Node writes with less work. */
+  plain(request: Request, peer?: Partial<Peer>): Promise<PlainAnswer>;
   /** Ends all event streams. */
   close(): void;
   /** How many event streams are open. */
@@ -97,13 +100,17 @@ export function httpHandler(
     failures: throttle(system.monotonic),
   };
   const files: Dashboard | null = dashboard === false ? null : openDashboard(dashboard === true ? null : dashboard);
-  const app = routerOf(parts, files, isReady, basePath);
-  const answer = async (request: Request, peer: Partial<Peer> = {}): Promise<Response> => {
+  const answered = answerer(parts, { files, isReady, basePath });
+  const plain = async (request: Request, peer: Partial<Peer> = {}): Promise<PlainAnswer> => {
     const requestId = requestIdOf(request, system);
-    const bindings = { requestId, peer: { address: peer.address ?? null } };
-    return secured(await app.fetch(request, bindings), requestId);
+    const asked = { request, requestId, peer: { address: peer.address ?? null } };
+    const answer = await answered(asked).catch((error: unknown) => failed(parts, error, requestId));
+    return secured(request.method === "HEAD" ? withoutBody(answer) : answer, requestId);
   };
+  const answer = async (request: Request, peer?: Partial<Peer>): Promise<Response> =>
+    responseOf(await plain(request, peer));
   return Object.defineProperties(answer, {
+    plain: { value: plain },
     close: { value: () => streams.close() },
     streams: { get: () => streams.count },
     basePath: { value: basePath },
@@ -136,56 +143,75 @@ function optionsFrom(options: HttpOptions) {
   };
 }
 
-/** What the router hands to a route. */
-type Bindings = { Bindings: { readonly requestId: string; readonly peer: Peer } };
-
-function routerOf(parts: Parts, files: Dashboard | null, isReady: () => boolean, basePath: string): Hono<Bindings> {
-  const app = new Hono<Bindings>({ strict: true });
-  const at = (path: string): string => `${basePath}${path}`;
-  app.onError((error, { env }) => failed(parts, error, env.requestId));
-  for (const route of ROUTES as readonly Route[]) {
-    const path = at(`${PREFIX}${route.path.replaceAll(/\{(\w+)\}/g, ":$1")}`);
-    const handler = HANDLERS[route.name as keyof typeof HANDLERS] as Handler;
-    app.on(route.method, path, ({ req, env }) =>
-      call(parts, route, handler, { request: req.raw, raw: req.param(), ...env }),
-    );
-  }
-  const plain = (isGood: () => boolean) => () =>
-    new Response(isGood() ? "ok\n" : "no\n", {
-      status: isGood() ? 200 : 503,
-      headers: { "content-type": "text/plain" },
-    });
-  app.get(
-    at("/live"),
-    plain(() => true),
-  );
-  app.get(at("/ready"), plain(isReady));
-  app.notFound(({ req, env }) => {
-    checkHost(req.raw, parts.hosts);
-    const path = new URL(req.url).pathname;
-    const inside = path.startsWith(basePath) ? path.slice(basePath.length) : null;
-    if (inside !== null && !inside.startsWith(`${PREFIX}/`) && files && (req.method === "GET" || req.method === "HEAD"))
-      return files.answer(inside, req.raw);
-    return errorAnswer(notFound(inside, req.method), env.requestId);
-  });
-  return app;
-}
-
+/** A request, before its route is known. */
 interface Asked {
   readonly request: Request;
-  readonly raw: Readonly<Record<string, string>>;
   readonly requestId: string;
   readonly peer: Peer;
 }
 
+/** Answers requests: the API, the probes, the files of the dashboard. */
+function answerer(
+  parts: Parts,
+  {
+    files,
+    isReady,
+    basePath,
+  }: { readonly files: Dashboard | null; readonly isReady: () => boolean; readonly basePath: string },
+): (asked: Asked) => Promise<PlainAnswer> {
+  const find = openRouter(ROUTES);
+  return async (asked) => {
+    const { request } = asked;
+    const method = request.method === "HEAD" ? "GET" : request.method;
+    const { path, search } = splitUrl(request.url);
+    const inside = insideOf(path, basePath);
+    const match = inside === null ? null : find(method, inside);
+    if (match !== null) return call(parts, asked, match, search);
+    if (method === "GET" && inside === "/live") return probe(true);
+    if (method === "GET" && inside === "/ready") return probe(isReady());
+    checkHost(request, parts.hosts);
+    if (inside === "" && basePath !== "" && method === "GET") return withSlash(basePath);
+    if (inside !== null && !inside.startsWith(`${PREFIX}/`) && files && method === "GET") return files.answer(inside);
+    throw notFound(inside, request.method);
+  };
+}
+
+/** Path and query of a whole address, which a server has normalised before. */
+function splitUrl(url: string): { readonly path: string; readonly search: string } {
+  const [whole = ""] = url.split("#", 1);
+  const from = whole.indexOf("/", whole.indexOf("//") + 2);
+  const query = whole.indexOf("?");
+  const path = whole.slice(from, query < 0 ? undefined : query);
+  return { path, search: query < 0 ? "" : whole.slice(query + 1) };
+}
+
+/** The path below the base path; null outside of it. */
+function insideOf(path: string, basePath: string): string | null {
+  if (!path.startsWith(basePath)) return null;
+  const inside = path.slice(basePath.length);
+  return inside === "" || inside.startsWith("/") ? inside : null;
+}
+
+/** Relative addresses of the page need the slash. */
+function withSlash(basePath: string): PlainAnswer {
+  return { status: 308, headers: { location: `${basePath.slice(basePath.lastIndexOf("/") + 1)}/` }, body: null };
+}
+
+function probe(isGood: boolean): PlainAnswer {
+  const headers = { "content-type": "text/plain", "cache-control": "no-store" };
+  return { status: isGood ? 200 : 503, headers, body: isGood ? "ok\n" : "no\n" };
+}
+
 /** One call of a route: checks first, the handler after. */
-async function call(parts: Parts, route: Route, handler: Handler, asked: Asked): Promise<Response> {
+async function call(parts: Parts, asked: Asked, { route, params }: Match, search: string): Promise<PlainAnswer> {
   const { request, requestId, peer } = asked;
+  const handler = HANDLERS[route.name as keyof typeof HANDLERS] as Handler;
   const { server } = parts;
   checkHost(request, parts.hosts);
   checkOrigin(request);
   const caller = await callerOf(parts, route, request, peer);
   checkMedia(request, route);
+  checkAccept(request, route);
   const isEnqueue = route.name === "jobs.enqueue";
   const isSignIn = route.name === "session.start";
   if (isSignIn) parts.failures.check(peer.address);
@@ -197,23 +223,10 @@ async function call(parts: Parts, route: Route, handler: Handler, asked: Asked):
     return leave;
   };
   try {
-    const input = await inputOf(parts, route, asked);
-    const actor = caller?.actor;
-    const made: Omit<Call, "as"> = {
-      server,
-      redrive: server.redrive,
-      caller,
-      request,
-      requestId,
-      peer,
-      hold,
-      ...input,
-    } as never;
-    // Made only where it is used: most calls change nothing.
-    const whole = Object.defineProperty(made, "as", {
-      get: () => server.redrive.as(actor ?? "", { request: requestId }),
-    }) as Call;
-    return answerFrom(await handler(whole), route, request);
+    const input = await inputOf(parts, route, { request, params, search });
+    const { redrive } = server;
+    const made = new OneCall({ server, redrive, caller, request, requestId, peer, hold, ...input });
+    return answerFrom(await handler(made as unknown as Call), route, request);
   } catch (error) {
     if (isSignIn && error instanceof HttpError && error.code === "unauthenticated") parts.failures.failed(peer.address);
     throw error;
@@ -222,9 +235,48 @@ async function call(parts: Parts, route: Route, handler: Handler, asked: Asked):
   }
 }
 
+type Given = Omit<Call, "as" | "body"> & { readonly body: unknown };
+
+/** A call as handlers see it. */
+class OneCall {
+  readonly server: Server;
+  readonly redrive: Redrive;
+  readonly caller: Caller | null;
+  readonly request: Request;
+  readonly requestId: string;
+  readonly peer: Peer;
+  readonly hold: Call["hold"];
+  readonly params: Call["params"];
+  readonly query: Call["query"];
+  readonly body: unknown;
+  readonly text: string;
+  readonly mostBytes: number;
+
+  constructor(given: Given) {
+    this.server = given.server;
+    this.redrive = given.redrive;
+    this.caller = given.caller;
+    this.request = given.request;
+    this.requestId = given.requestId;
+    this.peer = given.peer;
+    this.hold = given.hold;
+    this.params = given.params;
+    this.query = given.query;
+    this.body = given.body;
+    this.text = given.text;
+    this.mostBytes = given.mostBytes;
+  }
+
+  /** Made only where it is used: most calls change nothing. */
+  get as(): Call["as"] {
+    return this.redrive.as(this.caller?.actor ?? "", { request: this.requestId });
+  }
+}
+
 /** Who calls, with the right to this route; null only where anyone may. */
 async function callerOf(parts: Parts, route: Route, request: Request, peer: Peer): Promise<Caller | null> {
-  let caller = callerFrom(await parts.identify(request, peer));
+  const identity = await parts.identify(request, peer);
+  let caller = callerFrom(identity);
   if (caller?.expiresAt !== undefined && caller?.expiresAt !== null && caller.expiresAt <= parts.server.system.now())
     caller = null;
   if (caller === null) {
@@ -248,24 +300,33 @@ async function callerOf(parts: Parts, route: Route, request: Request, peer: Peer
       hint: "Make a token with --payloads.",
       details: { missing: "payloads" },
     });
+  if (identity !== null) parts.server.access?.used(identity);
   return caller;
 }
 
 /** The parameters, the query and the body, checked. */
 async function inputOf(
-  { mostBytes }: Parts,
+  { mostBytes, server: { system } }: Parts,
   route: Route,
-  { request, raw }: Asked,
+  { request, params: raw, search }: Pick<Asked, "request"> & Pick<Match, "params"> & { readonly search: string },
 ): Promise<Pick<Call, "params" | "query" | "text" | "mostBytes"> & { readonly body: unknown }> {
-  const params = checked(paramsOf(route), { ...raw }, "path") as Call["params"];
-  const query = queryFrom(route.query, new URL(request.url).searchParams) as Call["query"];
+  const params = (raw === NO_PARAMS ? raw : checked(paramsOf(route), { ...raw }, "path")) as Call["params"];
+  const query = (
+    search === "" && !hasNeed(route) ? {} : queryFrom(route.query, new URLSearchParams(search))
+  ) as Call["query"];
   const isOfLines = (route.accepts ?? []).length > 0 && isLines(request);
   if (route.body === null || isOfLines) return { params, query, text: "", body: undefined, mostBytes };
-  const text = await bodyText(request, mostBytes);
+  const text = await bodyText(request, mostBytes, system);
   if (route.body === "payload") return { params, query, text, body: undefined, mostBytes };
   // No body says the same as an empty one.
-  const body = bodyFrom(route.body, text.trim() === "" ? {} : parsedBody(text));
+  const value = text.trim() === "" ? {} : parsedBody(text);
+  const body = route.name === "jobs.enqueue" ? jobBody(value) : bodyFrom(route.body, value);
   return { params, query, text, body, mostBytes };
+}
+
+/** True where a field of the query is needed. */
+function hasNeed({ query }: Route): boolean {
+  return Object.values(query).some(({ type }) => type !== "optional");
 }
 
 const PARAMS = new WeakMap<Route, v.GenericSchema>();
@@ -276,7 +337,7 @@ function paramsOf(route: Route): v.GenericSchema {
 }
 
 /** The answer to a call that threw; what is not meant for callers goes to the log. */
-function failed({ log }: Parts, error: unknown, requestId: string): Response {
+function failed({ log }: Parts, error: unknown, requestId: string): PlainAnswer {
   const { status } = errorForm(error, requestId);
   if (!(error instanceof HttpError) && !isRedriveError(error))
     log.error(

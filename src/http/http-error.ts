@@ -1,6 +1,7 @@
 // Errors as answers: one map from every code of the library, and of HTTP itself, to a status.
 import { type ErrorCode, isRedriveError } from "../core/errors.ts";
 import { jsonText } from "../operate/json-form.ts";
+import type { PlainAnswer } from "./answers.ts";
 
 /** Codes that only HTTP has. */
 export type HttpCode =
@@ -10,6 +11,7 @@ export type HttpCode =
   | "not_acceptable"
   | "unsupported_media_type"
   | "precondition_failed"
+  | "request_timeout"
   | "misdirected_request"
   | "too_many_requests"
   | "internal";
@@ -22,6 +24,7 @@ export const STATUS: Readonly<Record<ErrorCode | HttpCode, number>> = {
   not_found: 404,
   method_not_allowed: 405,
   not_acceptable: 406,
+  request_timeout: 408,
   conflict: 409,
   illegal_transition: 409,
   lease_lost: 409,
@@ -98,10 +101,10 @@ function plainDetails(details: Readonly<Record<string, unknown>>): object | null
 }
 
 /** The answer to a request that failed. */
-export function errorAnswer(error: unknown, requestId: string): Response {
+export function errorAnswer(error: unknown, requestId: string): PlainAnswer {
   const { status, body } = errorForm(error, requestId);
   const own = error instanceof HttpError ? error.headers : {};
   const retry = status === 503 || status === 429 ? { "retry-after": RETRY_SECONDS } : {};
   const headers = { "content-type": "application/json", "cache-control": "no-store", ...retry, ...own };
-  return new Response(jsonText(body), { status, headers });
+  return { status, headers, body: jsonText(body) };
 }

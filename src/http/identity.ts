@@ -39,6 +39,8 @@ export type Auth = (request: Request, peer: Peer) => Identity | null | Promise<I
 /** A way to sign in, besides saying who calls. */
 export interface Access {
   readonly identify: Auth;
+  /** Notes that who was identified so has used a right that it has. */
+  used(identity: Identity): void;
   /** Swaps a code or a token for a cookie; null where it is wrong. */
   signIn(
     secret: { readonly code: string } | { readonly token: string },

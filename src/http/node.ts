@@ -2,6 +2,8 @@
 // prefix, and a body that another middleware has read.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { RedriveError } from "../core/errors.ts";
 import { HttpError, errorAnswer } from "./http-error.ts";
 import type { HttpHandler } from "./handler.ts";
 
@@ -19,13 +21,22 @@ export type NodeListener = (request: NodeRequest, response: ServerResponse, next
 
 /** Makes a listener of a handler. `prefix` is cut off the path; Express says it by itself. */
 export function toNode(handler: HttpHandler, { prefix }: { readonly prefix?: string } = {}): NodeListener {
+  checkPrefix(prefix);
   const listener = getRequestListener(
-    (raw, env) => {
+    async (raw, env) => {
       const incoming = env.incoming as NodeRequest;
-      const isRead = incoming.readableEnded || (incoming.body !== undefined && incoming.complete);
-      const asked = isRead ? withBody(raw, incoming) : raw;
-      if (asked === null) return errorAnswer(bytesLost(), "");
-      return handler(asked, { address: incoming.socket?.remoteAddress ?? null });
+      const asked = isRead(incoming) ? withBody(raw, incoming) : raw;
+      const answer =
+        asked === null
+          ? errorAnswer(bytesLost(), "")
+          : await handler.plain(asked, { address: incoming.socket?.remoteAddress ?? null });
+      const { status, headers, body } = answer;
+      if (body instanceof ReadableStream) return new Response(body, { status, headers });
+      // Written here, because a Response would cost more than the rest of the work on most requests.
+      env.outgoing.writeHead(status, headers);
+      if (body === null) env.outgoing.end();
+      else env.outgoing.end(body);
+      return RESPONSE_ALREADY_SENT;
     },
     { overrideGlobalObjects: false },
   );
@@ -38,17 +49,35 @@ export function toNode(handler: HttpHandler, { prefix }: { readonly prefix?: str
       response.end();
       return;
     }
-    const inside = cut !== "" && path.startsWith(`${cut}/`) ? path.slice(cut.length) : path;
-    request.url = `${handler.basePath}${inside}`;
+    // What was cut off is the base path of the handler, or stands before it.
+    if (cut !== "" && path.startsWith(`${cut}/`)) {
+      const inside = path.slice(cut.length);
+      request.url = cut.endsWith(handler.basePath) ? `${handler.basePath}${inside}` : inside;
+    } else request.url = path;
     void listener(request, response);
   };
 }
 
+function checkPrefix(prefix: string | undefined): void {
+  if (prefix === undefined || /^(?:\/[^/?#\s]+)*$/.test(prefix)) return;
+  const message = "prefix: expected a path such as /redrive without a slash at its end; got another text; correct it";
+  throw new RedriveError("config_refused", message);
+}
+
+/** True where a parser of the application has read the body. */
+function isRead(incoming: NodeRequest): boolean {
+  return incoming.readableEnded || (incoming.body !== undefined && incoming.complete);
+}
+
 /** The request with the body that was read, as text; null where its bytes matter and are lost. */
-function withBody(raw: Request, { body, method, url = "" }: NodeRequest): Request | null {
+function withBody(raw: Request, { body, method, headers: sent, url = "" }: NodeRequest): Request | null {
   const { headers, signal } = raw;
   const init = { method: raw.method, headers, signal };
-  if (method === "GET" || method === "HEAD" || body === undefined) return new Request(raw.url, init);
+  if (method === "GET" || method === "HEAD") return new Request(raw.url, init);
+  if (body === undefined) {
+    const hadOne = sent["transfer-encoding"] !== undefined || Number(sent["content-length"] ?? 0) > 0;
+    return hadOne ? null : new Request(raw.url, init);
+  }
   const isText = typeof body === "string" || body instanceof Uint8Array;
   const path = url.split("?", 1)[0] ?? "";
   const isOfBytes = path.endsWith("/payload") || (method === "POST" && path.endsWith("/jobs"));

@@ -31,6 +31,8 @@ export type AnswerShape =
   | v.GenericSchema
   | {
       readonly text: string;
+      /** Further media types in which it answers. */
+      readonly also?: readonly string[];
       readonly says: string;
     };
 
@@ -70,7 +72,7 @@ export function mayCall({ role }: Pick<Route, "role">, own: Role): boolean {
 }
 
 /** True for an answer that is text. */
-export function isText(answer: AnswerShape): answer is { readonly text: string; readonly says: string } {
+export function isText(answer: AnswerShape): answer is Extract<AnswerShape, { readonly text: string }> {
   return "text" in answer;
 }
 

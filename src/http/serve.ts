@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { RedriveError } from "../core/errors.ts";
 import type { HttpHandler } from "./handler.ts";
-import { toNode } from "./node.ts";
+import { type NodeListener, toNode } from "./node.ts";
 
 /** Where to listen. */
 export interface ServeOptions {
@@ -19,16 +19,32 @@ export interface HttpServer {
   readonly port: number;
   /** Takes no new requests, ends the event streams, and resolves when the open requests have ended. */
   close(): Promise<void>;
+  /** Ends the open requests too. */
+  abort(): void;
 }
 
 const HEADERS_MS = 10_000;
+/** How often Node looks for headers that take too long. */
+const CHECK_MS = 2_000;
 const SILENCE_MS = 30_000;
 const HEADER_BYTES = 16_384;
 
 /** Listens. */
 export async function serveHttp(handler: HttpHandler, { port, host, tls = null }: ServeOptions): Promise<HttpServer> {
-  const listener = toNode(handler);
-  const limits = { maxHeaderSize: HEADER_BYTES, headersTimeout: HEADERS_MS, requestTimeout: 0 };
+  let isClosing = false;
+  const answer = toNode(handler);
+  const listener: NodeListener = (request, response) => {
+    // Otherwise a caller that asks again and again over one connection would keep the server from ending.
+    if (isClosing) response.setHeader("connection", "close");
+    answer(request, response);
+  };
+  const limits = {
+    maxHeaderSize: HEADER_BYTES,
+    headersTimeout: HEADERS_MS,
+    // Lines may come for hours; every other body has its own limit.
+    requestTimeout: 0,
+    connectionsCheckingInterval: CHECK_MS,
+  };
   const server: Server = tls
     ? (createTlsServer({ ...limits, ...tls }, listener) as unknown as Server)
     : createServer(limits, listener);
@@ -44,9 +60,11 @@ export async function serveHttp(handler: HttpHandler, { port, host, tls = null }
     port: (server.address() as AddressInfo).port,
     close: () =>
       new Promise((resolve) => {
+        isClosing = true;
         server.close(() => resolve());
         handler.close();
         server.closeIdleConnections();
       }),
+    abort: () => server.closeAllConnections(),
   };
 }

@@ -33,6 +33,8 @@ const BEHIND_MOST = 1_048_576;
 interface Stream {
   /** The number of the last event that was sent. */
   seen: number;
+  /** True until it was told of everything that may have changed while its reader was away. */
+  isBack: boolean;
   readonly form: RowForm;
   send(text: string): void;
   end(): void;
@@ -69,12 +71,15 @@ export function openStreams({
     async open(after, form, signal) {
       const out = open.enter();
       try {
-        const seen = after ?? (await newest(store));
-        const { stream, text } = openStream(seen, form, signal, () => {
+        const last = await newest(store);
+        // A number that the log has not reached is that of another store: the reader begins now.
+        const seen = Math.min(after ?? last, last);
+        const { stream, text } = openStream({ seen, isBack: after !== null, form, signal }, () => {
           streams.delete(stream);
           out();
           leave();
         });
+        if (signal.aborted) stream.end();
         streams.add(stream);
         begin();
         return text;
@@ -94,9 +99,7 @@ async function newest(store: Pick<Store, "events">): Promise<number> {
 }
 
 function openStream(
-  seen: number,
-  form: RowForm,
-  signal: AbortSignal,
+  { seen, isBack, form, signal }: Pick<Stream, "seen" | "isBack" | "form"> & { readonly signal: AbortSignal },
   onEnd: () => void,
 ): { readonly stream: Stream; readonly text: ReadableStream<Uint8Array> } {
   const encoder = new TextEncoder();
@@ -125,6 +128,7 @@ function openStream(
   );
   const stream: Stream = {
     seen,
+    isBack,
     form,
     end,
     send(said) {
@@ -133,8 +137,7 @@ function openStream(
       controller.enqueue(encoder.encode(said));
     },
   };
-  if (signal.aborted) end();
-  else signal.addEventListener("abort", end);
+  signal.addEventListener("abort", end);
   return { stream, text };
 }
 
@@ -158,13 +161,15 @@ interface Polling {
 /** Looks once a second, or sooner when work became due, until no stream is left. */
 async function poll({ store, system, log, streams, until }: Polling): Promise<void> {
   let seen: Seen | null = null;
+  const rows = openRows(store);
   let saidMs = system.monotonic();
   let isSaid = false;
   while (!until.aborted) {
     try {
       const { seen: next, now, of } = await look(store, seen);
       seen = next;
-      for (const stream of streams) await tell(store, stream, of, now);
+      const news = await rows.next();
+      for (const stream of streams) await tell({ store, stream, news, changed: of, now });
       isSaid = false;
     } catch (error) {
       if (!isSaid) log.warn({ error: textOf(error) }, "the event streams could not read the store; they go on trying");
@@ -224,27 +229,75 @@ const ABOUT: readonly (readonly [prefix: string, of: WireSubject])[] = [
   ["release.", "workers"],
 ];
 
+const EVERYTHING: readonly WireSubject[] = [
+  "causes",
+  "control",
+  "events",
+  "flow",
+  "jobs",
+  "redrives",
+  "schedules",
+  "workers",
+];
+
+/** The rows that came since the last look, read once for all streams; the number of the last row before them. */
+interface News {
+  readonly after: number;
+  readonly items: readonly LoggedEvent[];
+}
+
+function openRows(store: Pick<Store, "events">): { next(): Promise<News> } {
+  let last: number | null = null;
+  return {
+    async next() {
+      last ??= await newest(store);
+      const { items } = await store.events({ oldest: true, cursor: String(last), limit: ROWS });
+      const news = { after: last, items };
+      last = items.at(-1)?.seq ?? last;
+      return news;
+    },
+  };
+}
+
+interface Telling {
+  readonly store: Pick<Store, "events">;
+  readonly stream: Stream;
+  readonly news: News;
+  readonly changed: ReadonlySet<WireSubject>;
+  readonly now: number;
+}
+
 /** Sends a stream the rows it has not had, and one hint about all of them. */
-async function tell(store: Store, stream: Stream, changed: ReadonlySet<WireSubject>, now: number): Promise<void> {
-  const of = new Set(changed);
+async function tell({ store, stream, news, changed, now }: Telling): Promise<void> {
+  const of = new Set(stream.isBack ? EVERYTHING : changed);
   let text = "";
-  for (let more = true; more; ) {
-    const { items, next } = await store.events({ oldest: true, cursor: String(stream.seen), limit: ROWS });
-    for (const event of items) {
-      of.add("events");
-      for (const [prefix, subject] of ABOUT) if (event.kind.startsWith(prefix)) of.add(subject);
-      text += `id: ${event.seq}\nevent: row\ndata: ${jsonText(stream.form(event))}\n\n`;
-      stream.seen = event.seq;
+  const flush = (): void => {
+    if (text !== "") stream.send(text);
+    text = "";
+  };
+  const add = (event: LoggedEvent): void => {
+    if (event.seq <= stream.seen) return;
+    of.add("events");
+    for (const [prefix, subject] of ABOUT) if (event.kind.startsWith(prefix)) of.add(subject);
+    text += `id: ${event.seq}\nevent: row\ndata: ${jsonText(stream.form(event))}\n\n`;
+    stream.seen = event.seq;
+  };
+  try {
+    // A reader that was away reads what it missed, up to where the others are.
+    while (stream.seen < news.after) {
+      const { items } = await store.events({ oldest: true, cursor: String(stream.seen), limit: ROWS });
+      for (const event of items) add(event);
+      // Rows may have been deleted meanwhile, because they were too old.
+      if (items.length === 0) stream.seen = news.after;
+      if (text.length > BEHIND_MOST / 4) flush();
     }
-    more = next !== null && items.length > 0;
-    if (text.length > BEHIND_MOST / 4) {
-      stream.send(text);
-      text = "";
-    }
-  }
-  if (of.size > 0) {
+    for (const event of news.items) add(event);
+    stream.isBack = false;
+    if (of.size === 0) return;
     const data = JSON.stringify({ of: [...of].toSorted(), now: isoTime(now) });
     text += `id: ${stream.seen}\nevent: changed\ndata: ${data}\n\n`;
+  } finally {
+    // Also where the store fails in between: what was read counts as sent.
+    flush();
   }
-  if (text !== "") stream.send(text);
 }

@@ -1,8 +1,8 @@
 // Schedules as people handle them: set, list, pause, resume, run now, remove. Upkeep makes their jobs.
 import { RedriveError } from "../core/errors.ts";
 import { subjectOf } from "../core/event-log.ts";
-import { checkName, type NewJob } from "../core/new-job.ts";
-import { didYouMean, objectOf, parseOptions } from "../core/options.ts";
+import { checkName, isJobId, type NewJob } from "../core/new-job.ts";
+import { didYouMean, invalid, objectOf, parseOptions } from "../core/options.ts";
 import type { PolicyOptions } from "../core/policy.ts";
 import {
   begun,
@@ -14,7 +14,7 @@ import {
   scheduleFrom,
 } from "../core/schedule.ts";
 import type { FlowMeter } from "../store/flow-meter.ts";
-import type { Cell, Store } from "../store/store.ts";
+import type { Cell, EnqueueAnswer, Store } from "../store/store.ts";
 import type { System } from "../system/system.ts";
 import { ticksOf } from "./cron.ts";
 import type { JobDefinition } from "../jobs/define-job.ts";
@@ -40,10 +40,16 @@ export interface Schedules {
   pause(name: string, options?: ActionOptions): Promise<ScheduleView>;
   /** Ends the pause; the next tick is the next one from now. */
   resume(name: string, options?: ActionOptions): Promise<ScheduleView>;
-  /** Makes one extra job now, besides the planned ones; answers its id. */
-  run(name: string, options?: ActionOptions): Promise<{ readonly id: string }>;
+  /** Makes one extra job now, besides the planned ones; answers its id. A second call of the same `id` makes none. */
+  run(name: string, options?: RunScheduleOptions): Promise<{ readonly id: string }>;
   /** Removes the schedule; jobs that it has made stay. False if there was none. */
   remove(name: string, options?: ActionOptions): Promise<boolean>;
+}
+
+/** Options of an extra job. */
+export interface RunScheduleOptions extends ActionOptions {
+  /** Its id, 1 to 64 letters, digits, `_` or `-`; default a new one. */
+  readonly id?: string;
 }
 
 /** What schedules are handled with. */
@@ -101,8 +107,13 @@ export function openSchedules(parts: ScheduleDependencies): Schedules {
           return resumedSchedule({ definition, state }, now, await ticksOf(definition, state.anchor));
         }),
       ),
-    run: (name, options) =>
-      act("run", name, options, () => runNow(parts, known, name), { outcome: (made) => ({ job: made?.id }) }),
+    async run(name, options = {}) {
+      const { why, id = parts.system.jobId() } = parseOptions(options, ["why", "id"], "run");
+      if (!isJobId(id)) throw invalid("id", "1 to 64 letters, digits, _ or -", id, "leave it out for a new one");
+      const because = why === undefined ? {} : { why: why as string };
+      const outcome = (made: { readonly id: string } | undefined) => ({ job: made?.id });
+      return act("run", name, because, () => runNow(parts, known, { name, id }), { outcome });
+    },
     remove: (name, options) =>
       act("remove", name, options, () => removed(store, name), { outcome: (was) => ({ removed: was }) }),
   };
@@ -129,14 +140,14 @@ function acting(eventLog: EventLog): Act {
 async function runNow(
   { store, system, events, flow, traces }: ScheduleDependencies,
   known: KnownTypes,
-  name: string,
+  { name, id }: { readonly name: string; readonly id: string },
 ): Promise<{ readonly id: string }> {
-  const id = system.jobId();
   const [cell] = await cellsOf(store, name);
   const schedule = (cell && scheduleFrom(cell.value)) ?? (await missing(store, name));
   const job = scheduledJob(name, schedule, { id }, { known, random: system.random });
-  const write = (jobs: readonly NewJob[]): Promise<unknown> => store.enqueue(jobs);
-  await (traces ? traces.send([job], write) : write([job]));
+  const write = (jobs: readonly NewJob[]): Promise<EnqueueAnswer[]> => store.enqueue(jobs);
+  const [answer] = await (traces ? traces.send([job], write) : write([job]));
+  if (answer?.kind === "duplicate") return { id };
   events.emit({ kind: "job.enqueued", id, type: job.type });
   flow?.add(job.type, "enqueued");
   // It becomes the last job, for overlaps and for lists; the planned ticks do not change.

@@ -1,5 +1,5 @@
 // Random secrets, and their comparison by digest, which takes as long whatever the guess is.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 
 /** 32 random bytes as text for URLs. */
 export function newSecret(): string {
@@ -8,11 +8,11 @@ export function newSecret(): string {
 
 /** The digest under which a secret is stored. */
 export function digestOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
+  return hash("sha256", secret);
 }
 
-/** True where the secret has this digest. */
-export function hasDigest(secret: string, digest: string): boolean {
-  const [a, b] = [Buffer.from(digestOf(secret)), Buffer.from(digest)];
+/** True where two digests are one. */
+export function isSameDigest(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.byteLength === b.byteLength && timingSafeEqual(a, b);
 }

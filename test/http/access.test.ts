@@ -89,6 +89,16 @@ describe("tokens", () => {
   });
 });
 
+describe("a token that may not", () => {
+  it("is not noted as used: what is refused changes nothing", async () => {
+    const { token } = await tokens.add("web", { role: "producer" });
+    expect((await ask("/jobs", bearer(token))).status).toBe(403);
+    expect((await tokens.list())[0]).toMatchObject({ usedAt: null });
+    expect((await ask("/jobs", bearer(token), "POST", { type: "a", payload: 1 })).status).toBe(201);
+    expect((await tokens.list())[0]).toMatchObject({ usedAt: expect.any(Number) });
+  });
+});
+
 describe("a sign-in link", () => {
   it("is good once, and gives a session that every server of the store knows", async () => {
     const code = await newSignInCode(redrive.store);
@@ -119,6 +129,15 @@ describe("a sign-in link", () => {
     expect((await ask("/jobs", { cookie: admin })).status).toBe(200);
     ahead = 12 * 3_600_000 + 1;
     expect((await ask("/jobs", { cookie: admin })).status).toBe(401);
+  });
+
+  it("of a token ends with that token, also where another one has its name by now", async () => {
+    const { token } = await tokens.add("ada", { role: "operator" });
+    const cookie = cookieOf(await ask("/session", page, "POST", { token }));
+    await tokens.revoke("ada");
+    await tokens.add("ada", { role: "viewer" });
+    ahead = 2_000;
+    expect((await ask("/jobs", { cookie })).status).toBe(401);
   });
 
   it("cannot be guessed for long", async () => {

@@ -30,7 +30,13 @@ export function openWorkshop(): Workshop {
     folder,
     write(name, text) {
       const path = join(folder, name);
-      const parts = { "": "index.ts", "/testing": "testing/index.ts", "/postgres": "store/postgres/index.ts" };
+      const parts = {
+        "": "index.ts",
+        "/testing": "testing/index.ts",
+        "/postgres": "store/postgres/index.ts",
+        "/http": "http/index.ts",
+        "/client": "http/client.ts",
+      };
       let own = text;
       for (const [part, file] of Object.entries(parts))
         own = own.replaceAll(`from "redrive${part}"`, `from "${join(dirname(entry), file)}"`);

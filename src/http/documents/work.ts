@@ -127,9 +127,7 @@ export const enqueued = v.strictObject({
   duplicate: flag,
   replaced: flag,
   state: v.nullable(state),
-  known: v.optional(
-    v.pipe(flag, v.description("False where this server does not define the type: a worker may. Absent in NDJSON.")),
-  ),
+  known: v.pipe(flag, v.description("False where this server does not define the type: a worker may.")),
 });
 
 /** A payload that a job has had. */

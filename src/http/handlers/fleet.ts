@@ -5,6 +5,7 @@ import { parseDuration } from "../../core/duration.ts";
 import { RedriveError } from "../../core/errors.ts";
 import { loadFrom } from "../../core/load.ts";
 import { invalid } from "../../core/options.ts";
+import { losesNumbers } from "../../core/recovery/lost-numbers.ts";
 import { type Policy, type PolicyOptions, resolvePolicy } from "../../core/policy.ts";
 import type { JobDefinition } from "../../jobs/define-job.ts";
 import { isoTime } from "../../operate/json-form.ts";
@@ -13,6 +14,8 @@ import { breakerForm, limitForm, pauseForm, queueForm, scheduleForm, stuckForm }
 import type { ActionOptions } from "../../report/event-log.ts";
 import type { ScheduleOptions } from "../../schedules/schedule-options.ts";
 import { livingAmong } from "../../services/holding.ts";
+import type { RunScheduleOptions } from "../../schedules/schedules.ts";
+import { fieldText } from "../body.ts";
 import type { Call, Handlers } from "../call.ts";
 import type { RouteName } from "../routes.ts";
 
@@ -46,8 +49,13 @@ export const FLEET_HANDLERS: Handlers<Extract<RouteName, `${Kinds}.${string}`>> 
     const items = (await redrive.schedules.list()).map(scheduleForm);
     return { items: items.map((form) => withoutInput(form, caller)) };
   },
-  async "schedules.set"({ as, params, body, caller }) {
+  async "schedules.set"({ as, params, body, caller, text }) {
     const { why, ...options } = body;
+    if (losesNumbers(fieldText(text, "input") ?? "null"))
+      throw new RedriveError(
+        "invalid_payload",
+        "input: expected numbers up to 2^53; got a larger one; send it as text",
+      );
     const because = why === undefined ? {} : { why };
     return withoutInput(scheduleForm(await as.schedules.set(params.name, options as ScheduleOptions, because)), caller);
   },
@@ -55,10 +63,11 @@ export const FLEET_HANDLERS: Handlers<Extract<RouteName, `${Kinds}.${string}`>> 
     name: params.name,
     removed: await as.schedules.remove(params.name, query as ActionOptions),
   }),
-  "schedules.run": async ({ as, params, body }) => ({
-    name: params.name,
-    ...(await as.schedules.run(params.name, body as ActionOptions)),
-  }),
+  async "schedules.run"({ as, params, body, request }) {
+    const key = request.headers.get("idempotency-key");
+    const options = { ...(key !== null && { id: key }), ...body } as RunScheduleOptions;
+    return { name: params.name, ...(await as.schedules.run(params.name, options)) };
+  },
   "schedules.pause": async ({ as, params, body, caller }) =>
     withoutInput(scheduleForm(await as.schedules.pause(params.name, body as ActionOptions)), caller),
   "schedules.resume": async ({ as, params, body, caller }) =>

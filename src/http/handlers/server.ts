@@ -35,10 +35,16 @@ export const SERVER_HANDLERS: Handlers<Extract<RouteName, `${Kinds}.${string}`>>
   },
   "overview.get": ({ redrive }) => readOverview(redrive),
   async "events.list"({ redrive, caller, query }) {
-    if (query.actor !== undefined && caller?.audit !== true)
-      throw new HttpError("forbidden", "Asking what a person did needs the right to audit.", {
-        details: { missing: "audit" },
-      });
+    // Nor may a filter say what the rows do not.
+    const isAudit = query.actor !== undefined || /^(?:job|token):/.test(query.subject ?? "");
+    if (isAudit && caller?.audit !== true)
+      throw new HttpError(
+        "forbidden",
+        "Asking what a person did, or what was done to a job, needs the right to audit.",
+        {
+          details: { missing: "audit" },
+        },
+      );
     const { after, from, until, cursor, ...rest } = query;
     const { now } = from === undefined && until === undefined ? { now: 0 } : await redrive.store.control();
     const page = await redrive.events({
@@ -93,7 +99,8 @@ export function rowForm(caller: Caller | null): (event: LoggedEvent) => object {
     if (event.actor === null) return eventForm(event);
     const { step } = fieldsFrom(event.value);
     const { actor: _actor, why: _why, ...rest } = eventForm(event) as Record<string, unknown>;
-    const isOfJob = event.subject?.startsWith("job:") === true;
-    return { ...rest, subject: isOfJob ? null : event.subject, value: step === undefined ? {} : { step } };
+    // The subject of a row about a token is the name of a person.
+    const isHidden = /^(?:job|token):/.test(event.subject ?? "");
+    return { ...rest, subject: isHidden ? null : event.subject, value: step === undefined ? {} : { step } };
   };
 }

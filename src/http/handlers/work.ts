@@ -96,8 +96,12 @@ export const WORK_HANDLERS: Handlers<
     return as.jobs.cancel(params.id, body as ActionOptions);
   },
   async "jobs.retry"({ redrive, as, params, body }) {
-    const { state } = await jobOf(redrive, params.id);
-    const sum = await retryNow(redrive.store, as, [params.id], body as ActionOptions);
+    const { state, generation: now } = await jobOf(redrive, params.id);
+    const { generation = now, ...because } = body;
+    // Sent back to work since the caller looked, perhaps by this very call, whose answer was lost.
+    if (generation < now) return { redriven: 0, rescheduled: 0, refused: 0, missing: 0 };
+    if (generation > now) throw changedMeanwhile("job");
+    const sum = await retryNow(redrive.store, as, [params.id], because as ActionOptions);
     if (sum.refused > 0)
       throw new RedriveError(
         "illegal_transition",

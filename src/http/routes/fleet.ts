@@ -13,7 +13,20 @@ import {
   upkeep,
   worker,
 } from "../documents.ts";
-import { count, duration, flag, json, listOf, name, ownLimits, priority, text, timeOrNull, why } from "../fields.ts";
+import {
+  count,
+  duration,
+  flag,
+  jobId,
+  json,
+  listOf,
+  name,
+  ownLimits,
+  priority,
+  text,
+  timeOrNull,
+  why,
+} from "../fields.ts";
 import { route } from "../route.ts";
 
 const because = v.strictObject({ why: v.optional(why) });
@@ -191,9 +204,9 @@ export const FLEET_ROUTES = [
     role: "operator",
     params: byName,
     query: {},
-    body: because,
+    body: v.strictObject({ id: v.optional(jobId), why: v.optional(why) }),
     answer: v.strictObject({ name: text, id: text }),
-    says: "Makes one extra job now.",
+    says: "Makes one extra job now. With an `id` of yours, or an `Idempotency-Key`, a repeated call makes no second one.",
   }),
   route({
     name: "schedules.pause",

@@ -107,7 +107,11 @@ export const SERVER_ROUTES = [
     params: {},
     query: {},
     body: null,
-    answer: { text: "text/plain", says: "The text for Prometheus, or OpenMetrics where `Accept` asks for it." },
+    answer: {
+      text: "text/plain",
+      also: ["application/openmetrics-text"],
+      says: "The text for Prometheus, or OpenMetrics where `Accept` asks for it.",
+    },
     says: "What this process has counted, and the gauges of the fleet.",
   }),
   route({

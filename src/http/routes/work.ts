@@ -25,6 +25,7 @@ import {
   flag,
   id,
   ids,
+  jobId,
   json,
   limit,
   listOf,
@@ -74,13 +75,7 @@ export const letterFilter = {
 export const newJob = v.strictObject({
   type: name,
   payload: v.pipe(json, v.description("Any JSON, kept byte for byte.")),
-  id: v.optional(
-    v.pipe(
-      v.string(),
-      v.regex(/^[A-Za-z0-9_-]{1,64}$/),
-      v.description("Your id for the job, so that a repeated call makes no second one."),
-    ),
-  ),
+  id: v.optional(jobId),
   key: v.optional(name),
   unique: v.optional(v.picklist(UNIQUE_MODES)),
   priority: v.optional(priority),
@@ -248,7 +243,12 @@ export const WORK_ROUTES = [
     role: "operator",
     params: { id },
     query: {},
-    body: because,
+    body: v.strictObject({
+      generation: v.optional(
+        v.pipe(count, v.description("That of the job as you saw it: a repeated call changes nothing.")),
+      ),
+      why: v.optional(why),
+    }),
     answer: changed,
     says: "Runs a job now: sends a dead one back to work, and makes a waiting one due.",
   }),
