@@ -111,13 +111,13 @@ function clockFault({ wanted, scene, dice }: StormOptions): Fault {
     place: "server",
     async happen() {
       const next = dice.between(-STEP_MOST_MS, STEP_MOST_MS);
-      const mark = (): void => {
-        ownScribe().write("conductor", "mark", "ok", { answer: next < ahead ? "clock_back" : "clock steps ahead" });
+      const mark = (back: string): void => {
+        ownScribe().write("conductor", "mark", "ok", { answer: next < ahead ? back : "clock steps ahead" });
       };
       // Twice, because the step lies in between.
-      mark();
+      mark("clock_steps_back");
       await scene.stepClock(next);
-      mark();
+      mark("clock_back");
       ahead = next;
       return true;
     },

@@ -25,6 +25,9 @@ export const GOOD_EXCUSES: readonly GoodExcuse[] = [
   ["a waiting job has a body of which nobody heard whether it was taken", (f) => unheardBody(f)],
   ["a debounced job is claimed when it is due", (f) => debounced(f)],
   ["after the clock stepped back, a job of another priority is claimed when its retry is due", (f) => reranked(f)],
+  ["the clock steps back while a claim is under way, or the verdict before it", (f) => overStep(f)],
+  ["the clock may be stepping back while a claim is under way", (f) => inStep(f)],
+  ["a row was locked when its verdict came, and the verdict counts when it is sent again", (f) => locked(f)],
   ["a worker claims as much again when its jobs are settled", (f) => holdsAgain(f)],
   ["a breaker is half-open at the end, and nothing waits for it", (f) => halfOpen(f)],
 ];
@@ -203,4 +206,41 @@ function reranked(f: Forge): void {
   f.settle(lease, "retry");
   f.call("reschedule", { job: "a" }, "ok", { answer: "changed" });
   done(f, "a");
+}
+
+function stepBack(f: Forge, answer: string): void {
+  f.time -= 5000;
+  f.scribe.write("forger", "mark", "ok", { answer });
+}
+
+/** Whether a job was due, and until when it waits, was decided by the clock before the step; what was answered is of after it, or the other way round. */
+function overStep(f: Forge): void {
+  f.enqueue("a");
+  const since = f.scribe.write("forger", "mark", "ok", {});
+  stepBack(f, "clock_back");
+  const lease = f.claim("a", {}, since);
+  const line = { ...lease, answer: "retry", charge: 1, crash: 0, delayMs: 0, worker: "w" };
+  const sent = f.scribe.write("forger", "settle", "invoke", line);
+  stepBack(f, "clock_back");
+  f.scribe.write("forger", "settle", "ok", { ...line, storeTime: f.time + 5000 }, sent);
+  Object.assign(f.job("a"), { attempts: 1, state: "queued", runAt: f.time });
+  done(f, "a");
+}
+
+function inStep(f: Forge): void {
+  f.enqueue("a");
+  f.scribe.write("forger", "mark", "ok", { answer: "clock_steps_back" });
+  f.time -= 5000;
+  done(f, "a");
+  f.scribe.write("forger", "mark", "ok", { answer: "clock_back" });
+}
+
+function locked(f: Forge): void {
+  f.enqueue("a");
+  const lease = f.claim("a");
+  const verdict = { kind: "complete", result: null } as const;
+  const { job: id, epoch, nonce } = lease;
+  const call = f.scribe.sent("forger", "settle", [{ settlements: [{ id, epoch, nonce, verdict }], worker: "w" }]);
+  call?.answered({ stale: [], locked: [{ id, epoch, nonce }], now: f.time }, f.time);
+  f.settle(lease, "complete");
 }

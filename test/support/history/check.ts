@@ -122,8 +122,10 @@ export class Checker {
     switch (event.answer) {
       case "healthy":
         return this.#holds.onHealthy(event);
+      case "clock_steps_back":
       case "clock_back":
         this.#ledger.clockBackAt = event.seq;
+        this.#ledger.clockSteps = event.answer === "clock_steps_back";
         return;
       case "may_hold":
         return this.#inHand.onMayHold(event);

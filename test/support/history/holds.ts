@@ -59,7 +59,7 @@ export class Holds {
   #checkDue(track: Track, event: HistoryEvent): void {
     const notBefore = notBeforeOf(this.#ledger, track, event);
     const due = Math.max(notBefore, event.runAt);
-    if (event.storeTime < due) {
+    if (event.storeTime < due && !this.#ledger.mayHaveSteppedBack(event.since)) {
       this.#ledger.flag("R11", `claim ${event.epoch} came ${due - event.storeTime} ms before it was due`, track.id);
     }
     if (this.#healthySince === 0 || event.since <= this.#healthySince || event.runAt < 0) return;

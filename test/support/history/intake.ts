@@ -82,7 +82,8 @@ export class Intake {
     if (track.created && !this.#mayBeGone(track)) this.#ledger.flag("R2", "created twice under one id", track.id);
     track.created = true;
     if (event.storeTime >= 0) {
-      track.notBefore = event.storeTime + Math.max(0, event.delayMs);
+      const isSure = !this.#ledger.mayHaveSteppedBack(event.since);
+      track.notBefore = isSure ? event.storeTime + Math.max(0, event.delayMs) : -1;
       track.notBeforeIn = 1;
       track.place = track.notBefore;
       track.placeBy = Math.max(event.storeTime, event.latest) + Math.max(0, event.delayMs);

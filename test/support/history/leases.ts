@@ -122,7 +122,8 @@ export function onSettled(ledger: Ledger, track: Track, event: HistoryEvent): vo
     run.chargeLeast = run.chargeMost = event.charge;
     run.crashLeast = run.crashMost = event.crash;
     run.reaped = event.worker === null && event.crash > 0;
-    if (event.storeTime >= 0 && event.delayMs >= 0) run.notBefore = event.storeTime + event.delayMs;
+    const isTimed = event.storeTime >= 0 && !ledger.mayHaveSteppedBack(event.since);
+    if (isTimed && event.delayMs >= 0) run.notBefore = event.storeTime + event.delayMs;
   }
   if ((end & TERMINAL_ENDS) === 0) return;
   const generation = event.generation >= 0 ? event.generation : (run?.generation ?? -1);

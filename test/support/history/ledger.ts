@@ -175,6 +175,8 @@ export class Ledger {
   readonly openNonces = new Set<string>();
   /** Where in the history the clock of the store last stepped back. */
   clockBackAt = 0;
+  /** It may be stepping back just now. */
+  clockSteps = false;
   /** Processes that live, with the id under which each works. */
   readonly staff = new Map<string, string>();
   /** The last word of every reaper about the time it has been in contact. */
@@ -183,6 +185,11 @@ export class Ledger {
   /** Keys that stand for a job only while it waits or runs. */
   readonly modeKeys = new Map<string, ModeKey>();
   readonly violations: Violation[] = [];
+
+  /** True if the clock of the store may have stepped back since: then the times of one call may be of before and after it. */
+  mayHaveSteppedBack(since: number): boolean {
+    return this.clockSteps || (this.clockBackAt !== 0 && this.clockBackAt >= since);
+  }
   readonly totals = { events: 0, lost: 0, doubleAcked: 0, staleRefused: 0, extraRuns: 0, ambiguous: 0, takenBack: 0 };
 
   flag(rule: Rule, message: string, job: string | null): void {

@@ -51,7 +51,8 @@ export function onRedrive(ledger: Ledger, track: Track, event: HistoryEvent): vo
   track.redriveTried = Math.max(track.redriveTried, generation);
   track.redrives = [...track.redrives, generation];
   if (event.storeTime >= 0) {
-    track.notBefore = event.storeTime + Math.max(0, event.delayMs);
+    const isSure = !ledger.mayHaveSteppedBack(event.since);
+    track.notBefore = isSure ? event.storeTime + Math.max(0, event.delayMs) : -1;
     track.notBeforeIn = generation + 1;
   }
 }

@@ -1,7 +1,7 @@
 // Writes the history of calls into a store: one line per job concerned when a call is sent, and one when its answer
 // comes, does not come, or says no. Reads that no rule looks at leave no line.
 import type { NewJob } from "../../../src/core/new-job.ts";
-import type { JobKeep } from "../../../src/core/job.ts";
+import type { JobKeep, Lease } from "../../../src/core/job.ts";
 import { recordFrom } from "../../../src/core/service-record.ts";
 import { RUN_CELLS, runFrom } from "../../../src/core/recovery/run.ts";
 import type { CellChange, Retention, Store } from "../../../src/store/store.ts";
@@ -128,12 +128,13 @@ const STYLES: { readonly [V in Verb]?: Style<V> } = {
         const what = { answer: verdict.kind, charge: charge.attempts, crash: charge.crashes, delayMs };
         return { ...lease, ...what, worker, startedThrough };
       }),
-    answered: (_args, { stale, now }, sent) =>
+    answered: (_args, { stale, locked = [], now }, sent) =>
       sent.map((line) => {
-        const isStale = stale.some(
-          ({ id, epoch, nonce }) => id === line.job && epoch === line.epoch && nonce === line.nonce,
-        );
-        if (isStale) return { ...line, answer: "lease_lost", storeTime: now, phase: "fail" };
+        const isAmong = (leases: readonly Lease[]): boolean =>
+          leases.some(({ id, epoch, nonce }) => id === line.job && epoch === line.epoch && nonce === line.nonce);
+        if (isAmong(stale)) return { ...line, answer: "lease_lost", storeTime: now, phase: "fail" };
+        // Nothing of it was written, because another transaction held the row.
+        if (isAmong(locked)) return { ...line, storeTime: now, phase: "fail" };
         return { ...line, storeTime: now };
       }),
   },
