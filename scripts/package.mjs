@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { ready, root } from "./ready.mjs";
 
 const ALLOWED =
-  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|dist\/dashboard\/[\w-]+\.(html|css|svg)|docs\/[\w/.-]+|monitoring\/(alerts\.yml|grafana\.json))$/;
+  /^(package\.json|(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|bin\/redrive\.js|dist\/[\w/-]+\.(js|d\.ts)|dist\/dashboard\/[\w-]+\.(html|css|svg)|docs\/[\w/.-]+|clients\/python\/redrive_client\.py|monitoring\/(alerts\.yml|grafana\.json))$/;
 const NEEDED = [
   "bin/redrive.js",
   "dist/index.js",
@@ -17,6 +17,7 @@ const NEEDED = [
   "dist/store/sqlite/thread.js",
   "dist/isolated-child.js",
   "dist/examples/shop/main.js",
+  "clients/python/redrive_client.py",
   "monitoring/alerts.yml",
   "monitoring/grafana.json",
   "dist/dashboard/index.html",
