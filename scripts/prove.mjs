@@ -5,6 +5,7 @@
 //   outages [--minutes N]                                     a service that is down so long, and the other scenes of
 //                                                             limits and fairness, on virtual time and every store
 //   recall [--tries N] [--seed S]                             jobs that are taken back beside 50 busy slots
+//   doors [--inputs N] [--seed S]                             the library and the SQL function, given the same inputs
 //   batch [--kills N] [--seed S]                              `redrive batch`, killed at random moments of one run
 //   redrives [--only PART] [--kills N] [--tries N] [--letters N] [--many N] [--seed S]
 //                                                             redrive runs: drivers that are killed, a bug that hits one in
@@ -48,6 +49,8 @@ const USAGE = `Usage: npm run prove -- <what> [options]
   outages   --minutes N             a service that is down under 50 jobs a second, default 40 minutes of virtual time
   recall    --tries N --seed S      sends jobs back and recalls them beside a worker of 50 slots (default 1000 tries on
                                     SQLite and on Postgres): each is claimed or recalled
+  doors     --inputs N --seed S     so many enqueues (default 10000), good and bad, through the library and through the SQL
+                                    function of Postgres: the same answers and the same rows
   batch     --kills N --seed S      one run of \`redrive batch\` over 40 items a kill (default 50), killed at random moments
   redrives  --kills N --seed S      one redrive run over 40 letters a kill (default 50), its drivers killed at random moments,
                                     on SQLite and on Postgres
@@ -119,6 +122,7 @@ const INCLUDED = {
   simulate: ["test/simulation/prove.ts"],
   postgres: ["test/simulation/postgres.test.ts"],
   recall: ["test/store/recall.test.ts"],
+  doors: ["test/store/postgres/doors.test.ts"],
   batch: ["test/cli/batch.test.ts", "test/jobs/subprocess.test.ts"],
   redrives: PARTS_OF_REDRIVES.map(fileOfRedrives),
   metrics: ["test/cli/metrics-books.test.ts"],
@@ -144,6 +148,7 @@ const SUBJECTS = {
   interleave,
   outages,
   recall,
+  doors,
   batch,
   redrives,
   metrics,
@@ -171,6 +176,14 @@ function recall(args) {
   const { values } = parseArgs({ args, options: { tries: { type: "string" }, seed: { type: "string" } } });
   return {
     REDRIVE_PROVE_TRIES: whole("--tries", values.tries ?? "1000"),
+    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+  };
+}
+
+function doors(args) {
+  const { values } = parseArgs({ args, options: { inputs: { type: "string" }, seed: { type: "string" } } });
+  return {
+    REDRIVE_PROVE_INPUTS: whole("--inputs", values.inputs ?? "10000"),
     REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
   };
 }

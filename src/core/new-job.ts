@@ -61,6 +61,11 @@ export function meetHolder(job: NewJob, holder: KeyHolder): "duplicate" | "confl
   return job.unique === "replace" || job.unique === "debounce" ? "replace" : "duplicate";
 }
 
+/** What a producer is told whose key is taken by a job with another payload. */
+export function conflictText({ type, key }: Pick<NewJob, "type" | "key">, id: string): string {
+  return `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another payload. Use another key, or unique: "replace".`;
+}
+
 /** Limits of what a job may carry, in bytes, levels and milliseconds. */
 export const JOB_BOUNDS = {
   payloadBytes: 1_048_576,
@@ -76,8 +81,10 @@ export const JOB_BOUNDS = {
 
 /** Most UTF-8 bytes per UTF-16 unit. */
 const BYTES_PER_UNIT = 3;
-const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
+/** The form of a name of a queue, job type or service. */
+export const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
+/** The form of the id of a job. */
+export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** True for text that can be the id of a job. */
 export function isJobId(id: unknown): id is string {
   return typeof id === "string" && ID.test(id);

@@ -1,7 +1,7 @@
 // The result of an enqueue: for the caller, the log and the listeners.
 import { RedriveError } from "../core/errors.ts";
 import type { State } from "../core/job.ts";
-import type { NewJob } from "../core/new-job.ts";
+import { conflictText, type NewJob } from "../core/new-job.ts";
 import { invalid } from "../core/options.ts";
 import type { FlowMeter } from "../store/flow-meter.ts";
 import type { EnqueueAnswer, Store, Within } from "../store/store.ts";
@@ -48,10 +48,7 @@ export function enqueueResult({ log, events, flow, meter }: Teller, job: NewJob,
   const { id, kind } = answer;
   const { type, key } = job;
   meter?.enqueued(type, kind);
-  if (kind === "conflict") {
-    const message = `The key ${JSON.stringify(key)} of ${type} is taken by job ${id}, which has another payload. Use another key, or unique: "replace".`;
-    throw new RedriveError("conflict", message, { details: { id, type, key } });
-  }
+  if (kind === "conflict") throw new RedriveError("conflict", conflictText(job, id), { details: { id, type, key } });
   if (kind === "duplicate" && answer.state === "dead")
     log?.warn(aboutJob({ ...job, id }), "the job with this key is dead: redrive it, or enqueue under another key");
   if (kind === "created") {

@@ -16,7 +16,7 @@ import { keyKeeper } from "./keys.ts";
 import type { Waker } from "./wake.ts";
 
 /** Most lost races for a waiting job, or for a lane, in a row. */
-const TURNS = 5;
+export const TURNS = 5;
 
 /** The statements that insert jobs. */
 interface Inserts {
@@ -34,7 +34,7 @@ export type Enqueue = (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf) => Pro
  * longer than a lane stays without a job. Under repeatable read, a lane deleted since the transaction began is a
  * serialisation failure.
  */
-const KEPT = "for key share";
+export const KEPT = "for key share";
 
 /** Writes jobs: each by a statement that ends soon, or in a transaction that stays open as long as its caller likes. */
 export function enqueuer({ s, lanes }: Pick<Context, "s" | "lanes">, waker: Waker, isLong = false): Enqueue {
@@ -74,11 +74,14 @@ async function byTurns(
 
 type StatesOf = (ask: Ask, ids: readonly string[]) => Promise<Map<string, State>>;
 
+/** Reads the states of jobs by their ids. */
+export const statesStatement = (s: string): PostgresStatement => ({
+  name: "enqueue_states",
+  text: `select j.id, ${stateOf(s)} from ${s}.job j where j.id = any($1::text[])`,
+});
+
 function stateReader(s: string): StatesOf {
-  const states = {
-    name: "enqueue_states",
-    text: `select j.id, ${stateOf(s)} from ${s}.job j where j.id = any($1::text[])`,
-  };
+  const states = statesStatement(s);
   return async (ask, ids) => (ids.length === 0 ? new Map() : new Map((await ask(states, ids)) as [string, State][]));
 }
 
@@ -108,7 +111,8 @@ export function freshEnqueuer({ db, s, lanes }: Context, waker: Waker) {
   };
 }
 
-function outOfUse(): RedriveError {
+/** The error where every attempt met a lane that was being retired. */
+export function outOfUse(): RedriveError {
   const message = "A prune took the lane of a new job out of use during every attempt to write the job. Try again.";
   return new RedriveError("store_unavailable", message);
 }
@@ -141,6 +145,12 @@ function inserter({ mixed, alike }: Inserts, statesOf: StatesOf, lanes: Postgres
   return insert;
 }
 
+/** The error where other processes were faster each time. */
+export function changedOften(id: string): RedriveError {
+  const message = `Job ${id}, which has the key, was changed by other processes during every attempt to replace its payload. Try again.`;
+  return new RedriveError("store_unavailable", message, { details: { key: "locked" } });
+}
+
 /** Writes jobs with keys: locks the keys first; then it is known what happens to each job. */
 function keyedEnqueuer(
   s: string,
@@ -170,8 +180,7 @@ function keyedEnqueuer(
       holder = (await keys.holders(ask, [job])).get(job);
     }
     if (!holder) return null;
-    const message = `Job ${holder.id}, which has the key, was changed by other processes during every attempt to replace its payload. Try again.`;
-    throw new RedriveError("store_unavailable", message, { details: { key: "locked" } });
+    throw changedOften(holder.id);
   };
   const group = async (ask: Ask, jobs: readonly NewJob[], laneOf: LaneOf): Promise<EnqueueAnswer[]> => {
     const answers = new Map<NewJob, EnqueueAnswer>();
@@ -231,6 +240,15 @@ const COLUMNS: readonly (readonly [
   ...TERM_NAMES.map((name, at) => [TERM_COLUMNS[at] as string, "bigint", TERMS[name].of] as const),
 ];
 const OWN = 3;
+/** The columns by name. */
+export const INSERTED: readonly string[] = COLUMNS.map(([column]) => column);
+
+/** The head of a statement that inserts jobs; their columns follow as a table that also has `base` and `due`. */
+export function insertInto(s: string, now: string): string {
+  const own = `version, key, payload, limited, trace, ${TERM_COLUMNS.join(", ")}`;
+  return `insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, ${own})
+      select id, base, due, due, ${now}, ${now}, ${own}`;
+}
 
 /**
  * Makes the statements under a name, with the action for a job that exists already. A job whose lane is not in use is
@@ -244,10 +262,8 @@ export function insertsOf(s: string, waker: Waker, name: string, onConflict: str
   const arrays = (columns: typeof COLUMNS): string =>
     `unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")}) as u (${columns.map(([column]) => column).join(", ")})`;
   const shared = COLUMNS.slice(OWN).map(([column, type], at) => `$${at + 1 + OWN}::${type} as ${column}`);
-  const terms = TERM_COLUMNS.join(", ");
   const from = (jobs: string): string => `with new as (
-      insert into ${s}.job (id, lane, run_at, due_at, created_at, updated_at, version, key, payload, limited, trace, ${terms})
-      select id, base, due, due, ${NOW}, ${NOW}, version, key, payload, limited, trace, ${terms}
+      ${insertInto(s, NOW)}
       from (select u.*, in_use.base, coalesce(u.run_at, ${NOW}) + u.delay_ms as due from ${jobs} ${checked}) as due
       ${onConflict ?? ""} returning id, lane, run_at, seq),
     wait as (insert into ${s}.waiting (lane, run_at, seq) select lane, run_at, seq from new)

@@ -66,7 +66,8 @@ export function keyKeeper(s: string, keep = ""): KeyKeeper {
   return keeper;
 }
 
-function keyStatements(s: string, keep: string) {
+/** The statements about keys of one schema; `keep` is a lock for the lanes that jobs are moved to. */
+export function keyStatements(s: string, keep: string) {
   // Creates missing keys and locks the rest: the condition is checked after the lock. So no key can be deleted in
   // between.
   const reserve = {

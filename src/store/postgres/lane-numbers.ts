@@ -6,7 +6,6 @@ import { firstLane, isSameBelonging, LANE_KINDS, laneName, laneOfKind } from "..
 import { IMPATIENT, NOW } from "./context.ts";
 import type { Ask, PostgresDatabase } from "./driver.ts";
 import { isLocked } from "./errors.ts";
-import { LANE_BELONGING } from "./schema.ts";
 
 /** Maps belongings to the numbers of their lanes, and back. */
 export interface PostgresLaneNumbers {
@@ -39,17 +38,25 @@ type Named = ReadonlyMap<string, Belonging>;
 
 const DICE = 1_024;
 
-/** Finds lanes in their table, or creates them, all in one order, so that no two transactions wait in a circle. */
-function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, number>> {
+/** The columns that distinguish lanes. */
+export const LANE_BELONGING = `type, queue, coalesce(service, ''), coalesce(tenant, ''),
+  coalesce(group_key, ''), coalesce(group_concurrency, 0), priority`;
+
+/** The condition for the lane of a belonging, if it is in use; `of` gives the expressions for its columns. */
+export const inUse = (of: (column: string) => string): string =>
+  `type = ${of("type")} and queue = ${of("queue")} and coalesce(service, '') = coalesce(${of("service")}, '')
+        and coalesce(tenant, '') = coalesce(${of("tenant")}, '') and coalesce(group_key, '') = coalesce(${of("group_key")}, '')
+        and coalesce(group_concurrency, 0) = coalesce(${of("group_concurrency")}, 0) and priority = ${of("priority")}
+        and retired_at is null`;
+
+/** The statements that find lanes in use, draw numbers for new ones, and create them or take them into use again. */
+export function laneStatements(s: string) {
   const columns = "type, queue, service, tenant, group_key, group_concurrency, priority";
   const arrays = "$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[]";
   const find = {
     name: "lane_find",
     text: `select u.n, l.base from unnest(${arrays}) with ordinality as u (${columns}, n) cross join lateral (
-      select base from ${s}.lane where type = u.type and queue = u.queue and coalesce(service, '') = coalesce(u.service, '')
-        and coalesce(tenant, '') = coalesce(u.tenant, '') and coalesce(group_key, '') = coalesce(u.group_key, '')
-        and coalesce(group_concurrency, 0) = coalesce(u.group_concurrency, 0) and priority = u.priority
-        and retired_at is null limit 1) l`,
+      select base from ${s}.lane where ${inUse((column) => `u.${column}`)} limit 1) l`,
   };
   // A restored server, or a replica that takes over, may give out numbers again that some process has cached for
   // another belonging: a random part makes them differ.
@@ -62,6 +69,12 @@ function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, numb
       on conflict (${LANE_BELONGING}) do update set retired_at = null, retired_seq = null, used_at = excluded.used_at
       where l.retired_at is not null`,
   };
+  return { find, next, insert };
+}
+
+/** Finds lanes in their table, or creates them, all in one order, so that no two transactions wait in a circle. */
+function finder(s: string): (ask: Ask, named: Named) => Promise<Map<string, number>> {
+  const { find, next, insert } = laneStatements(s);
   const search = async (ask: Ask, names: readonly string[], named: Named, found: Map<string, number>) => {
     // In a caller's transaction, 64-bit numbers have the type of that library.
     for (const [n, base] of await ask(find, ...columnsOf(names, named)))

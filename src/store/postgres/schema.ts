@@ -1,5 +1,6 @@
 // The tables, as a list of migrations that are applied in order and never changed once released. Tables are named in the
-// singular and belong to Redrive. The plural views are for people; the newest migration ends with them (views.ts).
+// singular and belong to Redrive. The plural views are for people, and the function `enqueue` is for programs in any
+// language; the newest migration ends with the present form of both (views.ts, enqueue-function.ts).
 //
 // What a job says of itself and what the scheduler needs are kept apart. `waiting` holds one narrow row for every queued
 // job and is the only thing a claim searches. A claim takes rows from there and notes them all in one row of `claim`; it
@@ -15,6 +16,8 @@ import { within } from "../counters.ts";
 import { JOB_COLUMNS } from "../columns.ts";
 import { type Migration, withAdded } from "../migrations.ts";
 import { postgresDialect, time } from "./dialect.ts";
+import { enqueueFunction } from "./enqueue-function.ts";
+import { LANE_BELONGING } from "./lane-numbers.ts";
 import { counts, payloads, recovery } from "./recovery-tables.ts";
 import { views } from "./views.ts";
 
@@ -26,10 +29,6 @@ const oneOf = (column: string, values: readonly string[]): string =>
  * places.
  */
 export const groupNumber = (type: string, group: string): string => `hashtextextended(${type} || ' ' || ${group}, 0)`;
-
-/** The columns that distinguish lanes. */
-export const LANE_BELONGING = `type, queue, coalesce(service, ''), coalesce(tenant, ''),
-  coalesce(group_key, ''), coalesce(group_concurrency, 0), priority`;
 
 const laneTables = (s: string): string => `
 create sequence ${s}.lane_n minvalue 0 start 0;
@@ -315,7 +314,7 @@ const STEPS: readonly Migration<(schema: string) => string>[] = [
 export const migrationsWith = (columns: typeof JOB_COLUMNS): typeof STEPS =>
   withAdded(STEPS, columns, (sql, addition) => (s) => {
     const { tables, shown } = addition(postgresDialect(s));
-    return `${sql?.(s) ?? ""}${tables}${shown ? views(s, shown) : ""}`;
+    return `${sql?.(s) ?? ""}${tables}${shown ? `${views(s, shown)}${enqueueFunction(s)}` : ""}`;
   });
 
 /** The migrations of this release. */
