@@ -13,6 +13,8 @@
 //   metrics [--jobs N] [--kills N]                            figures of real workers against the books of the store
 //   http-fuzz [--requests N] [--seed S]                       requests made from the OpenAPI document, to a real server
 //   http-streams [--kills N]                                  event streams whose server is killed at random moments
+//   alerts [--kills N] [--seed S]                             processes that tell alerts, killed at random moments
+//   monitoring                                                Prometheus scrapes real workers through a bad day
 //   corpus [--make]                                           how well fingerprints tell the causes of real errors apart
 //   classes                                                   the errors that libraries throw, and how the rules judge them
 //   triage                                                    labelled incidents, and how triage advises on them
@@ -69,6 +71,10 @@ const USAGE = `Usage: npm run prove -- <what> [options]
                                     no job is lost, and memory stays as it was
   http-streams --kills N            a hundred readers of events, whose server is killed and started again so often (default
                                     20), have every event once
+  alerts    --kills N --seed S      two workers that tell alerts, one of them killed at a random moment of each alert (default
+                                    20 alerts), on SQLite and on Postgres: each is told once or twice, none is left out
+  monitoring                        Debian's Prometheus scrapes real workers through a bad day (errors, an outage, a kill):
+                                    every expression of board and rules answers; without Prometheus it is skipped
   corpus    --make                  precision, recall and F1 of fingerprints on test/fixtures/errors.jsonl; --make first
                                     makes that file from the programs of test/corpus, with npm, Python and Java
   classes                           judges the errors that libraries throw (test/fixtures/classes.jsonl), says for each
@@ -128,6 +134,8 @@ const INCLUDED = {
   metrics: ["test/cli/metrics-books.test.ts"],
   "http-fuzz": ["test/http/fuzz.test.ts"],
   "http-streams": ["test/http/streams.test.ts"],
+  alerts: ["test/alerts/killed.test.ts"],
+  monitoring: ["test/metrics/prove-bad-day.ts"],
   interleave: ["test/interleavings/interleavings.test.ts"],
   corpus: ["test/corpus/corpus.test.ts"],
   classes: ["test/core/prove-classes.ts"],
@@ -149,11 +157,13 @@ const SUBJECTS = {
   outages,
   recall,
   doors,
-  batch,
+  batch: killing("50"),
   redrives,
   metrics,
   "http-fuzz": httpFuzz,
   "http-streams": httpStreams,
+  alerts: killing("20"),
+  monitoring: NOTHING,
   corpus,
   classes: NOTHING,
   triage: NOTHING,
@@ -188,11 +198,14 @@ function doors(args) {
   };
 }
 
-function batch(args) {
-  const { values } = parseArgs({ args, options: { kills: { type: "string" }, seed: { type: "string" } } });
-  return {
-    REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? "50"),
-    REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+/** A subject that kills processes so many times. */
+function killing(kills) {
+  return (args) => {
+    const { values } = parseArgs({ args, options: { kills: { type: "string" }, seed: { type: "string" } } });
+    return {
+      REDRIVE_PROVE_KILLS: whole("--kills", values.kills ?? kills),
+      REDRIVE_PROVE_SEED: whole("--seed", values.seed ?? "1"),
+    };
   };
 }
 

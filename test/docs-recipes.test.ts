@@ -44,8 +44,11 @@ async function takes(words: readonly string[], output: string): Promise<void> {
 }
 
 describe("docs/recipes", () => {
-  it("has what the page names, and nothing else", () => {
-    const page = readFileSync(join(ROOT, "docs", "guides", "schedulers.md"), "utf8");
+  it("has what the pages name, and nothing else", () => {
+    const pages = ["schedulers.md", "services.md"].map((name) =>
+      readFileSync(join(ROOT, "docs", "guides", name), "utf8"),
+    );
+    const page = pages.join("\n");
     const named = [...page.matchAll(/\]\(\.\.\/recipes\/([^)]+)\)/g)].map(([, name]) => name);
     expect(new Set(named)).toEqual(new Set(readdirSync(RECIPES)));
   });

@@ -10,7 +10,10 @@ import { openEvents } from "../../src/report/events.ts";
 import { realSystem } from "../../src/system/real.ts";
 import { collectLog } from "../../src/testing/collect-log.ts";
 import { createTestRedrive, type TestRedrive } from "../../src/testing/index.ts";
+import type { FleetAlertOptions } from "../../src/alerts/sink-options.ts";
 import { inlineStore } from "../support/database-file.ts";
+import { finish } from "../support/runs.ts";
+import { dead } from "../support/verdicts.ts";
 
 let isBroken = true;
 const mail = defineJob("mail", {
@@ -138,27 +141,27 @@ describe.each([
   });
 });
 
-describe("alerts of what a worker would mend at once", () => {
-  /** The alerts of a worker on a store with its clock in the test's hands. */
-  async function alone() {
-    const { store, clock } = await inlineStore();
-    const log = collectLog();
-    const world = { refused: 0 };
-    const system = { ...realSystem, random: () => 0.5 };
-    const worker = {
-      store,
-      system,
-      log,
-      jobs: [],
-      process: () => "a",
-      staleWrites: () => world.refused,
-      isAway: () => false,
-    };
-    const alerts = openAlerting({}, {}).open(worker);
-    const never = new AbortController().signal;
-    return { store, clock, log, world, step: () => alerts.service.step(never), briefly: () => alerts.briefly(5_000) };
-  }
+/** The alerts of a worker on a store with its clock in the test's hands. */
+async function alone(options: FleetAlertOptions = {}) {
+  const { store, clock } = await inlineStore();
+  const log = collectLog();
+  const world = { refused: 0 };
+  const system = { ...realSystem, random: () => 0.5 };
+  const worker = {
+    store,
+    system,
+    log,
+    jobs: [],
+    process: () => "a",
+    staleWrites: () => world.refused,
+    isAway: () => false,
+  };
+  const alerts = openAlerting(options, {}).open(worker);
+  const never = new AbortController().signal;
+  return { store, clock, log, world, step: () => alerts.service.step(never), briefly: () => alerts.briefly(5_000) };
+}
 
+describe("alerts of what a worker would mend at once", () => {
   it.each(["step", "briefly"] as const)("scheduleLate and staleWrites: %s", async (how) => {
     const { store, clock, log, world, ...looks } = await alone();
     const parts = { store, system: realSystem, events: openEvents(log), jobs: [], defaults: {} };
@@ -176,6 +179,20 @@ describe("alerts of what a worker would mend at once", () => {
     await schedules.remove("nightly");
     await looks[how]();
     expect(said().filter((line) => line.startsWith("alert cleared"))).toHaveLength(2);
+  });
+});
+
+describe("a drain that ends while its worker tells", () => {
+  it("tells nothing a second time", async () => {
+    const told: string[] = [];
+    const call = async ({ id }: { readonly id: string }): Promise<void> => {
+      told.push(id);
+      await realSystem.sleep(20);
+    };
+    const { store, step, briefly } = await alone({ rules: { deadLetters: { limit: 0 } }, sinks: { log: false, call } });
+    await finish(store, dead(), { type: "mail" });
+    await Promise.all([step(), briefly()]);
+    expect(told.map((id) => id.split("#")[0])).toEqual(["deadLetters", expect.stringContaining("newCause")]);
   });
 });
 
