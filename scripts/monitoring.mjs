@@ -20,7 +20,7 @@ const PANELS = [
     "Workers",
     "short",
     "Workers by state; lost ones sent no heartbeat for a lease.",
-    "sum by (state) (redrive_workers)",
+    "max by (state) (redrive_workers)",
     "{{state}}",
   ],
   [

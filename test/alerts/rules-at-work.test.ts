@@ -1,6 +1,6 @@
 // Every rule fires in a worker and in a drain, and is cleared when its trouble is over: real workers on the fake clock,
 // and what really happens on a queue.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openAlerting } from "../../src/alerts/alerting.ts";
 import { type AlertRule, defineJob, permanent } from "../../src/index.ts";
 import type { AlertRulesOptions } from "../../src/core/alerting/rules.ts";
@@ -187,11 +187,13 @@ describe("a drain that ends while its worker tells", () => {
     const told: string[] = [];
     const call = async ({ id }: { readonly id: string }): Promise<void> => {
       told.push(id);
-      await realSystem.sleep(20);
+      await realSystem.sleep(200);
     };
     const { store, step, briefly } = await alone({ rules: { deadLetters: { limit: 0 } }, sinks: { log: false, call } });
     await finish(store, dead(), { type: "mail" });
-    await Promise.all([step(), briefly()]);
+    const telling = step();
+    await vi.waitUntil(() => told.length > 0);
+    await Promise.all([telling, briefly()]);
     expect(told.map((id) => id.split("#")[0])).toEqual(["deadLetters", expect.stringContaining("newCause")]);
   });
 });

@@ -5,12 +5,15 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
+import type { Redrive } from "../../src/index.ts";
+import { importBuilt } from "../support/built.ts";
 import { type Bench, createBench } from "../support/cli.ts";
 import { type Running, startCli, until } from "../support/cli-processes.ts";
 
@@ -50,6 +53,25 @@ const portOf = async (running: Running, pattern: RegExp): Promise<string> => {
   );
   return found() ?? "";
 };
+
+/** A program that enqueues, such as a web server, and serves its own metrics. */
+async function startProducer({ folder }: Bench): Promise<{ readonly redrive: Redrive; readonly port: string }> {
+  const { createRedrive, defineJob } = await importBuilt<typeof import("../../src/index.ts")>("index.js");
+  // A job has the service that its producer knows.
+  const run = (): null => null;
+  const jobs = [defineJob("mail", { run }), defineJob("charge", { service: "pricing", run })];
+  const redrive = await createRedrive({ store: `sqlite:${join(folder, "redrive.db")}`, jobs, log: "silent" });
+  const server = createHttpServer((_request, response) => {
+    void redrive.metrics().then((metrics) => response.end(metrics.text()));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await redrive.close();
+  });
+  return { redrive, port: String((server.address() as AddressInfo).port) };
+}
 
 /** Prometheus on files of its own, which scrapes these addresses every second. */
 async function startPrometheus(
@@ -91,7 +113,7 @@ async function rangeOf(url: string, expr: string, from: number, to: number): Pro
     end: String(to),
     step: "1",
   });
-  const answer = (await (await fetch(`${url}/api/v1/query_range?${query}`)).json()) as {
+  const answer = (await (await fetch(`${url}/api/v1/query_range?${query.toString()}`)).json()) as {
     readonly status: string;
     readonly error?: string;
     readonly data: { readonly result: readonly Series[] };
@@ -115,8 +137,14 @@ it.skipIf(!HAS_PROMETHEUS)(
       startCli(bench, ["worker", "--health-port", "0", "--lease", "2s", "--heartbeat", "500ms"]);
     const health = /health=(\d+)/;
     const [one, two] = [await worker(), await worker()];
+    const producer = await startProducer(bench);
     const fleet = startCli(bench, ["metrics", "--serve", "0"]);
-    const ports = [await portOf(one, health), await portOf(two, health), await portOf(fleet, /:(\d+)\/metrics/)];
+    const ports = [
+      await portOf(one, health),
+      await portOf(two, health),
+      await portOf(fleet, /:(\d+)\/metrics/),
+      producer.port,
+    ];
     const { url } = await startPrometheus(
       bench,
       ports.map((port) => `127.0.0.1:${port}`),
@@ -125,11 +153,10 @@ it.skipIf(!HAS_PROMETHEUS)(
     const began = Date.now();
     let isOver = false;
     const feed = (async () => {
-      for (let n = 0; !isOver; n += 10) {
-        for (const type of ["mail", "charge"]) {
-          const stdin = `${Array.from({ length: 10 }, (_, at) => n + at).join("\n")}\n`;
-          await bench.run(["enqueue", type, "-", "--jobs", "jobs.mjs"], { stdin });
-        }
+      for (let n = 0; !isOver; n += 20) {
+        const numbers = Array.from({ length: 20 }, (_, at) => n + at);
+        for (const type of ["mail", "charge"]) await producer.redrive.enqueueMany(type, numbers);
+        await pause(500);
       }
     })();
     const at = (share: number): Promise<void> => pause(Math.max(0, began + share * DAY_MS - Date.now()));
