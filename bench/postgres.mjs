@@ -11,10 +11,20 @@ import { idle } from "./postgres/idle.mjs";
 import { pickUp } from "./postgres/pick-up.mjs";
 import { retries } from "./postgres/retries.mjs";
 import { startPostgres } from "./postgres/server.mjs";
+import { sqlEnqueueing } from "./postgres/sql-enqueue.mjs";
 import { throughput } from "./postgres/throughput.mjs";
 import { unsettled } from "./postgres/unsettled.mjs";
 
-const SUBJECTS = { throughput, enqueue: enqueueing, "pick-up": pickUp, idle, retries, unsettled, crowded };
+const SUBJECTS = {
+  throughput,
+  enqueue: enqueueing,
+  "sql-enqueue": sqlEnqueueing,
+  "pick-up": pickUp,
+  idle,
+  retries,
+  unsettled,
+  crowded,
+};
 
 const { values } = parseArgs({
   options: { short: { type: "boolean" }, "no-peers": { type: "boolean" }, only: { type: "string" } },

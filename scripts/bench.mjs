@@ -24,7 +24,7 @@ const USAGE = `Usage: npm run bench -- [name] [options]
   --short      a quick look with few jobs: nothing crashes, the figures say little
   --no-peers   worker, postgres, retryable: without those beside them
   --only a,b   worker: only throughput, enqueue, bulk, pick-up, retries, scheduled, memory, killer or traces
-               postgres: only throughput, enqueue, pick-up, idle, retries, unsettled or crowded
+               postgres: only throughput, enqueue, sql-enqueue, pick-up, idle, retries, unsettled or crowded
                tenants, questions, causes, http, records, against: only sqlite or postgres
   --jobs N     questions: how many jobs, and as many dead letters (default 100000; the goal is meant for 1000000)
   --records N  records: how many in the large run whose memory is compared (default 500000)

@@ -76,6 +76,13 @@ const ROWS: Record<string, readonly string[] | Record<string, readonly string[]>
       "  the peers",
     ]),
     enqueue: ["Redrive, 100 callers", "  the peers", "equal-work loop, bulk", "Redrive, bulk", "  the peers"],
+    "sql-enqueue": ["8 callers, a transaction a job", "1 caller, all in a transaction"].flatMap((kind) => [
+      `bare inserts, ${kind}`,
+      `redrive.enqueue(), ${kind}`,
+      `redrive.enqueue() with a key, ${kind}`,
+      "  redrive.enqueue() against bare inserts",
+      "  redrive.enqueue() with a key against bare inserts",
+    ]),
     "pick-up": ["Redrive, idle pick-up", "equal-work loop, idle pick-up", "  the peers"],
     idle: ["Redrive, an idle worker", "Redrive, 10 idle workers"],
     retries: [
