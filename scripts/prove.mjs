@@ -145,7 +145,7 @@ const INCLUDED = {
     (store) => `test/conformance/${store}.test.ts`,
   ),
   model: ["test/conformance/model.test.ts"],
-  examples: ["test/examples/*.test.ts"],
+  examples: ["test/examples/*.test.ts", "test/docs-other-languages.test.ts"],
   bench: ["test/bench/smoke.test.ts"],
   timed: ["test/**/*.timed.ts"],
   browser: ["test/browser/prove-pages.ts"],
