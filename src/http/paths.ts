@@ -19,7 +19,7 @@ export const PATHS: Readonly<Record<string, readonly [method: string, path: stri
   "jobs.explain": ["GET", "/jobs/{id}/explain", []],
   "jobs.payloads": ["GET", "/jobs/{id}/payloads", []],
   "jobs.payload": ["GET", "/jobs/{id}/payload", []],
-  "jobs.edit": ["PUT", "/jobs/{id}/payload", ["why"]],
+  "jobs.edit": ["PUT", "/jobs/{id}/payload", ["why", "dryRun"]],
   "jobs.undo": ["POST", "/jobs/{id}/undo", []],
   "jobs.cancel": ["POST", "/jobs/{id}/cancel", []],
   "jobs.retry": ["POST", "/jobs/{id}/retry", []],
