@@ -102,7 +102,10 @@ describe("perform", () => {
       aborted: false,
     });
     expect(performed.progress).toEqual([{ done: 0.5 }]);
-    expect(performed.log.said("half way")).toEqual([{ level: "info", message: "half way", fields: { at: 1 } }]);
+    const about = { job: expect.any(String) as string, type: "job", key: "k" };
+    expect(performed.log.said("half way")).toEqual([
+      { level: "info", message: "half way", fields: { at: 1, ...about } },
+    ]);
   });
 
   it("ends as a timeout when its signal fires", async () => {
