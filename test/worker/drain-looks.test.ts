@@ -40,7 +40,7 @@ async function momentsOf(moments: readonly Moment[]): Promise<number> {
         return at < moments.length ? now().look : look(false);
       },
     },
-    hands: { isSpent: false, jobs: 0 },
+    inFlight: { isSpent: false, jobs: 0 },
     settler: { size: 0 },
     reaping: { isolated: 0 },
     process: { host: "here", isAlive: () => true },
