@@ -18,9 +18,11 @@ const BETWEEN = 12;
 /** What a worker does to both stores: takes what is due, ends some of it, forgets some. */
 async function move(dice: Dice, stores: readonly Store[], running: Map<string, ClaimedJob[]>): Promise<void> {
   // Which job of a group is next is a matter of milliseconds where its lanes differ.
+  const only = ({ group }: { readonly group: string | null }): boolean => group === null;
+  // Until a look finds nothing: one after a slow look begins where that one ended, and only an empty one is made in full.
   for (const store of stores)
-    for (const run of await take(store, undefined, { only: ({ group }) => group === null }))
-      running.set(run.id, [...(running.get(run.id) ?? []), run]);
+    for (let runs = await take(store, undefined, { only }); runs.length > 0; runs = await take(store, undefined, { only }))
+      for (const run of runs) running.set(run.id, [...(running.get(run.id) ?? []), run]);
   const verdict = dice.pick([complete, dead, cancel]);
   const ended: string[] = [];
   for (const [id, runs] of [...running].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
