@@ -10,9 +10,9 @@ import { startGuardian } from "./guardian.mjs";
 import { ready, root } from "./ready.mjs";
 import { missingTools, TOOLS } from "./tools.mjs";
 
-// Everything together, so that a hanging test ends as a failure and not as a killed job somewhere above us. About eight
+// Everything together, so that a hanging test ends as a failure and not as a killed job somewhere above us. About fifteen
 // minutes on two free cores; the rest is for machines that are shared, and for compiling the driver.
-const BUDGET_MS = 25 * 60_000;
+const BUDGET_MS = 40 * 60_000;
 const startedAt = Date.now();
 // Where Linux keeps files in memory, and how much room must be there.
 const MEMORY = "/dev/shm";
