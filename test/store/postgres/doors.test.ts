@@ -21,7 +21,11 @@ async function move(dice: Dice, stores: readonly Store[], running: Map<string, C
   const only = ({ group }: { readonly group: string | null }): boolean => group === null;
   // Until a look finds nothing: one after a slow look begins where that one ended, and only an empty one is made in full.
   for (const store of stores)
-    for (let runs = await take(store, undefined, { only }); runs.length > 0; runs = await take(store, undefined, { only }))
+    for (
+      let runs = await take(store, undefined, { only });
+      runs.length > 0;
+      runs = await take(store, undefined, { only })
+    )
       for (const run of runs) running.set(run.id, [...(running.get(run.id) ?? []), run]);
   const verdict = dice.pick([complete, dead, cancel]);
   const ended: string[] = [];
